@@ -53,5 +53,5 @@ def test_a_template_that_is_no_text_is_refused_by_its_name(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("text", ["{{ 1 / 0 }}", "{{ 'a' + 1 }}", "{{ [][3].x }}", "{{ ().__class__.__mro__ }}"])
 def test_a_template_that_can_not_be_filled_in_is_told_in_one_sentence(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"The prompt template 'tag_question' can't be filled in: [^\n]*[^.]\.$"):
+    with pytest.raises(ConfigError, match=r"The prompt template 'tag_question' can't be rendered: [^\n]*[^.]\.$"):
         Prompts({"tag_question": text}).render("tag_question")

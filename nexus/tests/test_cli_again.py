@@ -64,7 +64,7 @@ def test_a_paused_run_is_played_again_up_to_where_it_paused(
 ) -> None:
     assert typed(capsys, *ECHO, "--limit", "calls=4")[0] == 9
     (paused,) = rows(capsys)
-    assert "could pass the limit of 4 calls a run" in paused["reason"]
+    assert "could exceed the limit of 4 calls a run" in paused["reason"]
     code, out, err = typed(capsys, "play", "--replay", "last")
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == (
@@ -132,5 +132,7 @@ def test_a_server_of_tools_that_is_not_there_is_told_once_and_leaves_nothing_beh
     server = ("--tools", "mcp", "--agent-option", 'mcp.command=["no-such-program"]')
     code, _, err = typed(capsys, *ECHO, *server)
     assert code == 3
-    assert err == "Error: The tool server mcp (no-such-program) can't be used: there is no such program or folder.\n"
+    assert (
+        err == "Error: The tool server mcp (no-such-program) can't be used: program or working directory not found.\n"
+    )
     assert rows(capsys) == []

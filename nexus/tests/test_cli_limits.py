@@ -86,21 +86,24 @@ def test_an_option_of_the_model_is_kept_for_going_on_and_a_misspelt_one_is_refus
 def test_an_amount_that_is_none_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = play(capsys, "--limit", f"{option}=0")
     assert code == 2
-    assert f"{option} is an amount of US dollars above 0" in err
+    assert f"{option} must be an amount of US dollars above 0" in err
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("2",), "--limit takes [run|decision|day].[calls|tokens|cost]=N, such as cost=2 or tokens=500000, not '2'."),
+        (
+            ("2",),
+            "--limit requires [run|decision|day].[calls|tokens|cost]=N, such as cost=2 or tokens=500000, not '2'.",
+        ),
         (("week.cost=2",), "not 'week.cost=2'"),
         (("money=2",), "not 'money=2'"),
         (("cost",), "not 'cost'"),
-        (("cost=nan",), "--limit run.cost is an amount of US dollars above 0, not nan."),
-        (("calls=0",), "--limit run.calls is a whole number from 1 to 10^12, not 0."),
-        (("day.tokens=1.5",), "--limit day.tokens is a whole number from 1 to 10^12, not 1.5."),
-        (("calls=many",), "--limit run.calls is a whole number from 1 to 10^12, not many."),
-        (("calls=2", "run.calls=3"), "--limit gives run.calls twice."),
+        (("cost=nan",), "--limit run.cost must be an amount of US dollars above 0, not nan."),
+        (("calls=0",), "--limit run.calls must be a whole number from 1 to 10^12, not 0."),
+        (("day.tokens=1.5",), "--limit day.tokens must be a whole number from 1 to 10^12, not 1.5."),
+        (("calls=many",), "--limit run.calls must be a whole number from 1 to 10^12, not many."),
+        (("calls=2", "run.calls=3"), "--limit sets run.calls twice."),
     ],
 )
 def test_a_limit_of_another_form_is_refused_in_a_sentence(

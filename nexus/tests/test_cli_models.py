@@ -154,7 +154,7 @@ def an_info(context: int | None = 40960, weights: int | None = 5 * GB, each: int
 
 def test_a_context_is_never_longer_than_the_model_was_made_for() -> None:
     found = fit(an_info(context=8192), None)
-    assert (found.tokens, "made for" in found.reason) == (8192, True)
+    assert (found.tokens, "supports at most" in found.reason) == (8192, True)
 
 
 def test_a_context_leaves_the_weights_their_place_in_memory() -> None:
@@ -194,7 +194,7 @@ def test_models_of_ollama_come_with_a_context_tools_and_what_they_take(
     assert 0 < found["ollama/qwen3:8b"]["suggested"]["num_ctx"] <= 16_384
     assert found["ollama/small:1b"]["suggested"]["num_ctx"] == 2048
     assert found["scripted/reply"]["suggested"] is None
-    assert "the model was made for no more than 2048" in wsap(capsys, *MODELS)[1]
+    assert "the model supports at most 2048" in wsap(capsys, *MODELS)[1]
 
 
 # --- the doctor ----------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def test_a_summary_says_what_the_run_takes_at_this_rate(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--price-in", "1"], "belong together"),
+        (["--price-in", "1"], "must be given together"),
         (["--price-in", "-1", "--price-out", "1"], "at least 0"),
         (["--price-in", "nan", "--price-out", "1"], "at least 0"),
     ],

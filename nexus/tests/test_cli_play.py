@@ -359,9 +359,9 @@ def test_what_contradicts_playing_a_run_again_is_refused(
         (["--model", "scripted/x", "--agent-option", "model=y"], "The option model is given twice"),
         (
             ["--model", "scripted/x", "--limit", "cost=-1"],
-            "--limit run.cost is an amount of US dollars above 0, not -1.",
+            "--limit run.cost must be an amount of US dollars above 0, not -1.",
         ),
-        (["--model", "scripted/x"], "The scripted backend needs the option reply"),
+        (["--model", "scripted/x"], "The scripted backend requires the option reply"),
         (["--model", "scripte/x"], "Did you mean 'scripted'"),
         (["--model", "scripted"], "scripted"),
     ],

@@ -407,7 +407,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence_and_harms_no_memory(place:
     place.play(Model())
     before = place.memory()
     model = Model()
-    refused(lambda: place.play(model, memory="none", reflect="yes"), "Lessons need a memory")
+    refused(lambda: place.play(model, memory="none", reflect="yes"), "requires a memory")
     refused(lambda: place.play(model, who="../ada"), "can't be an agent's id")
     refused(lambda: place.play(model, **{"memory.path": "x.db"}), "leave out memory.path")
     refused(

@@ -210,7 +210,7 @@ def test_a_model_that_can_name_no_step_count_rightly_is_still_understood(host: P
         ({"max_steps": 2.5}, "max_steps must be a whole number"),
         ({"every": 4}, "has no option 'every'"),
         ({"max_steps": 4, "wake": "hurt"}, "has no option 'wake'"),
-        ({"thinking": "auto"}, "thinking is yes or no, not 'auto'"),
+        ({"thinking": "auto"}, "thinking must be yes or no, not 'auto'"),
     ],
 )
 def test_steps_that_make_no_sense_are_refused_in_a_sentence(

@@ -114,7 +114,7 @@ def test_a_wrong_option_of_a_part_is_told_before_the_run(host: PluginHost, tmp_p
     for options, why in (
         ({"memory.sells": 2}, "fifo memory has no option 'sells'"),
         ({"tools": "recall", "recall.tokens": 1}, "tokens of the recall tool"),
-        ({"tools": "recall", "memory": "none"}, "needs a memory"),
+        ({"tools": "recall", "memory": "none"}, "requires a memory"),
         ({"calculator.digits": 3}, "no option 'calculator.digits'"),
     ):
         with pytest.raises(ConfigError, match=why):

@@ -101,9 +101,7 @@ def test_a_refused_constraint_is_told_once_and_the_rest_of_the_session_is_played
     told = [r.getMessage() for r in caplog.records if r.name == "wsap.llm"]
     assert len(told) == 1
     assert refusal.words[:60] in told[0]
-    assert told[0].endswith(
-        ". Its replies are read with tolerance instead, and the summary says how many decisions that was."
-    )
+    assert told[0].endswith(". Its replies are parsed leniently instead; the summary counts these decisions.")
 
 
 def test_a_model_that_keeps_to_the_constraint_has_no_unconstrained_decision(
@@ -146,7 +144,7 @@ def test_another_failure_is_not_taken_for_a_refused_constraint(refusing: ModelSe
 
 def test_strict_play_is_refused_with_what_to_do(refusing: ModelServer, host: PluginHost) -> None:
     with pytest.raises(
-        ConstraintError, match=r"not supported with this model.*Strict play was asked for; use a model .* --strict out"
+        ConstraintError, match=r"not supported with this model.*Strict play was requested; use a model .* omit --strict"
     ) as caught:
         play("echo", "llm", agent_options={**OPTIONS, "strict": True}, steps=6, record=False, host=host)
     assert caught.value.exit_code == 8
@@ -252,7 +250,7 @@ def test_at_the_command_line_it_is_said_once_on_the_standard_error_and_in_the_su
     refusing.default = Say('I cooperate: {"action": "cooperate", "params": {}}')
     assert main([*words, "--steps", "4", "--no-record"]) == 0
     done = capsys.readouterr()
-    lines = [line for line in done.err.splitlines() if "read with tolerance" in line]
+    lines = [line for line in done.err.splitlines() if "parsed leniently" in line]
     assert len(lines) == 1, "two seats have the same to say"
     assert NOT_WITH_THIS_MODEL.words.rstrip(".") in lines[0]
     assert "20 unconstrained" in done.out
@@ -264,7 +262,7 @@ def test_at_the_command_line_strict_play_ends_with_status_8(
     monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
     assert main(["play", "echo", "--model", "openai/qwen3:8b", "--strict", "--agent-option", "plan=no"]) == 8
     error = capsys.readouterr().err
-    assert "Strict play was asked for; use a model that can be constrained, or leave --strict out." in error
+    assert "Strict play was requested; use a model that supports constraints, or omit --strict." in error
     assert "Traceback" not in error
 
 

@@ -231,16 +231,16 @@ def test_a_budget_that_is_used_up_pauses_the_run_and_more_of_it_goes_on(
 @pytest.mark.parametrize(
     ("options", "error", "reason"),
     [
-        ({"model": ""}, ConfigError, "needs a model"),
+        ({"model": ""}, ConfigError, "requires a model"),
         ({"model": "nobody/x"}, UnknownNameError, "nobody"),
-        ({"style": "xml"}, ConfigError, "There is no style 'xml'; there are: auto, json, tags, calls, choose"),
+        ({"style": "xml"}, ConfigError, "Unknown style 'xml'; expected one of: auto, json, tags, calls, choose"),
         ({"memory": "elephant"}, UnknownNameError, "no memory called 'elephant'"),
         ({"tools": "calculater"}, UnknownNameError, "Did you mean 'calculator'"),
         ({"temperature": "hot"}, ConfigError, "must be a number, not 'hot'"),
         ({"window": "-1"}, ConfigError, "from 0 to 1000"),
-        ({"strict": "perhaps"}, ConfigError, "is yes or no"),
+        ({"strict": "perhaps"}, ConfigError, "must be yes or no"),
         ({"modell": "x"}, ConfigError, "has no option 'modell'. Did you mean 'model'"),
-        ({"prompts": "no/such/folder"}, ConfigError, "no folder"),
+        ({"prompts": "no/such/folder"}, ConfigError, "does not exist"),
         ({"persona": "@no/such/file"}, ConfigError, "option persona can't be read"),
     ],
 )

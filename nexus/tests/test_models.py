@@ -148,7 +148,7 @@ def test_what_is_no_address_is_refused_with_what_to_do(address: str, kind: type[
 
 
 def test_a_factory_that_gives_no_backend_is_named() -> None:
-    with pytest.raises(PluginError, match="'odd' gave a int"):
+    with pytest.raises(PluginError, match="'odd' returned a int"):
         ModelPool(made(("odd", lambda context: 5))).backend("odd/x")
 
 
@@ -323,8 +323,8 @@ def test_a_provider_that_hangs_fails_or_lies_keeps_nobody_from_being_listed() ->
         "fine": "",
         "fails": "Nobody is there.",
         "breaks": "ZeroDivisionError: by zero",
-        "hangs": "it did not answer within 3 s",
-        "lies": "it gave a list where a Listing belongs",
+        "hangs": "no response within 3 s",
+        "lies": "it returned a list instead of a Listing",
         "gone": "'nowhere.at:all' can't be loaded: No module named 'nowhere'.",
     }
 
@@ -373,4 +373,4 @@ def test_wsap_models_does_not_wait_for_a_server_that_is_silent(tmp_path: Path) -
         silent.listen()  # accepts nothing, so that a request is never answered
         place = f"http://127.0.0.1:{silent.getsockname()[1]}"
         done = wsap_models(tmp_path, "--timeout", "0.2", OPENAI_BASE_URL=f"{place}/v1", OLLAMA_HOST=place)
-    assert done.stdout.count("it did not answer within 0.2 s") == 2
+    assert done.stdout.count("no response within 0.2 s") == 2

@@ -237,12 +237,12 @@ def test_a_world_without_pictures_is_told_once_and_played_by_the_text(
     assert summary.steps == 5
     told = [record.getMessage() for record in caplog.records if "pictures" in record.getMessage()]
     assert len(told) == 1
-    assert "shows no pictures, so the model plays by the text alone" in told[0]
+    assert "provides no pictures, so the model plays by text alone" in told[0]
     assert not any(map(any, map(shown_by_ollama, chats(server))))
 
 
 def test_a_world_whose_frames_are_switched_off_is_refused_under_strict(server: ModelServer) -> None:
-    with pytest.raises(UsageError, match="Crafter shows no pictures, and strict play was asked for"):
+    with pytest.raises(UsageError, match="Crafter provides no pictures, but strict play was requested"):
         play(
             "crafter",
             "llm",
@@ -255,7 +255,7 @@ def test_a_world_whose_frames_are_switched_off_is_refused_under_strict(server: M
 
 
 def test_a_model_that_can_not_see_is_refused_before_it_is_asked(server: ModelServer) -> None:
-    with pytest.raises(UsageError, match=r"ollama/qwen3:8b can't see pictures; leave --pictures out"):
+    with pytest.raises(UsageError, match=r"ollama/qwen3:8b does not accept images; omit --pictures"):
         played(server, "ollama/qwen3:8b")
     assert chats(server) == []
 
@@ -275,7 +275,7 @@ def test_a_server_that_takes_no_pictures_is_asked_once_and_answers_in_a_sentence
     server: ModelServer, model: str, say: Say
 ) -> None:
     server.default = say
-    with pytest.raises(BadRequestError, match=r"does not take pictures here .*; leave --pictures out") as caught:
+    with pytest.raises(BadRequestError, match=r"does not accept images here .*; omit --pictures") as caught:
         played(server, model)
     assert len(chats(server)) == 1
     assert "\n" not in str(caught.value)

@@ -331,7 +331,7 @@ def test_an_agent_with_a_model_that_can_not_be_asked_is_refused_when_it_is_added
     with served.client() as owner:
         refused = owner.post("/nexus/agents", json={"id": "deaf", "policies": deaf})
         assert problem(refused) == (400, "USAGE")
-        assert "The model scripted/x can't be used: The scripted backend needs" in refused.text
+        assert "The model scripted/x can't be used: The scripted backend requires" in refused.text
         assert owner.get("/nexus/agents/deaf").status_code == 404
         assert owner.post("/nexus/agents", json={"id": "deaf"}).status_code == 201
         assert problem(owner.patch("/nexus/agents/deaf", json={"policies": deaf})) == (400, "USAGE")

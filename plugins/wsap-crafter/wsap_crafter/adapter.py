@@ -1,4 +1,4 @@
-"""Crafter as a world of the protocol: one seat, one body, everything in words."""
+"""Crafter as a world of the protocol, with one seat and one body, in text."""
 
 from __future__ import annotations
 
@@ -53,14 +53,11 @@ _SOURCES = {death: source for source, death in CAUSES.items()}
 
 
 class CrafterAdapter(OneBodyGame):
-    """One Crafter world and the player in it.
+    """One Crafter world and its player.
 
-    Configuration (`context.config`): `length`, the steps after which an episode is over (10000; 0
-    for no limit), `frame_size`, the width and height of frames in pixels (360; 0 for no frames), and
-    `longest_sleep`, the most steps for which the world goes on while its agent is away (300, a day).
-
-    Raises:
-        ConfigError: one of these is not a whole number in its range.
+    Configuration (`context.config`): `length`, the steps of an episode (10000; 0 for no limit), `frame_size`, the width
+    and height of frames in pixels (360; 0 for no frames), and `longest_sleep`, the maximum number of steps that pass
+    while the agent is away (300, a day). Raises ConfigError if one is not a whole number in its range.
     """
 
     game_id = GAME_ID
@@ -85,8 +82,8 @@ class CrafterAdapter(OneBodyGame):
 
     @property
     def game_description(self) -> str:
-        """The rules of the game in words."""
-        # Deferred for weight: it is asked for once a session, and by no score or benchmark.
+        """The rules of the game as text."""
+        # Deferred: needed once a session, and not by scores and benchmarks.
         from wsap_crafter.description import DESCRIPTION
 
         return DESCRIPTION
@@ -95,7 +92,7 @@ class CrafterAdapter(OneBodyGame):
 
     @override
     def begin(self, seed: int | None) -> None:
-        """Begin an episode; the world of a seed's first one is that of `crafter.Env(seed=seed)`."""
+        """Start an episode; the first world of a seed is that of `crafter.Env(seed=seed)`."""
         self.items.lose_all(self.body.avatar_id, "lost when the episode ended and another world began")
         self.gifts.clear()
         self._engine.reset(seed)
@@ -103,10 +100,9 @@ class CrafterAdapter(OneBodyGame):
 
     @override
     def play(self, action: Action) -> ActionResult:
-        """Carry out one of the 17 actions as one step of the game.
+        """Execute one of the 17 actions as one step of the game.
 
-        An action that is impossible now takes a step too, as in the game, and is reported with
-        `success=False` and the reason.
+        An impossible action takes a step too, as in the game, and is reported with `success=False` and the reason.
         """
         engine, name = self._engine, action.name
         player = engine.player
@@ -137,7 +133,7 @@ class CrafterAdapter(OneBodyGame):
         return gesture(action, self._observation)
 
     def _advance(self, events: Sequence[Event]) -> None:
-        """Take over from the engine where the episode is, and that the body died of the last of these events."""
+        """Update steps and end of the episode from the engine, and the body's death from the last of these events."""
         self.steps, self.done = self._engine.steps, self._engine.done
         if self._engine.dead:
             sources = [event.source for event in events if event.type in ("damage", "death")]
@@ -231,7 +227,7 @@ class CrafterAdapter(OneBodyGame):
     # --- rendering and snapshots --------------------------------------------------------------
 
     def render(self) -> View:
-        """Return the game's own picture of the moment and the map in characters. Changes nothing."""
+        """Return the game's picture and the map in characters, without changing the game."""
         seen = self._observation
         present = sorted(set("".join(seen.local_map)), key=list(WORDS).index)
         chart = GridMapBlock(seen.local_map, {character: WORDS[character] for character in present})
@@ -268,7 +264,7 @@ class CrafterAdapter(OneBodyGame):
         body, session = Body.from_json(record["body"]), Session.from_json(record["session"])
         happenings = load_happenings(record)
         if not _NAMES.issuperset(session.achievements):
-            raise ValueError("an achievement of the session is not known")
+            raise ValueError("an achievement of the session is unknown")
         cause = record["death_cause"]
         if not isinstance(cause, str):
             raise ValueError("the cause of death is not text")

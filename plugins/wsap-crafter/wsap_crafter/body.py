@@ -1,4 +1,4 @@
-"""The player's body: what it wears, whether it is safe, how it dies and lives again."""
+"""The player's body: equipment, safety, death and respawn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CAUSES: Mapping[str, tuple[str, str | None]] = {
 
 
 def equipment_of(carried: Mapping[str, int]) -> dict[str, str]:
-    """Return the best pickaxe and sword carried: the game always uses the best."""
+    """Return the best pickaxe and sword carried, which are those that the game uses."""
     equipment = {}
     for slot in ("pickaxe", "sword"):
         for metal in ("iron", "stone", "wood"):
@@ -46,8 +46,7 @@ def equipment_of(carried: Mapping[str, int]) -> dict[str, str]:
 def unsafe_reason(observation: CrafterObservation, sight: Sight) -> str:
     """Return why the body must not be left here now; empty if it may be.
 
-    Left alone it would be killed by a zombie or skeleton within three steps, by an arrow, by whatever
-    hurt it in the last step, or by lava next to it.
+    Unsafe are a zombie, skeleton or arrow within three steps, damage in the last step, and lava next to the body.
     """
     if observation.damage:
         return "you were hit in the last step"

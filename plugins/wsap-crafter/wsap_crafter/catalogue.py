@@ -1,7 +1,4 @@
-"""What can be achieved in Crafter, what that teaches, and what agents bring in and take out.
-
-Light: the game itself is not imported.
-"""
+"""Crafter's achievements, skills, transfer rules, portable items and vocabulary, without importing the game."""
 
 from __future__ import annotations
 
@@ -36,8 +33,8 @@ ACHIEVEMENTS: tuple[Achievement, ...] = (
 )
 """The 22 achievements, in the game's order.
 
-Rarity: "common" is what random play reaches in a few of a hundred episodes, "uncommon" what takes a
-tool of wood at most or a fight by day, "rare" what takes a plan, "legendary" what takes iron.
+Rarity: "common" is reached by random play in a few of a hundred episodes, "uncommon" requires at most a wooden tool or
+a fight by day, "rare" requires a plan, "legendary" requires iron.
 """
 
 PREREQUISITES: Mapping[str, tuple[str, ...]] = {
@@ -57,7 +54,7 @@ PREREQUISITES: Mapping[str, tuple[str, ...]] = {
     "place_stone": ("collect_stone",),
     "place_table": ("collect_wood",),
 }
-"""What must have been achieved before, as the game's rules have it; nothing for the rest."""
+"""Achievement -> the achievements that the game's rules require before it; others require none."""
 
 SKILLS: Mapping[str, tuple[str, ...]] = {
     "exploration": ("collect_coal", "collect_iron", "collect_diamond"),
@@ -68,10 +65,10 @@ SKILLS: Mapping[str, tuple[str, ...]] = {
     "planning": ("place_plant", "eat_plant", "place_furnace"),
     "adaptation": ("place_stone",),
 }
-"""Skill domain to the achievements that are evidence for it, each for one domain.
+"""Skill domain -> the achievements that are evidence for it, each for one domain.
 
-Ores have to be found, a furnace and a field have to be meant, and a placed stone is a bridge or a
-wall where the land gave none. Nothing in Crafter is evidence for social skill or for puzzles.
+Ores must be found, a furnace and a field must be planned, and a placed stone adapts the land with a bridge or a wall.
+Nothing in Crafter is evidence for social skill or for puzzles.
 """
 
 TRANSFER_RULES: tuple[TransferRule, ...] = (
@@ -85,11 +82,11 @@ TRANSFER_RULES: tuple[TransferRule, ...] = (
     TransferRule("survival-food", "survival", 0.5, Bonus("stat", "food", 3), "3 food, if the body is hungry"),
     TransferRule("survival-drink", "survival", 0.5, Bonus("stat", "drink", 3), "3 drink, if the body is thirsty"),
 )
-"""What skills are worth here. All of it is inventory; health, which rewards are paid for, is not touched."""
+"""The bonuses for skills. All are inventory; health does not change, because it determines rewards."""
 
 
 class Portable(NamedTuple):
-    """How a thing of Crafter travels."""
+    """Category and tier of a portable thing."""
 
     category: str
     tier: int
@@ -106,7 +103,7 @@ PORTABLE: Mapping[str, Portable] = {
     "iron": Portable("material", 5),
     "diamond": Portable("material", 8),
 }
-"""What can leave Crafter, and what comes in as what; within a category from the plainest to the best."""
+"""The things that can leave or enter Crafter, in each category from the plainest to the best."""
 
 VOCABULARY = (
     *(
@@ -127,4 +124,4 @@ VOCABULARY = (
     *("diamond", "table", "furnace", "plant", "sapling", "cow", "zombie", "skeleton", "arrow", "pickaxe", "sword"),
     *("sleep", "asleep", "drink", "eat", "ripe", "tunnel", "cave", "health", "food", "energy", "collect", "creature"),
 )
-"""Words that name what is in the game."""
+"""The words for things in the game, which skins rename."""

@@ -1,7 +1,7 @@
-"""Crafter's objects with their geometry on plain integers; what they do is the game's own code.
+"""Crafter's objects with geometry on plain integers; their behavior is the game's code.
 
-Numpy takes microseconds to subtract two pairs of numbers, and creatures do it several times a step.
-These classes replace only distances, directions and the test for a free cell, with equal results.
+Numpy takes microseconds to subtract two pairs of numbers, and creatures do it several times a step. These classes
+replace only distances, directions and the test for a free cell, with equal results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Located(game.Object):
         return np.array((_sign(dx), 0) if along_x else (0, _sign(dy)))
 
     def move(self, direction: Any) -> bool:
-        """Step if the cell is free, and say whether it was."""
+        """Step if the cell is free, and return whether it was."""
         x, y = self.pos.tolist()
         target = (x + int(direction[0]), y + int(direction[1]))
         free = self.is_free(target)
@@ -60,7 +60,7 @@ def _sign(value: int) -> int:
 
 
 class Player(Located, game.Player):
-    """The player; it may step into lava, and dies there."""
+    """The player, who may step into lava and dies there."""
 
     _ground = _WALKABLE | {"lava"}
 
@@ -78,15 +78,11 @@ class Skeleton(Located, game.Skeleton):
 
 
 def make_creature(kind: str, world: OrderedWorld, pos: Any, player: game.Player) -> game.Object:
-    """Return a new "Cow", "Zombie" or "Skeleton" for that position; it is not in the world yet.
-
-    Raises:
-        ValueError: there is no such creature.
-    """
+    """Return a new "Cow", "Zombie" or "Skeleton" for a position, not yet in the world; ValueError for other kinds."""
     if kind == "Cow":
         return Cow(world, pos)
     if kind == "Zombie":
         return Zombie(world, pos, player)
     if kind == "Skeleton":
         return Skeleton(world, pos, player)
-    raise ValueError(f"{kind!r} is no creature of Crafter")
+    raise ValueError(f"{kind!r} is not a creature of Crafter")

@@ -9,24 +9,18 @@ DAY = 300
 
 
 def daylight_at(step: int) -> float:
-    """Return the light at a step, from 0 to 1, as ``crafter.Env`` computes it, rounded to 3 digits.
-
-    It is full at step 60 of each day and gone at step 210.
-    """
+    """Return the light at a step as ``crafter.Env`` computes it, rounded to 3 digits: 1 at step 60 of each day, 0
+    at step 210."""
     return _DAYLIGHT[step % DAY]
 
 
 def phase_at(step: int) -> str:
-    """Return "day", "dusk", "night" or "dawn".
-
-    Below half light the game's picture begins to drown in noise: that is dusk and dawn; below a
-    fifth it is night.
-    """
+    """Return "day", "dusk" or "dawn" below a light of 0.5, where the game's picture gets noisy, "night" below 0.2."""
     return _PHASES[step % DAY]
 
 
 def turn_at(step: int) -> str | None:
-    """Return what begins at this step: "It is getting dark." and the like, or None."""
+    """Return a sentence such as "It is getting dark." if another phase starts at this step, or None."""
     return _TURNS.get(step % DAY)
 
 

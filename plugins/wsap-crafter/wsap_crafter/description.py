@@ -1,4 +1,4 @@
-"""The rules of Crafter in words, for the start of a session."""
+"""The rules of Crafter as text for the start of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time for a dormant body: the world goes on while its agent is away."""
+"""Steps of the world while the agent is away and the body dormant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.narration import tell_wounds
 
 LONGEST_SLEEP = DAY
-"""Default limit of steps for which a world goes on without its agent."""
+"""Default limit of steps that pass without the agent."""
 
 
 @dataclass(frozen=True)
@@ -18,19 +18,17 @@ class Sleep:
     """The outcome of a sleep."""
 
     steps: int
-    """Steps for which the world went on."""
+    """Steps that passed."""
     wounds: tuple[Event, ...] = ()
     """Wounds of the body, in order."""
 
 
 def sleep_through(engine: CrafterEngine, steps: int) -> Sleep:
-    """Let the world go on while the body sleeps, and return the outcome.
+    """Let steps pass while the body sleeps, but not to the end of the episode, and return the outcome.
 
-    The body does nothing but the game's own `sleep`, so by the game's rules it lies awake while it is
-    rested, hungers, can be found by zombies, and can die, which ends it. The world never goes on to the
-    end of the episode. What a body does without its agent
-    earns nothing: achievements stay as they were (the game would count waking up). A living body is
-    awake afterwards.
+    Each step is the game's `sleep`, so by the game's rules the body is awake while rested, gets hungry, and can be
+    attacked and die, which ends the sleep. Achievements do not change (the game would count waking up). A living body
+    is awake afterwards.
     """
     limit = min(steps, engine.length - 1 - engine.steps) if engine.length else steps
     player, start = engine.player, engine.steps

@@ -1,11 +1,11 @@
-"""The real Crafter, reproducible and without pictures.
+"""The original Crafter, reproducible and without images.
 
-:class:`CrafterEngine` is ``crafter.Env`` minus its images: the rules are the game's own classes, the
-map and creatures of a seed are the same, and a step does what the original does in the same order.
-What differs is what made two processes disagree (see :mod:`wsap_crafter.world`), and weight.
+:class:`CrafterEngine` is ``crafter.Env`` without its images: the rules are the game's classes, the map and creatures of
+a seed are the same, and a step does what the original does in the same order. It differs in what made processes diverge
+(see :mod:`wsap_crafter.world`), and in speed.
 
-This class is also the seam for a faster engine: the adapter uses ``reset``, ``step``, ``world``,
-``player``, ``steps``, ``length`` and the snapshot functions, and nothing else of the game.
+A faster engine could replace this class: the adapter uses only ``reset``, ``step``, ``world``, ``player``, ``steps``,
+``length`` and the snapshot functions of the game.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ AREA = (64, 64)
 
 _VIEW = 9
 _NEAR = 2 * _VIEW
-"""Objects nearer than this (Manhattan) move; the rest of the world stands still."""
+"""Only objects nearer than this (Manhattan) move."""
 
 _CHUNK = (12, 12)
 
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What one step did, as far as the game's state alone does not tell."""
+    """The effects of a step that can't be derived from the game's state."""
 
     reward: float
     """A tenth of the change in health, and 1 if anything was unlocked."""
@@ -42,22 +42,21 @@ class StepReport:
     """Achievements unlocked in this step, in the catalogue's order."""
 
     wounds: tuple[tuple[str, int], ...] = ()
-    """What hurt the player and by how much: "zombie", "arrow", "lava", "want" (hunger, thirst or fatigue)."""
+    """Source and amount of damage: "zombie", "arrow", "lava", "want" (hunger, thirst or fatigue)."""
 
     lost_plants: tuple[tuple[int, int], ...] = ()
-    """Where plants were eaten or shot in this step."""
+    """Positions of plants that were eaten or shot in this step."""
 
 
 class CrafterEngine(Env):
     """One player in one Crafter world.
 
-    Args:
-        seed: the first episode after :meth:`reset` is that of ``crafter.Env(seed=seed)``.
-        length: steps after which an episode is over; 0 for no limit.
+    The first episode of `seed` is that of ``crafter.Env(seed=seed)``; `length` is the maximum number of steps of an
+    episode, 0 for no limit.
     """
 
     def __init__(self, seed: int, length: int = 10_000) -> None:
-        # The original's constructor is not called: it loads textures, for images nobody asked for.
+        # The original's constructor is not called because it loads textures for images.
         self._area = AREA
         self._view = (_VIEW, _VIEW)
         self._length = length
@@ -69,7 +68,7 @@ class CrafterEngine(Env):
         self._last_health = 0
         self._space: dict[str, int] = {}
         self._player: Player
-        self._untouched: dict[str, int] | None = None  # the inventory of an episode in which nothing happened yet
+        self._untouched: dict[str, int] | None = None  # the inventory of an episode without any step yet
 
     @property
     def world(self) -> OrderedWorld:
@@ -84,32 +83,32 @@ class CrafterEngine(Env):
 
     @property
     def steps(self) -> int:
-        """Steps since the episode began."""
+        """Steps since the start of the episode."""
         return self._step
 
     @property
     def length(self) -> int:
-        """Steps after which the episode is over; 0 for no limit."""
+        """Maximum number of steps of an episode; 0 for no limit."""
         return self._length
 
     @property
     def seed(self) -> int:
-        """The seed given last."""
+        """The last seed."""
         return self._seed
 
     @property
     def episode(self) -> int:
-        """Episodes begun with this seed."""
+        """Number of episodes started with this seed."""
         return self._episode
 
     @property
     def last_health(self) -> int:
-        """Health at the end of the last step, which the next reward is measured from."""
+        """Health at the end of the last step, the base of the next reward."""
         return self._last_health
 
     @property
     def dead(self) -> bool:
-        """Whether the player's health is gone."""
+        """Whether the player's health is 0."""
         health: int = self._player.inventory["health"]
         return health <= 0
 
@@ -119,9 +118,9 @@ class CrafterEngine(Env):
         return self.dead or bool(self._length and self._step >= self._length)
 
     def reset(self, seed: int | None = None) -> None:
-        """Begin the next episode of this seed, or the first one of a new seed."""
+        """Start the next episode of this seed, or the first one of a new seed."""
         if seed == self._seed and self._episode == 1 and self._untouched == self._player.inventory:
-            return  # a game that was just made is in this very state, and making it takes 30 ms
+            return  # a new game already has this state, and generating it takes 30 ms
         if seed is not None:
             self._seed, self._episode = seed, 0
         self._episode += 1
@@ -137,14 +136,14 @@ class CrafterEngine(Env):
         self._untouched = dict(self._player.inventory)
 
     def resume(self, player: Player, episode: int, steps: int, last_health: int) -> None:
-        """Go on from a state that was put into :attr:`world`, with its player, at that step."""
+        """Continue from a state that was put into :attr:`world`."""
         self._player, self._episode, self._step, self._untouched = player, episode, steps, None
         self._update_time()
         self._last_health = last_health
         self._unlocked = {name for name, count in player.achievements.items() if count > 0}
 
     def unlock_only(self, achievements: dict[str, int]) -> None:
-        """Set how often each achievement was earned in this episode, as it was at another moment."""
+        """Set how often each achievement was unlocked in this episode."""
         self._untouched = None
         self._player.achievements = dict(achievements)
         self._unlocked = {name for name, count in achievements.items() if count > 0}
@@ -153,7 +152,7 @@ class CrafterEngine(Env):
         return make_creature(kind, self._world, pos, self._player)
 
     def step(self, action: str) -> StepReport:
-        """Do one of the game's 17 actions and let the world go on by one step."""
+        """Execute one of the game's 17 actions as one step of the world."""
         self._step += 1
         self._untouched = None
         self._update_time()
@@ -174,7 +173,7 @@ class CrafterEngine(Env):
         return self._report(tuple(wounds), tuple(lost))
 
     def _update_others(self, newcomers: int, wounds: list[tuple[str, int]], lost: list[tuple[int, int]]) -> None:
-        """Update what was there before the player acted and is near it, in order of index."""
+        """Update the objects near the player that existed before it acted, in order of index."""
         world, player = self._world, self._player
         inventory = player.inventory
         px, py = player.pos.tolist()
@@ -198,7 +197,7 @@ class CrafterEngine(Env):
                 lost.append((x, y))
 
     def _balance(self) -> None:
-        """Spawn and despawn creatures, by the game's rule for each chunk."""
+        """Spawn and despawn creatures by the game's rule for each chunk."""
         world = self._world
         ids, materials = world.material_ids, world.materials
         counts = {
@@ -227,7 +226,7 @@ class CrafterEngine(Env):
         ctor: Callable[[Any], Object],
         target_fn: Callable[[int, int], tuple[float, float]],
     ) -> None:
-        """Leave it to the game where it would draw a random number; elsewhere it does nothing."""
+        """Call the game's rule if it would draw a random number; otherwise it would do nothing."""
         number = sum(isinstance(obj, cls) for obj in objs)
         fewest, most = target_fn(number, self._space[material])
         if int(fewest) <= number <= int(most):

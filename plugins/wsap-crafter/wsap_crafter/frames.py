@@ -1,8 +1,7 @@
-"""Crafter's own picture of a moment, on request.
+"""Crafter's own pictures.
 
-The game's night noise comes from the game's random generator, so that looking would change what
-happens next. Frames are drawn with a generator of their own, seeded by the step: looking changes
-nothing, and the same moment looks the same.
+The game draws night noise with its random generator, so that rendering would change the trajectory. Here noise has a
+separate generator, seeded by the step: rendering changes nothing, and equal states give equal pictures.
 """
 
 from __future__ import annotations
@@ -24,11 +23,7 @@ _ITEM_ROWS = 2
 
 
 class FramePainter:
-    """Draws frames with the game's textures, which it loads once.
-
-    Args:
-        size: width and height of a frame in pixels; at least 9.
-    """
+    """Draws frames of `size` by `size` pixels, at least 9, with the game's textures, which are loaded once."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -55,7 +50,7 @@ class FramePainter:
 
 
 class _Shown:
-    """The world as the game's view reads it, with a random generator that is not the game's."""
+    """The world for the game's view, with a separate random generator."""
 
     def __init__(self, world: OrderedWorld, step: int) -> None:
         self._world = world

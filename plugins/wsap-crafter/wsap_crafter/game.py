@@ -1,7 +1,4 @@
-"""The parts of the original game that this package stands on, in one place.
-
-Crafter ships no types; ``game.pyi`` beside this file states those of what is used here.
-"""
+"""The parts of the original game that this package uses, typed in ``game.pyi`` because Crafter ships no types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol's avatar actions for Crafter's body: look around, inspect oneself."""
+"""The protocol's avatar actions for Crafter's body: look and inspect_self."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wsap_crafter.sight import HEIGHT, STEPS, WIDTH, WORDS
 
 
 def gesture(action: Action, observation: CrafterObservation) -> tuple[bool, str]:
-    """Answer an avatar action, which takes no step: whether it worked, and the message."""
+    """Return success and message of an avatar action, which takes no step."""
     if action.name == "look":
         return _look(str(action.parameters.get("target", "")).strip().lower(), observation)
     if action.name == "inspect_self":
@@ -19,7 +19,7 @@ def gesture(action: Action, observation: CrafterObservation) -> tuple[bool, str]
 
 
 def _look(target: str, observation: CrafterObservation) -> tuple[bool, str]:
-    """Describe what lies in a direction, or where the nearest thing of a kind is; the body does not turn."""
+    """Describe the cells in a direction, or the nearest thing of a kind, without turning the body."""
     if target in STEPS:
         return True, f"To the {target}, without turning: {_line_of_sight(target, observation.local_map)}."
     for entity in observation.nearby_entities:

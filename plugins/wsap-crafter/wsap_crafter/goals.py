@@ -1,4 +1,4 @@
-"""The achievements that are left, as goals: what each takes, and whether its time has come."""
+"""The remaining achievements as goals, with hints and prerequisites."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wsap_crafter.catalogue import ACHIEVEMENTS, PREREQUISITES
 from wsap_crafter.game import constants
 
 NEXT = "next"
-"""The progress of a goal whose prerequisites have all been achieved."""
+"""The progress of a goal with all prerequisites achieved."""
 
 _INDEX = {achievement.name: i for i, achievement in enumerate(ACHIEVEMENTS)}
 
@@ -31,7 +31,7 @@ def unlocked_names(mask: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def remaining_goals(mask: int) -> tuple[Goal, ...]:
-    """Return a goal for each achievement not in the mask; those that can be reached next come first."""
+    """Return a goal for each achievement not in the mask, first those that can be reached next."""
     unlocked = set(unlocked_names(mask))
     goals = []
     for achievement in ACHIEVEMENTS:

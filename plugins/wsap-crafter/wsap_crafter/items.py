@@ -1,4 +1,4 @@
-"""What agents bring into Crafter's inventory and take out of it: which item becomes which thing, and which leave."""
+"""The transfer of items: which thing of Crafter an item becomes, and which things leave with an agent."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from wsap_crafter.catalogue import PORTABLE, TRANSFER_RULES
 from wsap_crafter.snapshot import whole
 
 MOST = 9
-"""The most of one thing that Crafter's player can carry."""
+"""Maximum number of one thing in the inventory."""
 
 
 def thing_of(item: PortableItem, inventory: Mapping[str, int]) -> str | Refused:
     """Return the thing that an item becomes in Crafter, or why it is refused.
 
-    A hint for Crafter is followed if it names a thing of the item's category whose tier is not above the
-    item's; so what left Crafter comes back as itself. Otherwise it is the thing of the category with the
-    nearest tier, the plainer of two.
+    The item's hint for Crafter counts if it names a thing of the item's category and at most its tier, so that a thing
+    that left Crafter returns unchanged. Otherwise it is the thing of the category with the nearest tier, the plainer
+    of two.
     """
     hint = item.hints.get(GAME_ID, "")
     meant = PORTABLE.get(hint)
@@ -37,22 +37,21 @@ def thing_of(item: PortableItem, inventory: Mapping[str, int]) -> str | Refused:
 
 
 def item_of(thing: str) -> PortableItem:
-    """Return a thing of Crafter as a new portable item, which has no id yet."""
+    """Return a thing of Crafter as a new portable item without id."""
     category, tier = PORTABLE[thing]
     return PortableItem("", thing.replace("_", " "), category, tier, {}, GAME_ID, {GAME_ID: thing})
 
 
 def own_things(inventory: Mapping[str, int], kept: Mapping[str, int], gifts: Mapping[str, int]) -> list[str]:
-    """Return what leaves with an agent besides what it brought along, one entry for each piece.
+    """Return the things that leave with an agent besides those it brought, one entry for each piece.
 
-    All coal, iron and diamonds; and the best sword and pickaxe that are the world's own, unless what was
-    brought along is as good. Lesser tools stay with the body, and so do bonuses: each new body gets them
-    again, and they would multiply.
+    These are all coal, iron and diamonds, and the world's best sword and pickaxe unless one as good was brought. Lesser
+    tools stay with the body, and so do bonuses, which would multiply because each new body gets them again.
 
     Args:
-        inventory: what the body carries.
-        kept: how much of that was brought along.
-        gifts: how much of it was a bonus.
+        inventory: the things that the body carries.
+        kept: those of them that were brought.
+        gifts: those of them that were bonuses.
     """
     own = {name: inventory[name] - kept.get(name, 0) - gifts.get(name, 0) for name in PORTABLE}
     things: list[str] = []
@@ -68,7 +67,7 @@ def own_things(inventory: Mapping[str, int], kept: Mapping[str, int], gifts: Map
 
 
 def write_off_used(items: ItemLedger, avatar_id: str, inventory: Mapping[str, int]) -> None:
-    """Write off what was used up: the world's own pieces are used first, then the oldest item."""
+    """Write off used items: the world's own pieces are used first, then the oldest item."""
     count = items.count()
     for item_id, (thing, _) in list(items.kept.items()):
         if count[thing] > inventory[thing]:
@@ -80,19 +79,15 @@ def write_off_used(items: ItemLedger, avatar_id: str, inventory: Mapping[str, in
 
 
 def dump_items(items: ItemLedger, gifts: Mapping[str, int]) -> JsonValue:
-    """Return ledger and bonuses as JSON-ready data; None if there was never an entry."""
+    """Return ledger and bonuses as JSON-ready data; None without entries."""
     return None if items == ItemLedger() and not gifts else {**items.to_json(), "given": dict(gifts)}
 
 
 def load_items(data: JsonValue, inventory: Mapping[str, int]) -> tuple[ItemLedger, Counter[str]]:
-    """Return the ledger and the bonuses of `dump_items`.
+    """Return the ledger and the bonuses from untrusted data of `dump_items`.
 
-    Args:
-        data: not trusted.
-        inventory: what the body carries, which the ledger has to agree with.
-
-    Raises:
-        ValueError, TypeError, LookupError, AttributeError: the data describes no ledger of Crafter.
+    Raises ValueError, TypeError, LookupError or AttributeError if the data is invalid or does not agree with the body's
+    inventory.
     """
     items, gifts = ItemLedger(), Counter[str]()
     if data is not None:
@@ -102,5 +97,5 @@ def load_items(data: JsonValue, inventory: Mapping[str, int]) -> tuple[ItemLedge
     if any(name not in PORTABLE for name in carried.keys() | gifts.keys()):
         raise ValueError("a thing is not portable")
     if any(amount > inventory[thing] for thing, amount in carried.items()):
-        raise ValueError("more was brought along than there is")
+        raise ValueError("the inventory has fewer things than were brought")
     return items, gifts

@@ -1,4 +1,4 @@
-"""What an action came to and what happened meanwhile, in a sentence each."""
+"""Sentences about the outcome of an action and about events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KILLS = {"cow": "eat_cow", "zombie": "defeat_zombie", "skeleton": "defeat_skele
 
 
 class Before(NamedTuple):
-    """What must be known of the moment before a step to tell what the step did."""
+    """The data before a step that is needed to describe the step."""
 
     position: tuple[int, int]
     faced: str
@@ -29,7 +29,7 @@ class Before(NamedTuple):
 
 
 def note_before(player: Any, sight: Sight, facing: str) -> Before:
-    """Return a note of the moment before a step."""
+    """Return the data before a step."""
     x, y = player.pos.tolist()
     return Before(
         (x, y),
@@ -41,7 +41,7 @@ def note_before(player: Any, sight: Sight, facing: str) -> Before:
 
 
 def tell_action(action: str, before: Before, player: Any) -> str:
-    """Return what an available action did."""
+    """Return a sentence about the effect of an available action."""
     if action == "noop":
         return "You sleep on." if before.sleeping and player.sleeping else "You wait."
     if action == "sleep":
@@ -77,7 +77,7 @@ def _tell_do(before: Before, player: Any) -> str:
 
 
 def tell_step(report: StepReport, before: Before, player: Any, step: int) -> Happenings:
-    """Return the events of a step and what attacks cost."""
+    """Return the events of a step and the damage by attacks."""
     events = tell_wounds(report, player, step)
     attacks = [(amount, source) for source, amount in report.wounds if source in _ATTACKS]
     damage, damage_from = sum(amount for amount, _ in attacks), max(attacks)[1] if attacks else None
@@ -92,7 +92,7 @@ def tell_step(report: StepReport, before: Before, player: Any, step: int) -> Hap
 
 
 def tell_wounds(report: StepReport, player: Any, step: int) -> list[Event]:
-    """Return an event for each thing that hurt the player in a step, in the order in which they came."""
+    """Return an event for each wound of a step, in order."""
     return [_wound(source, amount, player, step) for source, amount in report.wounds]
 
 
@@ -109,7 +109,7 @@ def _wound(source: str, amount: int, player: Any, step: int) -> Event:
 
 
 def want_of(player: Any) -> str:
-    """Return which lack wears the player down: "hunger", "thirst", "exhaustion", or several."""
+    """Return why the player loses health: "hunger", "thirst", "exhaustion", or several."""
     lacks = {"hunger": "food", "thirst": "drink", "exhaustion": "energy"}
     found = [
         word

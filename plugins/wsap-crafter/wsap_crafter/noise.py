@@ -1,12 +1,11 @@
-"""OpenSimplex noise over many points at once, bit for bit what ``opensimplex.noise3`` gives for each.
+"""OpenSimplex noise over arrays of points, bit for bit equal to ``opensimplex.noise3``.
 
-Generating a Crafter world asks for noise at some 28,000 points, one Python call each: most of a
-second. Here the same arithmetic runs over arrays. Decisions of the world generator compare noise
-with zero at points where it is zero but for rounding, so "nearly equal" would not do: each point
-goes through the same operations, in the same order, on the same lattice vertices as in the library.
+A Crafter world requires noise at about 28,000 points, which takes most of a second with one Python call each. Here the
+same arithmetic runs over arrays. The world generator compares noise with zero at points where it is zero except for
+rounding, so each point requires the same operations in the same order on the same lattice vertices as in the library.
 
-The library picks six to eight vertices by a tree of comparisons. That tree is a small table here:
-:func:`_cases` works out the branch of every point, and :data:`_VERTICES` holds what each adds up.
+The library selects six to eight vertices by a tree of comparisons. Here the tree is a table: :func:`_cases` computes
+the branch of every point, and :data:`_VERTICES` has the vertices of each branch.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ _NEAR = ((0, 0, 0), *_AXES)
 _FAR = ((1, 1, 0), (1, 0, 1), (0, 1, 1), (1, 1, 1))
 _MIDDLE = (*_AXES, *_FAR[:3])
 
-# Where the branches of each region start in the table; a branch adds the point, or pair of points,
-# that the library's comparisons chose (bit 1 is x, 2 is y, 4 is z).
+# The start of each region's branches in the table; a branch adds the point or pair of points that the library's
+# comparisons select (bit 1 is x, 2 is y, 4 is z).
 _NEAR_CASE, _FAR_CASE, _MIDDLE_CASE = 0, 8, 16
 
 Vertex = tuple[int, int, int]
@@ -71,7 +70,7 @@ def _far_extra(chosen: int) -> tuple[Vertex, Vertex]:
 
 
 def _middle_extra(a: int, b: int) -> tuple[Vertex, Vertex, bool]:
-    """Return the two extra vertices, and whether the last one squishes before it steps."""
+    """Return the two extra vertices, and whether the last one subtracts squish before step."""
     a_far, b_far = a in (3, 5, 6), b in (3, 5, 6)
     if a_far and b_far:
         return (1, 1, 1), _twice(a & b), False
@@ -82,7 +81,7 @@ def _middle_extra(a: int, b: int) -> tuple[Vertex, Vertex, bool]:
 
 
 def _tables() -> tuple[Ints, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return vertices by (case, slot, axis), which slots count, and which cases squish first."""
+    """Return vertices by (case, slot, axis), which slots count, and which cases subtract squish first."""
     cases = _MIDDLE_CASE + 64
     vertices = np.zeros((cases, _SLOTS, 3), np.int64)
     counted = np.zeros((cases, _SLOTS), bool)
@@ -143,7 +142,7 @@ def _middle_cases(x: Floats, y: Floats, z: Floats) -> Ints:
 
 
 def _cases(x: Floats, y: Floats, z: Floats) -> Ints:
-    """Return each point's row in the table, from its place inside its unit cell."""
+    """Return each point's row in the table, from its position in its unit cell."""
     total = x + y + z
     cases = np.empty(x.shape, np.int64)
     near = total <= 1
@@ -156,15 +155,8 @@ def _cases(x: Floats, y: Floats, z: Floats) -> Ints:
 
 
 def noise3_many(simplex: OpenSimplex, x: Floats, y: Floats, z: Floats) -> Floats:
-    """Return the noise at each point, equal to ``simplex.noise3`` to the last bit.
-
-    Args:
-        simplex: the seeded generator; its permutation tables are used.
-        x: first coordinates, a flat array.
-        y: second coordinates, of the same length.
-        z: third coordinates, of the same length.
-    """
-    # The library keeps its permutation private, and offers no arrays of scattered points.
+    """Return the noise at each point of three flat coordinate arrays, equal to ``simplex.noise3`` to the last bit."""
+    # The permutation is private; the library has no function for arrays of scattered points.
     private: Any = simplex
     perm, gradient_index = private._perm, private._perm_grad_index3
     stretch = (x + y + z) * STRETCH_CONSTANT3
@@ -194,13 +186,13 @@ def _add_vertices(
     perm: Ints,
     gradient_index: Ints,
 ) -> None:
-    """Add to ``value[rows]`` what one lattice vertex of each of these points contributes."""
+    """Add the contribution of one lattice vertex of each point to ``value[rows]``."""
     squish = vertices.sum(1) * SQUISH_CONSTANT3
     attenuation = np.full(rows.shape, 2.0)
     deltas = []
     for axis in range(3):
         start, step = d0[axis][rows], vertices[:, axis]
-        # The library subtracts step and squish in this order, but for one vertex of one region.
+        # The library subtracts step and squish in this order, except for one vertex of one region.
         delta = start - step - squish
         if squish_first.any():
             delta = np.where(squish_first, start - squish - step, delta)

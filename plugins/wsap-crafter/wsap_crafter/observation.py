@@ -1,4 +1,4 @@
-"""Crafter's observation: everything in view, and nothing beyond."""
+"""Crafter's observation: everything in view."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ from wsap_crafter.sight import (
 )
 
 VISION_RANGE = float(max(DISTANCES))
-"""The farthest the player sees, in Manhattan distance: 7, to the corners of the 9 by 7 cells."""
+"""The player's vision range in Manhattan distance: 7, to the corners of the 9 by 7 cells."""
 
 DARK = 0.4
-"""Daylight below which it is called night."""
+"""Daylight below which brief observations mention the night."""
 MOST_GOALS = 5
-"""Goals that are told with how they are reached."""
+"""Maximum number of goals with hints in the text."""
 _REST = (0.0, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrafterObservation(EmbodiedObservation):
-    """Crafter's observation: the protocol's, with a map of the view and what happened to the body.
+    """Crafter's observation, with a map of the view and damage to the body.
 
-    Distances are Manhattan distances, in cells, as the game itself measures them.
+    Distances are Manhattan distances in cells, as in the game.
     """
 
     local_map: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class CrafterObservation(EmbodiedObservation):
     "Z" zombie, "S" skeleton, "a" arrow, "p" sapling, "P" ripe plant.
     """
     faced: str = ""
-    """What is in front: "tree", "zombie", "water", "sapling", "ripe plant", "edge of the world"."""
+    """The thing in front: "tree", "zombie", "water", "sapling", "ripe plant", "edge of the world"."""
     daylight: float = 1.0
     """From 0, darkest night, to 1."""
     sleeping: bool = False
@@ -73,18 +73,18 @@ class CrafterObservation(EmbodiedObservation):
     damage: int = 0
     """Health lost to attacks in the last step."""
     damage_from: str | None = None
-    """Whose attack: "zombie" or "arrow"; with both, the harder one. None without damage."""
+    """The source of the damage: "zombie" or "arrow"; of both, the stronger one. None without damage."""
     achievements_unlocked: tuple[str, ...] = ()
-    """Names of what was achieved in this episode, in the catalogue's order."""
+    """Names of the achievements in this episode, in the catalogue's order."""
 
     @override
     def to_text(self) -> str:
         """Return the observation as text for a language model.
 
-        The text is part of every prompt, so the terrain takes one line, the legend names only what is on
-        the map, and only the goals that can be reached next have hints.
+        To keep prompts short, the terrain takes one line, the legend covers only the characters on the map, and only
+        the goals that can be reached next have hints.
         """
-        # Deferred for weight: agents that play by structure need no text.
+        # Deferred: agents that use the structured observation need no text.
         from wsap_core.protocol.avatars import render_avatar
         from wsap_core.protocol.observation import render_observation
 
@@ -123,7 +123,7 @@ class CrafterObservation(EmbodiedObservation):
 
 @dataclass(frozen=True)
 class Happenings:
-    """What the last step did to the player, for the next observation."""
+    """Events and damage of the last step, for the next observation."""
 
     events: tuple[Event, ...] = ()
     damage: int = 0
@@ -141,16 +141,7 @@ def build_observation(
     avatar: Avatar,
     happenings: Happenings,
 ) -> CrafterObservation:
-    """Return the observation of the current moment.
-
-    Args:
-        engine: the game.
-        sight: what the player sees, from :func:`wsap_crafter.sight.look_around`.
-        situation: from :func:`wsap_crafter.rules.situation_of`.
-        items: what the player carries, from :func:`carried`.
-        avatar: the player's body.
-        happenings: what the last step brought.
-    """
+    """Return the observation of the current state; `items` is the result of :func:`carried`."""
     player, step = engine.player, engine.steps
     cells, facing = sight.cells, situation.facing
     inventory = player.inventory
@@ -202,12 +193,12 @@ def _rows(cells: str) -> tuple[str, ...]:
 
 
 def carried(items: tuple[int, ...]) -> dict[str, int]:
-    """Return what the player carries, without zero counts."""
+    """Return the player's items without zero counts."""
     return {name: count for name, count in zip(ITEMS, items, strict=True) if count}
 
 
 def region_of(sight: Sight) -> str:
-    """Return the kind of place the player is in, by the ground under it and what is in view."""
+    """Return the kind of the player's region, by the ground under it and the trees in view."""
     return _region(sight.ground[HERE], sight.ground.count("T") >= 6)
 
 
@@ -235,7 +226,7 @@ _STATES = {
 
 @lru_cache(maxsize=4096)
 def entity_at(kind: str, heading: str, place: int, faced: bool) -> Entity:
-    """Return the entity of that kind at that place of the view; equal ones are one object."""
+    """Return the entity of a kind at a place of the view, cached."""
     entity_type = "plant" if kind == "ripe plant" else kind
     state = f"flying {heading}" if heading else _STATES[kind]
     where = telling.in_words(*OFFSETS[place])
@@ -256,7 +247,7 @@ _PASSABLE = frozenset(".:_")
 
 @lru_cache(maxsize=1024)
 def terrain_at(character: str, place: int) -> Terrain:
-    """Return the terrain of that character at that place of the view; equal ones are one object."""
+    """Return the terrain of a character at a place of the view, cached."""
     return Terrain(WORDS[character], DIRECTIONS[place], character in _PASSABLE, float(DISTANCES[place]))
 
 
@@ -264,7 +255,7 @@ _MATERIAL_CHARACTERS = "".join(GROUND_CHARACTERS.values())
 
 
 def nearest_terrain(ground_by_distance: str) -> tuple[Terrain, ...]:
-    """Return the nearest cell of each material in view, but for the player's own cell, nearest first."""
+    """Return the nearest cell of each material in view except the player's own cell, nearest first."""
     found = []
     find = ground_by_distance.find
     for character in _MATERIAL_CHARACTERS:
@@ -308,12 +299,12 @@ def _map(rows: tuple[str, ...]) -> str:
 
 
 def _told(actions: Sequence[ActionAvailability], sleeping: bool) -> Sequence[ActionAvailability]:
-    """Return what is possible, without reasons while all are that one sleeps, which the effects tell."""
+    """Return the availability of actions; during sleep without reasons, which are all the same and in the effects."""
     return [replace(action, reason="") for action in actions] if sleeping else actions
 
 
 def _short_goals(goals: Sequence[Goal]) -> tuple[Goal, ...]:
-    """Return the goals to go for now with their hints, and one line for the others; recipes are in the rules."""
+    """Return the next goals with hints, except recipes, which are in the rules, and one line for the others."""
     ready = [goal.id for goal in telling.in_order(goals)]
     hints = {goal.id: () if goal.id.startswith(("make_", "place_")) else goal.hints for goal in goals}
     short = [Goal(name, name, "achievement", None, hints[name]) for name in ready[:MOST_GOALS]]

@@ -1,4 +1,4 @@
-"""The plugin's registrations. Light: neither the game nor numpy is imported here."""
+"""The hooks of this package, which import neither the game nor numpy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PROGRESSION = ScoreMetric(
 
 @hookimpl
 def wsap_adapters() -> Iterable[AdapterSpec]:
-    """Offer Crafter."""
+    """Register Crafter."""
     return [
         AdapterSpec(
             "crafter",
@@ -61,7 +61,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
 
 @hookimpl
 def wsap_agents() -> Iterable[AgentSpec]:
-    """Offer the agent that plays Crafter by rules."""
+    """Register the rule-based agent."""
     return [
         AgentSpec(
             "crafter-survivor",

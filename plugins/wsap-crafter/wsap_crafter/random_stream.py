@@ -1,9 +1,8 @@
-"""The game's random numbers: numpy's legacy stream, drawn at the speed of Python's own generator.
+"""The game's random numbers: numpy's legacy stream, drawn with Python's faster generator.
 
-Crafter draws from ``numpy.random.RandomState``, which is the Mersenne Twister, and so is Python's
-``random.Random``: loaded with the same state both give the same 53-bit doubles and 32-bit words. A
-scalar draw from numpy costs one to eight microseconds, from Python a twentieth of one; the
-sequence is the same, which the tests compare draw by draw.
+Crafter draws from ``numpy.random.RandomState``. Like Python's ``random.Random`` it is the Mersenne Twister, and with
+the same state both give the same 53-bit doubles and 32-bit words. A scalar draw takes one to eight microseconds with
+numpy, a twentieth of one with Python. The tests compare the sequences draw by draw.
 """
 
 from __future__ import annotations
@@ -17,10 +16,7 @@ _WORDS = 624
 
 
 class GameRandom:
-    """The part of ``RandomState`` that Crafter's rules use, giving the very same numbers.
-
-    ``uniform()`` takes no arguments here: no rule of the game passes any.
-    """
+    """The part of ``RandomState`` that Crafter's rules use, with the same numbers; ``uniform()`` takes no arguments."""
 
     def __init__(self, seed: int) -> None:
         _, keys, position, *_ = np.random.RandomState(seed).get_state(legacy=True)
@@ -33,10 +29,10 @@ class GameRandom:
         self._bits = self._mersenne.getrandbits
 
     def randint(self, low: int, high: int) -> int:
-        """Return an integer in ``[low, high)``, drawn as numpy's legacy generator draws it.
+        """Return an integer in ``[low, high)``, drawn like numpy's legacy generator.
 
-        That is: mask a 32-bit word to the next power of two and draw again while it is too large.
-        A range of one value draws nothing.
+        A 32-bit word is masked to the next power of two, and drawn again while it is too large. A range of one value
+        draws nothing.
         """
         span = high - low - 1
         if span <= 0:
@@ -54,11 +50,7 @@ class GameRandom:
         return base64.b64encode(packed).decode("ascii"), words[_WORDS]
 
     def load(self, words: str, position: int) -> None:
-        """Continue from a state given by :meth:`dump`.
-
-        Raises:
-            ValueError: when it is not 624 words with a position in 0..624.
-        """
+        """Continue from a state of :meth:`dump`; raise ValueError if it is invalid."""
         packed = base64.b64decode(words.encode("ascii"), validate=True)
         if len(packed) != 4 * _WORDS or not 0 <= position <= _WORDS:
             raise ValueError("The random generator's state is not 624 words with a position in 0..624.")

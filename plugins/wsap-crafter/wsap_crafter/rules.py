@@ -1,9 +1,7 @@
-"""Legality of the actions: the game's own preconditions, with reasons in words.
+"""Availability of the actions by the game's preconditions, with reasons as text.
 
-Everything here follows from ``crafter.constants`` and from what ``crafter.objects.Player`` checks,
-and is itself checked against the game, action by action, in the tests. "Available" means that the
-action does what it promises; an action that is not available lets a step pass and changes nothing
-else, because in Crafter one may try anything.
+Everything follows from ``crafter.constants`` and the checks of ``crafter.objects.Player``, and is tested against the
+game for each action. An action is available if it has its described effect; others take a step without any effect.
 """
 
 from __future__ import annotations
@@ -16,20 +14,20 @@ from wsap_crafter.game import constants
 from wsap_crafter.sight import FACINGS, GROUND_CHARACTERS, HERE, PLACE_TOWARDS, WIDTH, WORDS, Sight
 
 MOVES = {"move_left": "west", "move_right": "east", "move_up": "north", "move_down": "south"}
-"""Moving action to the direction it goes and turns to."""
+"""Movement action -> its direction."""
 
 GAME_ACTIONS: tuple[str, ...] = tuple(constants.actions)
-"""The game's 17 actions, in its own order."""
+"""The game's 17 actions, in the game's order."""
 
 VITALS = ("health", "food", "drink", "energy")
 ITEMS: tuple[str, ...] = tuple(name for name in constants.items if name not in VITALS)
 _FIRST_ITEM = len(VITALS)
 _LIMITS: dict[str, int] = {name: info["max"] for name, info in constants.items.items()}
 _WALKABLE = frozenset(GROUND_CHARACTERS[name] for name in [*constants.walkable, "lava"])
-# Ground that creatures walk on, and what may leave such ground free again.
+# Ground that creatures walk on, and objects that may leave such ground.
 _OPEN = frozenset([*(GROUND_CHARACTERS[name] for name in constants.walkable), *"CZSapP"])
 _HITTABLE = frozenset("CZSP")
-# Items whose source is still there when they have been taken; with full hands nothing changes.
+# Items whose source remains when they are collected; with a full inventory collecting them changes nothing.
 _ENDLESS = tuple(
     item
     for material, rule in constants.collect.items()
@@ -40,25 +38,25 @@ _ENDLESS_ACHIEVEMENTS = tuple(f"collect_{item}" for item in _ENDLESS)
 
 
 class Situation(NamedTuple):
-    """The inputs of availability; hashable, because the answers are cached."""
+    """The inputs of availability, hashable for caching."""
 
     surroundings: str
     """The characters to the west, east, north and south."""
     facing: str
     asleep: bool
-    """Asleep and not yet rested: whatever is asked, the player sleeps on."""
+    """Whether the player is asleep and not rested, so that it sleeps on whatever the action."""
     rested: bool
-    """Energy is at its highest."""
+    """Whether energy is at its maximum."""
     bench: str
-    """"t" and "f" if a table and a furnace are in reach; "|" in the column or row where nothing is."""
+    """"t" and "f" if a table and a furnace are in reach; "|" in the column or row where none ever is."""
     items: tuple[int, ...]
     """Counts in the order of :data:`ITEMS`."""
     had: tuple[bool, ...]
-    """Whether each of the things that never run out (see :data:`_ENDLESS`) was ever collected."""
+    """Whether each item of :data:`_ENDLESS` was ever collected."""
 
 
 def situation_of(player: Any, sight: Sight) -> Situation:
-    """Return the situation of the player now."""
+    """Return the current situation of the player."""
     inventory = player.inventory
     x, y = player.pos.tolist()
     cells, achievements = sight.cells, player.achievements
@@ -77,8 +75,7 @@ def situation_of(player: Any, sight: Sight) -> Situation:
 def _bench(ground: str, x: int, y: int) -> str:
     """Return which of table and furnace the game finds next to the player, diagonals included.
 
-    In the westernmost column and the northernmost row the game's look around starts at -1, which
-    Python takes as the far end of the map: it finds nothing at all there.
+    It finds nothing in the westernmost column and the northernmost row, because its slice starts at -1 there.
     """
     if x == 0 or y == 0:
         return "|"
@@ -88,7 +85,7 @@ def _bench(ground: str, x: int, y: int) -> str:
 
 
 def in_the_open(situation: Situation) -> bool:
-    """Return whether a creature could come to stand beside the player: creatures strike from the four sides."""
+    """Return whether a creature could get to one of the four cells beside the player, from which it can strike."""
     return any(cell in _OPEN for cell in situation.surroundings)
 
 
@@ -99,7 +96,7 @@ def faced_character(cells: str, facing: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def availability(situation: Situation) -> tuple[ActionAvailability, ...]:
-    """Return for each of the 17 actions whether it does something now, and if not, why not."""
+    """Return the availability of each of the 17 actions, with reasons."""
     return tuple(_interned(name, reason_against(name, situation)) for name in GAME_ACTIONS)
 
 
@@ -109,7 +106,7 @@ def _interned(name: str, reason: str) -> ActionAvailability:
 
 
 def reason_against(name: str, situation: Situation) -> str:
-    """Return why an action would do nothing now; empty if it does what it promises."""
+    """Return why an action would have no effect now; empty if it is available."""
     if name == "noop":
         return ""
     if situation.asleep:
@@ -154,7 +151,7 @@ def _against_doing(situation: Situation) -> str:
 
 
 def _against_full_hands(material: str, situation: Situation) -> str:
-    """Return whether taking more is pointless: nothing received, nothing changed, nothing achieved."""
+    """Return why collecting would have no effect, not even an achievement, with a full inventory; else empty."""
     rule = constants.collect[material]
     (item,) = rule["receive"]
     if item in VITALS or rule["leaves"] != material:
@@ -192,7 +189,7 @@ def _count(item: str, situation: Situation) -> int:
 
 
 def _lacking(needed: dict[str, int], situation: Situation) -> str:
-    """Return "needs 2 wood, you have 1" for what there is too little of, empty if nothing."""
+    """Return "needs 2 wood, you have 1" for missing items; empty if none are missing."""
     short = [(item, amount) for item, amount in needed.items() if _count(item, situation) < amount]
     if not short:
         return ""
@@ -210,7 +207,7 @@ def _noun(item: str) -> str:
 
 
 def with_article(word: str) -> str:
-    """Return "a tree", "an arrow", "the edge of the world", and "water" as it is."""
+    """Return a word with its article, such as "a tree", "an arrow", "the edge of the world" or "water"."""
     if word in ("grass", "sand", "water", "stone", "lava", "coal", "iron", "path"):
         return word
     if word == "edge of the world":
@@ -261,4 +258,4 @@ def _action_space() -> ActionSpace:
 
 
 ACTION_SPACE = _action_space()
-"""The 17 actions with their preconditions, costs taken from the game's own data."""
+"""The 17 actions with their preconditions and the costs from the game's data."""

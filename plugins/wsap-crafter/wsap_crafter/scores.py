@@ -1,4 +1,4 @@
-"""Crafter's two scores, from the achievements of whole episodes."""
+"""Crafter's two scores, from the achievements of episodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wsap_crafter.catalogue import ACHIEVEMENTS
 
 
 class Episode(Protocol):
-    """The part of an episode that a score reads."""
+    """The part of an episode that scores need."""
 
     @property
     def achievements(self) -> Collection[str]:
@@ -19,7 +19,7 @@ class Episode(Protocol):
 
 
 def success_rates(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Return, for each of the 22 achievements, in how many percent of the episodes it was unlocked."""
+    """Return for each of the 22 achievements the percentage of episodes in which it was unlocked."""
     total = len(episodes)
     return {
         a.name: 100 * sum(a.name in episode.achievements for episode in episodes) / total if total else 0.0
@@ -38,10 +38,7 @@ def official_score(episodes: Sequence[Episode]) -> float:
 
 
 def progression(episodes: Sequence[Episode]) -> float:
-    """Return BALROG's progression: the mean share of the 22 achievements unlocked, in percent.
-
-    Every episode counts, whatever ended it; 0 without episodes.
-    """
+    """Return BALROG's progression: the mean share of the 22 achievements unlocked, in percent; 0 without episodes."""
     if not episodes:
         return 0.0
     names = {a.name for a in ACHIEVEMENTS}

@@ -1,8 +1,8 @@
 """The player's view: the 9 by 7 cells around it as characters, with distance and direction of each.
 
-Rows run from north to south and cells in a row from west to east; the player is in row 3, column 4.
-A cell's index in the flattened view (0 to 62) is its *place*; everything said about a place is
-prepared once, because an observation is built at every step.
+Rows are ordered from north to south, cells in a row from west to east; the player is in row 3, column 4. A cell's index
+in the flattened view (0 to 62) is its *place*. Data by place is computed once, because an observation is built at every
+step.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ HERE = 31
 _REACH_X, _REACH_Y = WIDTH // 2, HEIGHT // 2
 
 OFFSETS: tuple[tuple[int, int], ...] = tuple((x - _REACH_X, y - _REACH_Y) for y in range(HEIGHT) for x in range(WIDTH))
-"""Place to (cells east, cells south) of the player; negative is west and north."""
+"""Place -> (cells east, cells south) of the player; negative for west and north."""
 
 DISTANCES: tuple[int, ...] = tuple(abs(x) + abs(y) for x, y in OFFSETS)
-"""Place to Manhattan distance: the number of steps to get there over free ground, as the game counts."""
+"""Place -> Manhattan distance, the number of steps over free ground."""
 
 
 def direction_of(dx: int, dy: int) -> str:
-    """Return the nearest of eight compass directions to an offset; "here" for none.
+    """Return the nearest of eight compass directions of an offset; "here" for (0, 0).
 
-    The compass is cut in equal parts: a cell is "north" rather than "northeast" when it lies within
-    22.5 degrees of north, that is when it is more than about 2.4 times as far north as east.
+    A cell is "north" rather than "northeast" within 22.5 degrees of north, that is if it is more than about 2.4 times
+    as far north as east.
     """
     if dx == dy == 0:
         return "here"
@@ -47,14 +47,14 @@ def direction_of(dx: int, dy: int) -> str:
 DIRECTIONS: tuple[str, ...] = tuple(direction_of(x, y) for x, y in OFFSETS)
 
 NEAREST_FIRST: tuple[int, ...] = tuple(sorted(range(WIDTH * HEIGHT), key=lambda p: (DISTANCES[p], p)))
-"""All places, by distance and then in reading order; the player's own comes first."""
+"""All places by distance, then in reading order; the player's own is first."""
 
 _NEAREST_FIRST = np.array(NEAREST_FIRST)
 
 FACINGS = {(-1, 0): "west", (1, 0): "east", (0, -1): "north", (0, 1): "south"}
 STEPS = {name: step for step, name in FACINGS.items()}
 PLACE_TOWARDS = {name: HERE + dx + WIDTH * dy for name, (dx, dy) in STEPS.items()}
-"""Direction to the place next to the player."""
+"""Direction -> the place next to the player."""
 
 OUTSIDE = " "
 GROUND_CHARACTERS = {
@@ -97,30 +97,24 @@ class Seen(NamedTuple):
     kind: str
     """A key of :data:`OBJECT_CHARACTERS`."""
     heading: str
-    """Where an arrow flies; empty for the rest."""
+    """The direction of an arrow; empty for others."""
 
 
 class Sight(NamedTuple):
-    """The view of one moment."""
+    """The view at one step."""
 
     cells: str
-    """63 characters, ground with everybody on it; the player is "@"."""
+    """63 characters, ground with objects; the player is "@"."""
     ground: str
     """63 characters, ground only."""
     ground_by_distance: str
     """The same, nearest first."""
     seen: tuple[Seen, ...]
-    """Everybody in view but the player, nearest first."""
+    """All objects in view except the player, nearest first."""
 
 
 def look_around(world: OrderedWorld, player: Any, characters: bytes) -> Sight:
-    """Return what the player sees now.
-
-    Args:
-        world: the world to look at.
-        player: the game's player.
-        characters: a table from material number to character, by :func:`ground_table`.
-    """
+    """Return the player's current view; `characters` is the table of :func:`ground_table`."""
     x, y = player.pos.tolist()
     left, top = x - _REACH_X, y - _REACH_Y
     ground_ids, occupants = _window(world, left, top)
@@ -162,7 +156,7 @@ def _seen(place: int, obj: Any) -> Seen:
 
 
 def _window(world: OrderedWorld, left: int, top: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-    """Return the materials and occupants in view, 0 outside the world."""
+    """Return the materials and occupants in view; 0 outside the world."""
     width, height = world.area
     right, bottom = left + WIDTH, top + HEIGHT
     if left >= 0 and top >= 0 and right <= width and bottom <= height:

@@ -1,7 +1,7 @@
 """The whole state of a game as JSON-ready data, and back.
 
-The order of chunks and of the objects in them decides which random number each of them draws, so it is part
-of the state. Loading checks everything: damaged or forged data raises an error.
+The order of chunks and of their objects determines which random numbers they draw, so it is part of the state. Loading
+validates everything: damaged or forged data raises an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIRST_MAGIC = b"WSAP-CRAFTER-1\n"
 _BIGGEST_NUMBER = 2**63
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PLAYER_NUMBERS = ("_last_health", "_hunger", "_thirst", "_fatigue", "_recover")
-# What each kind of object keeps besides its place and health.
+# The fields of each kind of object besides position and health.
 _EXTRAS: dict[str, tuple[str, ...]] = {
     "Cow": (),
     "Zombie": ("cooldown",),
@@ -39,7 +39,7 @@ _EXTRAS: dict[str, tuple[str, ...]] = {
 
 
 def dump_engine(engine: CrafterEngine) -> dict[str, JsonValue]:
-    """Return the game's whole state as JSON-ready data. Changes nothing."""
+    """Return the game's whole state as JSON-ready data."""
     world = engine.world
     alive = [obj for obj in world.slots if obj is not None]
     numbers = {id(obj): number for number, obj in enumerate(alive)}
@@ -86,11 +86,8 @@ def _dump_object(obj: Any) -> list[JsonValue]:
 
 
 def load_engine(state: JsonValue) -> CrafterEngine:
-    """Return a game in the state that `dump_engine` returned.
-
-    Raises:
-        ValueError, TypeError, LookupError, AttributeError, OverflowError: the data describes no game.
-    """
+    """Return a game with a state from `dump_engine`; raise ValueError, TypeError, LookupError, AttributeError or
+    OverflowError if it is invalid."""
     engine = CrafterEngine(
         whole(state["seed"], -_BIGGEST_NUMBER, _BIGGEST_NUMBER), whole(state["length"], 0, _BIGGEST_NUMBER)
     )
@@ -132,7 +129,7 @@ def _load_player(engine: CrafterEngine, data: JsonValue) -> Player:
 
 
 def _place(engine: CrafterEngine, player: Player, row: JsonValue) -> Object:
-    """Put one object on the map, behind those that came before it."""
+    """Put one object on the map, after those before it."""
     kind, x, y, *rest = row
     x, y = whole(x, 0, AREA[0] - 1), whole(y, 0, AREA[1] - 1)
     world = engine.world
@@ -162,14 +159,14 @@ def _make(engine: CrafterEngine, player: Player, kind: str, pos: tuple[int, int]
 
 
 def _load_chunks(engine: CrafterEngine, everybody: list[Object], rows: JsonValue) -> None:
-    """Put chunks, and the objects in them, into the order they were in."""
+    """Restore the order of chunks and of their objects."""
     world = engine.world
     world.ordered_chunks.clear()
     left = set(range(len(everybody)))
     for *corners, members in rows:
         chunk = world.chunk_key((whole(corners[0], 0, AREA[0] - 1), whole(corners[2], 0, AREA[1] - 1)))
         if list(chunk) != corners or chunk in world.ordered_chunks:
-            raise ValueError(f"{corners} is not a chunk, or is there twice")
+            raise ValueError(f"{corners} is not a chunk, or is repeated")
         occupants = world.ordered_chunks[chunk]
         for member in members:
             left.remove(whole(member, 0, len(everybody) - 1))
@@ -191,26 +188,22 @@ def dump_happenings(happenings: Happenings) -> dict[str, JsonValue]:
 
 
 def load_happenings(data: JsonValue) -> Happenings:
-    """Return the events of `dump_happenings`.
-
-    Raises:
-        ValueError, TypeError, LookupError: the data describes no events.
-    """
+    """Return the events from `dump_happenings`; raise ValueError, TypeError or LookupError if they are invalid."""
     damage_from = data["damage_from"]
     if damage_from not in (None, "zombie", "arrow"):
-        raise ValueError("a cause of harm is not known")
+        raise ValueError("a source of damage is unknown")
     events = tuple(_load_event(*row) for row in data["events"])
     return Happenings(events, whole(data["damage"], 0, 9), damage_from)
 
 
 def _load_event(description: JsonValue, kind: JsonValue, source: JsonValue, step: JsonValue) -> Event:
     if not (isinstance(description, str) and isinstance(kind, str) and isinstance(source, str | None)):
-        raise ValueError("an event is not text")
+        raise ValueError("a field of an event is not text")
     return Event(description, kind, source, None if step is None else whole(step, 0, _BIGGEST_NUMBER))
 
 
 def whole(value: JsonValue, low: int, high: int) -> int:
-    """Return a whole number within bounds, or raise ValueError."""
+    """Return a whole number within bounds; raise ValueError if it is anything else."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ValueError(f"{str(value)[:40]!r} is not a whole number from {low} to {high}")
     return value

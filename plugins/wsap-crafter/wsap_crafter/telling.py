@@ -1,7 +1,4 @@
-"""What a player of Crafter is told in few words: what is in view and where, what actions do now, and what to do next.
-
-All of it follows from the observation alone.
-"""
+"""Short texts derived from observations: the things in view, the effects of actions, and the next goal."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ from wsap_crafter.sight import WORDS
 CENTRE = (4, 3)
 """Column and row of the player on the map."""
 THINGS = "~CTpPtf#cidSZaL"
-"""Characters of what is worth a word."""
+"""Characters of the things to mention."""
 LOW = 4
-"""Food, drink or energy at which it comes before everything else."""
+"""Food, drink or energy at which it is the next goal."""
 
 ORDER = (
     "collect_wood", "place_table", "make_wood_pickaxe", "make_wood_sword", "collect_sapling", "place_plant",
@@ -28,7 +25,7 @@ ORDER = (
     "collect_coal", "place_furnace", "collect_iron", "make_iron_pickaxe", "make_iron_sword", "collect_diamond",
     "defeat_zombie", "wake_up", "eat_plant", "defeat_skeleton",
 )  # fmt: skip
-"""The achievements in the order in which they are best gone for."""
+"""The achievements in the recommended order."""
 
 _RANK = {name: number for number, name in enumerate(ORDER)}
 _STEPS = {"west": (-1, 0), "east": (1, 0), "north": (0, -1), "south": (0, 1)}
@@ -50,13 +47,13 @@ _DO = {
 
 
 def in_words(east: int, south: int) -> str:
-    """Return how to walk to a cell: "3 south 3 east"; "here" for none at all."""
+    """Return the way to a cell: "3 south 3 east"; "here" for (0, 0)."""
     return legs((south, "south", "north"), (east, "east", "west"))
 
 
 @lru_cache(maxsize=256)
 def in_view(local_map: tuple[str, ...], kinds: str = THINGS) -> tuple[tuple[str, int, int], ...]:
-    """Return the nearest cell in view of each kind of character as word, cells east, cells south, nearest first."""
+    """Return word, cells east and cells south of the nearest cell in view of each character, nearest first."""
     nearest: dict[str, tuple[int, int, int]] = {}
     for row, characters in enumerate(local_map):
         for column, character in enumerate(characters):
@@ -72,7 +69,7 @@ def brief(
     status: Mapping[str, int], inventory: Mapping[str, int], local_map: tuple[str, ...], faced: str,
     goals: Sequence[Goal], *, night: bool, asleep: bool,
 ) -> str:  # fmt: skip
-    """Return the moment in a few lines: vitals, what is carried, faced and seen, and the next goal."""
+    """Return an observation in a few lines: vitals, items, things faced and seen, and the next goal."""
     seen = ", ".join(f"{word} {in_words(east, south)}" for word, east, south in in_view(local_map))
     held = [name.replace("_", " ") if name in constants.make else f"{n} {name}" for name, n in inventory.items()]
     lines = [
@@ -86,7 +83,7 @@ def brief(
 
 
 def next_goal(status: Mapping[str, int], inventory: Mapping[str, int], goals: Sequence[Goal]) -> str:
-    """Return what to do next and how: what the body needs, else the first goal of `ORDER` that can be reached now."""
+    """Return the next goal and how to reach it: the body's need, else the first goal of `ORDER` that can be reached."""
     lowest = min(_NEEDS, key=lambda name: status.get(name, 9))
     if status.get(lowest, 9) <= LOW:
         return _NEEDS[lowest]
@@ -110,7 +107,7 @@ def in_order(goals: Sequence[Goal]) -> list[Goal]:
 
 @lru_cache(maxsize=1024)
 def phrases(local_map: tuple[str, ...], faced: str) -> Mapping[str, str]:
-    """Return what each action of the game does now, in words."""
+    """Return the current effect of each action of the game as text."""
     found = {"noop": "wait", "sleep": "sleep", "do": _DO.get(faced, f"mine the {faced}")}
     if not local_map:
         return found
@@ -133,7 +130,7 @@ def phrases(local_map: tuple[str, ...], faced: str) -> Mapping[str, str]:
 
 
 def _way(east: int, south: int) -> str:
-    """Return the direction in which most of the way to a cell is."""
+    """Return the main direction of a cell."""
     if abs(east) >= abs(south):
         return "east" if east > 0 else "west"
     return "south" if south > 0 else "north"

@@ -1,9 +1,8 @@
-"""Crafter's world in a reproducible order: the same map and rules, and the same in every process.
+"""Crafter's world in a reproducible order, with the same map and rules.
 
-The original keeps the objects of a chunk in a set ordered by memory address, and draws random
-numbers while going through it, so two processes with one seed drift apart (danijar/crafter issues
-31 and 36). Here a chunk is in order of arrival. The rest of this module is about speed: positions
-are looked up with plain integers, and dead objects are dropped from the list.
+The original keeps the objects of a chunk in a set ordered by memory address, and draws random numbers while iterating
+over it, so that two processes with one seed diverge (danijar/crafter issues 31 and 36). Here a chunk is in order of
+insertion. The rest of this module is about speed: positions are plain integers, and dead objects are dropped.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ ChunkKey = tuple[int, int, int, int]
 
 
 class OrderedSet(dict[Object, None]):
-    """A set of objects that iterates in order of insertion, with the two methods the game calls."""
+    """A set of objects that iterates in order of insertion, with the two methods that the game calls."""
 
     def add(self, item: Object) -> None:
-        """Put ``item`` last, if it is not in already."""
+        """Add ``item`` at the end unless it is there already."""
         self[item] = None
 
     def remove(self, item: Object) -> None:
-        """Take ``item`` out."""
+        """Remove ``item``."""
         del self[item]
 
 
@@ -51,29 +50,29 @@ class OrderedWorld(World):
 
     @property
     def material_ids(self) -> dict[str | None, int]:
-        """Material name to the number it has on the map; None is 0."""
+        """Material name -> its number on the map; None is 0."""
         ids: dict[str | None, int] = self._mat_ids
         return ids
 
     @property
     def material_names(self) -> dict[int, str | None]:
-        """Number on the map to material name."""
+        """Number on the map -> material name."""
         names: dict[int, str | None] = self._mat_names
         return names
 
     @property
     def materials(self) -> npt.NDArray[np.uint8]:
-        """The map of material numbers, indexed [x, y]. Not to be written to."""
+        """The map of material numbers, indexed [x, y]; read-only."""
         return self._mat_map
 
     @property
     def occupants(self) -> npt.NDArray[np.uint32]:
-        """The map of indices into :attr:`slots`, 0 where nobody stands, indexed [x, y]."""
+        """The map of indices into :attr:`slots`, 0 for free cells, indexed [x, y]."""
         return self._obj_map
 
     @property
     def slots(self) -> list[Object | None]:
-        """Objects by index, in the order in which they move; None where one has died."""
+        """Objects by index, in the order in which they move; None for dead ones."""
         return self._objects
 
     @property
@@ -86,12 +85,12 @@ class OrderedWorld(World):
         self._mat_map[:] = materials
 
     def compact(self) -> None:
-        """Forget dead objects once they outnumber the living; who moves before whom stays the same."""
+        """Drop dead objects once they outnumber the living, without changing the order of the others."""
         if self._dead > 32 and 2 * self._dead > len(self._objects):
             self.compact_now()
 
     def compact_now(self) -> None:
-        """Forget all dead objects."""
+        """Drop all dead objects."""
         alive = [obj for obj in self._objects if obj is not None]
         self._objects = [None, *alive]
         for index, obj in enumerate(alive, 1):
@@ -100,7 +99,7 @@ class OrderedWorld(World):
         self._dead = 0
 
     def remove(self, obj: Object) -> None:
-        """Take a living object off the map."""
+        """Remove a living object."""
         if not obj.removed:
             self._dead += 1
         super().remove(obj)

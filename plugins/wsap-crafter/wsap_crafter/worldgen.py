@@ -1,9 +1,8 @@
-"""Crafter's world generator over whole arrays: the same map and creatures, in a thirtieth of the time.
+"""Crafter's world generator over arrays: the same map and creatures in a thirtieth of the time.
 
-The formulas are those of ``crafter.worldgen``: noise fields decide what kind of ground a cell is,
-and some kinds then draw random numbers. Noise is computed for the whole map at once, and only where
-it is asked; the random numbers are drawn cell by cell in the game's order, so that the same seed
-gives the same world. The tests compare whole worlds with the original's.
+The formulas are those of ``crafter.worldgen``: noise fields determine the kind of ground of a cell, and some kinds then
+draw random numbers. Noise is computed for arrays, and only for the cells that need it; random numbers are drawn cell by
+cell in the game's order, so that the same seed gives the same world. The tests compare whole worlds with the original.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from wsap_crafter.world import OrderedWorld
 
 Mask = npt.NDArray[np.bool_]
 Maker = Callable[[str, tuple[int, int]], Object]
-"""Makes a "Cow", "Zombie" or "Skeleton" at a position."""
+"""Creates a "Cow", "Zombie" or "Skeleton" at a position."""
 
-# Cells whose material depends on random numbers, by which numbers they may draw.
+# Kinds of cells whose material depends on random numbers.
 _TREE, _ROCK = 1, 2
 
 
 class _Fields:
-    """Noise over the cells of one world, by the game's parameters (z, sizes)."""
+    """Noise over the cells of one world by the game's parameters (z, sizes)."""
 
     def __init__(self, simplex: OpenSimplex, area: tuple[int, int]) -> None:
         self._simplex = simplex
@@ -35,16 +34,16 @@ class _Fields:
         self.x, self.y = x.ravel().astype(float), y.ravel().astype(float)
 
     def everywhere(self, *requests: tuple[float, float]) -> list[Floats]:
-        """Return the noise of each (z, size) over all cells."""
+        """Return the noise of each (z, size) for all cells."""
         x = np.concatenate([self.x / size for _, size in requests])
         y = np.concatenate([self.y / size for _, size in requests])
         z = np.concatenate([np.full(self.x.size, float(depth)) for depth, _ in requests])
         return np.split(noise3_many(self._simplex, x, y, z), len(requests))
 
     def where(self, mask: Mask, depth: float, size: float, *, x_scale: float = 1, y_scale: float = 1) -> Floats:
-        """Return the noise of one field on the cells of ``mask``, and -1 elsewhere.
+        """Return the noise of one field for the cells of ``mask``, and -1 elsewhere.
 
-        ``x_scale`` and ``y_scale`` multiply the coordinates; below one they divide by a whole number.
+        ``x_scale`` and ``y_scale`` multiply the coordinates; if below 1 they divide them by a whole number.
         """
         cells = np.flatnonzero(mask)
         x, y = self.x[cells], self.y[cells]
@@ -56,14 +55,14 @@ class _Fields:
 
 
 def generate_world(world: OrderedWorld, player: Player, make: Maker) -> None:
-    """Fill ``world`` with ground and creatures around ``player``, drawing from ``world.random``."""
+    """Fill ``world`` with ground and creatures, drawing from ``world.random``."""
     simplex = OpenSimplex(seed=world.random.randint(0, 2**31 - 1))
     tunnels = _set_materials(world, player, _Fields(simplex, world.area))
     _set_creatures(world, player, tunnels, make)
 
 
 def _set_materials(world: OrderedWorld, player: Player, fields: _Fields) -> Mask:
-    """Set every cell's material and return where the tunnels are."""
+    """Set every cell's material and return a mask of the tunnels."""
     px, py = (int(v) for v in player.pos)
     noises = fields.everywhere((8, 3), (3, 15), (3, 5), (0, 15), (0, 5))
     n_start, n_water, n_ripple, n_mountain, n_crag = noises
@@ -118,7 +117,7 @@ def _draw_materials(
     gem: Mask,
     lava: Mask,
 ) -> None:
-    """Decide trees and ores, drawing from the game's generator in the game's order of cells."""
+    """Set trees and ores, drawing from the game's generator in the game's order of cells."""
     ids, uniform = world.material_ids, world.random.uniform
     cells = np.flatnonzero(draws)
     columns = [column[cells].tolist() for column in (draws, coal, iron, gem, lava)]
@@ -137,7 +136,7 @@ def _draw_materials(
 
 
 def _set_creatures(world: OrderedWorld, player: Player, tunnels: Mask, make: Maker) -> None:
-    """Put cows, zombies and skeletons on walkable cells, drawing in the game's order of cells."""
+    """Add cows, zombies and skeletons on walkable cells, drawing in the game's order of cells."""
     px, py = (int(v) for v in player.pos)
     uniform, height = world.random.uniform, world.area[1]
     ids = world.material_ids

@@ -163,7 +163,7 @@ class BackendSuite(ABC):
     )
     def test_a_connection_that_drops_in_mid_reply_is_told(self, server: ModelServer, say: Say, stream: bool) -> None:
         server.say(say)
-        with pytest.raises(ServerFailedError, match=f"broke off in the middle of a reply of {self.address}"):
+        with pytest.raises(ServerFailedError, match=f"a reply of {self.address}"):
             self.ask(self.backend(server, stream=stream))
 
     @both
@@ -214,5 +214,5 @@ class BackendSuite(ABC):
             await backend.aclose()
             await collect(backend, REQUEST)
 
-        with pytest.raises(BadRequestError, match="was closed"):
+        with pytest.raises(BadRequestError, match="closed"):
             self.using(self.backend(server), closed)

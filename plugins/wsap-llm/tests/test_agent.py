@@ -455,7 +455,7 @@ def test_history_that_the_context_has_no_room_for_is_told_once() -> None:
     asyncio.run(play_on())
     about_context = [text for text in told if "context" in text]
     assert len(about_context) == 1
-    assert "a context of 1500 tokens, which is too little for 16 steps of history" in about_context[0]
+    assert "a context of 1500 tokens, which is too small for 16 steps of history" in about_context[0]
 
 
 def test_history_that_is_as_long_as_was_asked_for_is_cut_without_a_word() -> None:

@@ -165,7 +165,7 @@ def test_pictures_are_sent_to_a_model_of_which_it_is_not_known_whether_it_sees(
     assert server.last["messages"][0]["content"] == "What is this? a cow"
     for status in (400, 500):
         server.say(Say(status=status, error="image input is not supported"))
-        with pytest.raises(BadRequestError, match="litellm/openai/llava:7b does not take pictures here"):
+        with pytest.raises(BadRequestError, match="litellm/openai/llava:7b does not accept images here"):
             ask(server.base_url, request, "openai/llava:7b", stream=stream)
 
 

@@ -173,7 +173,7 @@ def test_a_begun_reply_is_gone_on_with_where_the_server_can(server: ModelServer)
     ask(options(server, server="llama.cpp"), request)
     assert server.last["messages"][-1]["role"] == "assistant"
     assert "continue_final_message" not in server.last
-    with pytest.raises(BadRequestError, match="beginning of a reply"):
+    with pytest.raises(BadRequestError, match="prefilled reply"):
         ask(options(server), request)
 
 
@@ -397,7 +397,7 @@ def test_a_server_that_can_not_constrain_says_so(server: ModelServer) -> None:
 @both
 def test_a_server_that_is_away_for_a_while_says_how_long_to_wait(server: ModelServer, stream: bool) -> None:
     server.say(Say(status=503, error="Down for a moment.", headers={"Retry-After": "12"}))
-    with pytest.raises(RateLimitError, match=r"can't answer now and asks to wait 12 s: Down for a moment\.") as caught:
+    with pytest.raises(RateLimitError, match=r"is unavailable and asks to wait 12 s: Down for a moment\.") as caught:
         ask(options(server, stream=stream))
     assert caught.value.retry_after == 12
 
@@ -459,7 +459,7 @@ def test_the_key_is_sent_and_accepted(server: ModelServer) -> None:
 
 def test_a_missing_key_names_the_variable_to_set(server: ModelServer) -> None:
     server.key = "sk-secret"
-    with pytest.raises(AuthenticationError, match="none is set; set OPENAI_API_KEY"):
+    with pytest.raises(AuthenticationError, match="requires a key; set OPENAI_API_KEY"):
         ask(options(server))
 
 
@@ -497,9 +497,9 @@ def test_base_url_and_key_come_from_the_environment_unless_given() -> None:
         ({"base_url": "http://me:pass@127.0.0.1/v1"}, "must not contain a password"),
         ({"sever": "vllm"}, "Did you mean 'server'"),
         ({"server": "vlm"}, "Did you mean 'vllm'"),
-        ({"timeout": "long"}, "timeout .* is a number"),
-        ({"stream": 1}, "stream .* is yes or no"),
-        ({"stream": "perhaps"}, "stream .* is yes or no"),
+        ({"timeout": "long"}, "timeout .* must be a number"),
+        ({"stream": 1}, "stream .* must be yes or no"),
+        ({"stream": "perhaps"}, "stream .* must be yes or no"),
         ({"api_key": "a\nb"}, "not allowed in a key"),
     ],
 )

@@ -127,7 +127,7 @@ def test_a_server_that_dies_in_mid_call_is_told_in_a_line_and_started_again() ->
             assert await call("says", text="alive") == "alive"
 
     (told,) = use(stdio(), scene)
-    assert "the connection was lost; it is started again when it is next needed, at most 3 times" in told
+    assert "the connection was lost; it will be restarted when needed, at most 3 times" in told
 
 
 def test_a_server_is_given_up_on_after_as_many_restarts_as_allowed() -> None:
@@ -139,13 +139,13 @@ def test_a_server_is_given_up_on_after_as_many_restarts_as_allowed() -> None:
 
     told = use(stdio(restarts=1), scene)
     assert len(told) == 2
-    assert "failed 2 times and is not started again" in told[1]
+    assert "failed 2 times and will not be restarted" in told[1]
 
 
 @pytest.mark.slow
 def test_a_server_that_hangs_is_given_up_in_time_and_started_again() -> None:
     async def scene(call: Callable[..., Awaitable[str]], tools: list[AgentTool]) -> None:
-        assert "it did not answer in time" in await call("hangs")
+        assert "it did not respond in time" in await call("hangs")
         assert await call("says", text="alive") == "alive"
 
     assert len(use(stdio(timeout=2.0), scene)) == 1
@@ -165,10 +165,10 @@ def test_garbage_among_the_messages_does_no_harm(capfd: pytest.CaptureFixture[st
     ("options", "why"),
     [
         (stdio("crash"), "ModuleNotFoundError: no furnace"),
-        (stdio("garbage", start_timeout=1.5), "did not answer in time"),
-        (stdio("silent", start_timeout=1.0), "did not answer in time"),
-        ({"command": ["no-such-program-anywhere"]}, "no such program"),
-        ({"url": "http://127.0.0.1:9/mcp"}, "nobody answers"),
+        (stdio("garbage", start_timeout=1.5), "did not respond in time"),
+        (stdio("silent", start_timeout=1.0), "did not respond in time"),
+        ({"command": ["no-such-program-anywhere"]}, "program or working directory not found"),
+        ({"url": "http://127.0.0.1:9/mcp"}, "no server responds"),
     ],
 )
 def test_a_server_that_can_not_be_reached_is_told_before_the_run(
@@ -215,7 +215,7 @@ def test_a_server_at_an_address_answers_and_several_servers_have_prefixes(
         "web": {"url": address[0], "tools": ["says", "add"]},
         "own": stdio(tools=["says", "sings"]),
     }
-    assert use({"servers": servers}, scene) == ["The tool server own has no tool 'sings' that could be used."]
+    assert use({"servers": servers}, scene) == ["The tool server own has no usable tool 'sings'."]
 
 
 def test_an_address_that_falls_silent_is_told_and_found_again(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_an_address_that_falls_silent_is_told_and_found_again(tmp_path: Path) ->
         async def scene(call: Callable[..., Awaitable[str]], tools: list[AgentTool]) -> None:
             assert "failed in this call" in await call("dies")
             server.wait()
-            assert "nobody answers at the address" in await call("says", text="x")
+            assert "no server responds at the address" in await call("says", text="x")
 
         told = use({"url": url, "timeout": 5}, scene)
         assert len(told) == 1
@@ -284,7 +284,7 @@ def test_of_two_tools_that_have_one_name_here_the_first_is_offered(monkeypatch: 
     told: list[str] = []
     tools = asyncio.run(McpTools([ServerConfig("shed")], told.append).open())
     assert [tool.definition for tool in tools] == [Tool("a_b", "a/b")]
-    assert told == ["The tool 'a.b' of the tool server shed is left out: another one has its name here."]
+    assert told == ["The tool 'a.b' of the tool server shed is left out: another tool has the same name."]
 
 
 _LEAF = st.sampled_from(
@@ -351,15 +351,15 @@ def test_a_capped_text_says_what_is_missing(text: str, longest: int) -> None:
         ({"command": "python server.py"}, "list of texts"),
         ({"command": ["a"], "url": "http://x"}, "either command"),
         ({"url": "file:///etc/passwd"}, "http://"),
-        ({"command": ["a", 1]}, "command of the server 'mcp' of the tool mcp is a list of texts"),
+        ({"command": ["a", 1]}, "command of the server 'mcp' of the tool mcp must be a list of texts"),
         ({"command": ["a\0b"]}, "list of texts"),
         ({"command": ["a"], "timeout": "soon"}, "number"),
         ({"command": ["a"], "restarts": -1}, "number"),
         ({"comand": ["a"]}, "no option 'comand'"),
         ({"servers": {}}, "table of servers"),
-        ({"servers": {"a b": {"command": ["x"]}}}, "can't name"),
+        ({"servers": {"a b": {"command": ["x"]}}}, "Invalid name"),
         ({"servers": {"a": []}}, "must be a table"),
-        ({"command": ["a"], "env": {"A": 1}}, "env of the server 'mcp' of the tool mcp is a table of texts"),
+        ({"command": ["a"], "env": {"A": 1}}, "env of the server 'mcp' of the tool mcp must be a table of texts"),
         ({"servers": '{"a": '}, "not valid JSON"),
         ({"servers": "[" * 100_000}, "not valid JSON"),
         ({"url": "http://x", "timeout": "nan"}, "number"),
@@ -406,7 +406,7 @@ def test_no_shell_ever_sees_a_command(tmp_path: Path) -> None:
     target = tmp_path / "made"
 
     async def open_it() -> None:
-        with pytest.raises(ToolServerError, match="no such program"):
+        with pytest.raises(ToolServerError, match="program or working directory not found"):
             await create(Context(config={"command": [f"touch {target}; true"]})).open()
 
     asyncio.run(open_it())

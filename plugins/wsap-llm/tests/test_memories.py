@@ -612,7 +612,7 @@ def test_a_snapshot_that_would_fill_the_memory_of_the_machine_is_refused() -> No
 
 
 def test_the_snapshot_of_another_kind_of_memory_is_refused() -> None:
-    with pytest.raises(SnapshotError, match="another kind"):
+    with pytest.raises(SnapshotError, match="Expected a snapshot of the memory"):
         FifoMemory().restore(FactsMemory().snapshot())
 
 

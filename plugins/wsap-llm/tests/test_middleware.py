@@ -237,7 +237,7 @@ def test_limits_in_calls_and_money_are_kept_too(budget: Budget, reason: str) -> 
 
 
 def test_a_limit_in_money_is_refused_where_the_price_is_not_known() -> None:
-    with pytest.raises(UsageError, match="price is not known"):
+    with pytest.raises(UsageError, match="price is unknown"):
         reply(Model(ScriptedBackend(["x"]), [CheckBudgets([Budget("run", cost=1)])]))
 
 
@@ -310,7 +310,7 @@ def test_a_price_of_the_backends_own_serves_where_none_was_given() -> None:
     with pytest.raises(BudgetReachedError, match=r"\$1 a run"):
         reply(dear)
     unknown = Model(ScriptedBackend(["x"]), [CheckBudgets([budget], cost_of=lambda prompt, reply: None)])
-    with pytest.raises(UsageError, match="price is not known"):
+    with pytest.raises(UsageError, match="price is unknown"):
         reply(unknown)
 
 
@@ -333,7 +333,7 @@ def test_a_recorded_run_is_had_again_without_asking_anybody() -> None:
     texts = [reply(recorded, ask(t)) for t in ("a", "a", "b")]
     replayed = Model(Replayed("scripted/x", Abilities()), [Record(MemoryJournal(journal), "scripted/x")])
     assert [reply(replayed, ask(t)) for t in ("a", "a", "b")] == texts == ["one", "two", "three"]
-    with pytest.raises(UsageError, match="no reply of scripted/x to this request"):
+    with pytest.raises(UsageError, match="no further reply of scripted/x to this request"):
         reply(replayed, ask("b"))
 
 

@@ -72,9 +72,9 @@ def test_a_server_that_does_not_keep_to_its_schema_is_named_and_counted(server: 
     agent, told = decide(server, Say("I think that I go."), Say(WAIT))
     assert agent.last_decision is not None
     assert (agent.last_decision.repaired, agent.last_decision.unconstrained) == (True, True)
-    assert agent.last_decision.cause == "the server does not keep to the form that it is told to bind replies to"
+    assert agent.last_decision.cause == "the server did not enforce the constraint of the request"
     (only,) = told
-    assert only.startswith("openai/qwen3:8b: the server does not keep to the form")
+    assert only.startswith("openai/qwen3:8b: the server did not enforce the constraint")
 
 
 def test_a_reply_in_another_form_is_understood_and_shows_that_the_server_binds_nothing(server: ModelServer) -> None:
@@ -85,7 +85,7 @@ def test_a_reply_in_another_form_is_understood_and_shows_that_the_server_binds_n
 
 
 def test_a_strict_game_refuses_a_server_that_does_not_keep_to_its_schema(server: ModelServer) -> None:
-    with pytest.raises(ConstraintError, match=r"does not keep to the form .*strict play"):
+    with pytest.raises(ConstraintError, match=r"did not enforce the constraint .*strict play"):
         decide(server, Say("I think that I go."), own={"strict": True})
 
 
@@ -314,7 +314,7 @@ def test_usage_that_can_not_be_is_estimated_and_told(server: ModelServer, usage:
     assert 0 < reply.usage.prompt_tokens < 100
     assert 0 < reply.usage.completion_tokens < 20
     assert reply.usage.cost is None
-    assert "usage that can't be" in told[0]
+    assert "implausible usage" in told[0]
 
 
 # --- waiting ----------------------------------------------------------------------------------

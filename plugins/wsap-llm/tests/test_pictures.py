@@ -248,7 +248,7 @@ def test_a_model_of_which_nothing_is_known_is_shown_pictures(images: bool | None
 
 def test_a_model_that_can_not_see_is_refused_when_a_session_begins() -> None:
     agent, _ = make(abilities=Abilities())
-    with pytest.raises(UsageError, match="scripted/list can't see pictures"):
+    with pytest.raises(UsageError, match="scripted/list does not accept images"):
         asyncio.run(agent.initialize("A town.", SPACE))
 
 
@@ -282,7 +282,7 @@ def test_a_world_without_pictures_is_told_of_once() -> None:
 
     asyncio.run(session())
     assert [line for line in told if "pictures" in line] == [
-        "Town shows no pictures, so the model plays by the text alone."
+        "Town provides no pictures, so the model plays by text alone."
     ]
 
 
@@ -308,7 +308,7 @@ def test_a_world_without_pictures_is_refused_under_strict() -> None:
         await agent.initialize("A town.", SPACE)
         await agent.decide(Observation())  # nobody gave it eyes
 
-    with pytest.raises(UsageError, match="Town shows no pictures, and strict play was asked for"):
+    with pytest.raises(UsageError, match="Town provides no pictures, but strict play was requested"):
         asyncio.run(session())
     assert backend.requests == []
 

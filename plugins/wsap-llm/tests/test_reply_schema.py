@@ -236,7 +236,7 @@ def test_an_integer_pattern_matches_just_the_numbers_of_its_range(low: int, size
 
 
 def test_an_empty_range_has_no_pattern() -> None:
-    with pytest.raises(ValueError, match="no whole number"):
+    with pytest.raises(ValueError, match="No whole number"):
         integer_pattern(3, 2)
 
 
@@ -264,7 +264,7 @@ def test_a_pattern_keeps_to_what_every_engine_has(pattern: str) -> None:
 
 
 def test_a_schema_without_a_bound_has_no_pattern() -> None:
-    with pytest.raises(ValueError, match="no end"):
+    with pytest.raises(ValueError, match="is unbounded"):
         json_pattern({"type": "string"})
-    with pytest.raises(ValueError, match="no end"):
+    with pytest.raises(ValueError, match="is unbounded"):
         json_pattern({"type": "array", "items": {"type": "null"}})

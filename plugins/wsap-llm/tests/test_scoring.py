@@ -117,10 +117,10 @@ def test_options_are_scored_by_the_mean_log_probability_of_their_tokens(server: 
 @pytest.mark.parametrize(
     ("complete", "words"),
     [
-        (None, "the server gives no log-probabilities of given text"),
-        (without_numbers, "the server gives no log-probabilities of given text"),
-        (without_echo, "the server gives no log-probabilities of given text"),
-        (lambda body: completion(body, late=True), "token that it wrote at"),
+        (None, "the server returns no log-probabilities of prompts"),
+        (without_numbers, "the server returns no log-probabilities of prompts"),
+        (without_echo, "the server returns no log-probabilities of prompts"),
+        (lambda body: completion(body, late=True), "of a token is"),
         (lambda body: {"choices": [{"logprobs": {}}]}, "no log-probabilities"),
     ],
 )
@@ -142,7 +142,7 @@ def test_an_option_that_becomes_one_token_with_the_prompts_end_is_not_scored(ser
     server.complete = fused
 
     async def work(backend: OpenAIBackend, told: list[str]) -> None:
-        with pytest.raises(ServerFailedError, match="apart from those"):
+        with pytest.raises(ServerFailedError, match="can't be separated from those"):
             await collect(backend, asked(1))
 
     using(server, work)

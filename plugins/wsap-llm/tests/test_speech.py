@@ -83,7 +83,7 @@ def test_speaking_leaves_the_agents_conversation_as_it_was() -> None:
 
 def test_there_are_no_words_for_other_purposes_or_from_a_model_that_is_away() -> None:
     agent, _ = agent_saying(NoServerError("Nobody is there."))
-    with pytest.raises(ValueError, match="no purpose 'sing'"):
+    with pytest.raises(ValueError, match="Unknown purpose 'sing'"):
         asyncio.run(agent.speak("sing", []))
     with pytest.raises(NoServerError):
         asyncio.run(agent.speak("talk", [], "Hello?"))

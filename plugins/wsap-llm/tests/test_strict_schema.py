@@ -62,7 +62,7 @@ def test_the_schema_of_a_reply_is_within_the_subset(actions: Any, first: bool, s
 
 
 def test_the_usual_schema_is_outside_the_subset() -> None:
-    assert strict_violation(reply_schema(ACTIONS)) == "The root is no object."
+    assert strict_violation(reply_schema(ACTIONS)) == "The root is not an object."
     assert strict_violation({"type": "object", "properties": {}, "required": []}) is not None
 
 
@@ -81,22 +81,25 @@ TEXT = {"type": "string"}
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        (TEXT, "The root is no object."),
-        ({"anyOf": [an_object(x=TEXT)]}, "The root is no object."),
+        (TEXT, "The root is not an object."),
+        ({"anyOf": [an_object(x=TEXT)]}, "The root is not an object."),
         ({**an_object(x=TEXT), "additionalProperties": True}, "additionalProperties is not false"),
         ({"type": "object", "properties": {"x": TEXT}, "required": ["x"]}, "additionalProperties is not false"),
         ({**an_object(x=TEXT), "required": []}, "not all properties are required"),
-        (an_object(x={"type": "string", "maxLength": 3}), "In the root / x: 'maxLength' is not permitted."),
-        (an_object(x={"type": "string", "minLength": 3}), "'minLength' is not permitted"),
-        (an_object(x={"type": "string", "default": ""}), "'default' is not permitted"),
-        (an_object(x={"oneOf": [TEXT]}), "'oneOf' is not permitted"),
-        (an_object(x={"type": "array", "prefixItems": [TEXT], "items": TEXT}), "'prefixItems' is not permitted"),
+        (an_object(x={"type": "string", "maxLength": 3}), "In the root / x: 'maxLength' is not allowed."),
+        (an_object(x={"type": "string", "minLength": 3}), "'minLength' is not allowed"),
+        (an_object(x={"type": "string", "default": ""}), "'default' is not allowed"),
+        (an_object(x={"oneOf": [TEXT]}), "'oneOf' is not allowed"),
+        (an_object(x={"type": "array", "prefixItems": [TEXT], "items": TEXT}), "'prefixItems' is not allowed"),
         (an_object(x={"type": "array"}), "the items of the list have no schema"),
-        (an_object(x={}), "no type that is known"),
-        (an_object(x={"type": "date"}), "no type that is known"),
-        (an_object(x={"anyOf": [an_object(k=A, v=TEXT), an_object(k=A)]}), "begin with 'k', and it does not tell"),
-        (an_object(x={"anyOf": [an_object(k=TEXT), an_object(k=TEXT, v=A)]}), "begin with 'k'"),
-        (an_object(x={"anyOf": [an_object(k=A), an_object(k={"type": "string", "enum": ["a", "c"]})]}), "begin with"),
+        (an_object(x={}), "type is missing or unknown"),
+        (an_object(x={"type": "date"}), "type is missing or unknown"),
+        (
+            an_object(x={"anyOf": [an_object(k=A, v=TEXT), an_object(k=A)]}),
+            "start with 'k', whose value does not distinguish",
+        ),
+        (an_object(x={"anyOf": [an_object(k=TEXT), an_object(k=TEXT, v=A)]}), "start with 'k'"),
+        (an_object(x={"anyOf": [an_object(k=A), an_object(k={"type": "string", "enum": ["a", "c"]})]}), "start with"),
         (deep(12), "nested deeper than 10 levels"),
         (an_object(**{f"p{i}": TEXT for i in range(5001)}), "There are 5001 properties"),
         (an_object(x={"type": "integer", "enum": list(range(1001))}), "There are 1001 values"),

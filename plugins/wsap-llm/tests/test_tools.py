@@ -204,7 +204,7 @@ def test_tools_are_made_from_their_specs_and_given_the_agents_memory() -> None:
 
 
 def test_a_factory_that_gives_no_tool_is_named() -> None:
-    with pytest.raises(PluginError, match="'odd' gave a list"):
+    with pytest.raises(PluginError, match="'odd' returned a list"):
         build_tool(ToolSpec("odd", "Odd.", list), ToolContext())
 
 

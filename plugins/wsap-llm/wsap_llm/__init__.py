@@ -1,17 +1,16 @@
-"""Agents that let a language model decide.
+"""Agents whose decisions are made by a language model.
 
-agent        the agent `llm`; create makes it from options
-asking       its requests to the model; decision, reflection and speech are what for
-turn         what its model has been shown, and what has not been told to it yet
-cadence      several steps per decision; changes says what ends them early
-styles       how a model is asked, in JSON or in tags; reply reads what it answers
-prompts      the templates
-memory       what agents can remember with
-tools        what they can use while they think; mcp has those of servers
-backends     language models over HTTP, and the pool that hands them out; middleware goes around each
+agent        the agent `llm`; `create` builds it from options
+asking       its model requests for decisions, reflection and speech
+turn         the conversation with the model, and observations not yet shown to it
+cadence      several steps per decision; `changes` detects what ends them early
+styles       prompt and reply formats such as JSON or tags; `reply` parses the replies
+prompts      the prompt templates
+memory       the memories of agents
+tools        the tools of agents; `mcp` adds those of MCP servers
+backends     language models over HTTP, and the model pool; `middleware` wraps each backend
 
-Public for other distributions: `agent`, `kit` (for model backends) and `export` (played turns as prompts
-and replies).
+Public for other distributions: `agent`, `kit` (for model backends) and `export` (recorded turns as model messages).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An agent that lets a language model decide."""
+"""An agent whose decisions are made by a language model."""
 
 from __future__ import annotations
 
@@ -38,25 +38,24 @@ from wsap_llm.toolbox import Toolbox
 from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, quoted, report_of
 
 StyleFor = Callable[[Abilities, Profile, str], Style]
-"""Returns the style that suits what a backend can do and how much the model is told; the last is the name of the one
-that a session goes on in, empty for a new session."""
+"""Returns the style for a backend's abilities and a profile; the last argument names the style of a resumed session and
+is empty for a new one."""
 
 
 class LLMAgent:
-    """Shows a model each observation and takes its answer for an action.
+    """Shows a model each observation and reads its reply as an action.
 
-    Where the backend can constrain, the reply is bound to the actions that are legal now. Where it can't, or refuses
-    to, that is told once and counted, and replies are read with tolerance; one that can't be understood is asked for
-    again once, with the error and the legal actions; after that the fallback is taken and the decision counts as
-    forced. A model's thinking is never put into its conversation.
+    Backends that can constrain replies limit them to the legal actions. If the backend can't, or refuses to, this is
+    reported once and counted, and replies are parsed leniently. After an unreadable reply the model is asked once more,
+    with the error and the legal actions; if that fails, the fallback is taken and the decision counts as forced. The
+    model's thinking never becomes part of the conversation.
 
     Args:
-        memory: what it keeps beyond the conversation; None for nothing.
-        tools: what it may use; sources are opened when a session begins and closed by `aclose`.
-        prepare: awaited when a session begins, before the backend is asked anything.
-        tell: told, in a sentence and once each, what does not go as asked; the log of warnings for None.
-        generator: where the delimiters of quoted text are drawn from.
-        counter: where its calls are added up, and those of its memory if they count there too.
+        tools: tools and tool sources; sources are opened when a session starts and closed by `aclose`.
+        prepare: awaited when a session starts, before the first request.
+        tell: receives each warning once, as a sentence; the log by default.
+        generator: source of randomness, such as for the delimiters of quoted text.
+        counter: adds up the usage of the agent's requests, and of its memory's if they share it.
     """
 
     def __init__(
@@ -76,15 +75,15 @@ class LLMAgent:
         self.backend = backend
         self.options = own = options or LLMOptions()
         self.last_decision: DecisionInfo | None = None
-        """How the last decision came about."""
+        """How the last decision was made."""
         self.last_reflection: ReflectionInfo | None = None
-        """The lessons that were drawn from the last result, if any were."""
+        """The lessons drawn from the last result, if any."""
         self._style_for = style if callable(style) else _always(style or JsonStyle())
         self._style: Style = JsonStyle()
         self._profile: Profile = own.profile or "full"
         self._prompts = prompts or Prompts()
         self.memory = memory
-        """What it keeps beyond the window."""
+        """What it keeps beyond the conversation."""
         self._tools: dict[str, AgentTool] = {}
         self._toolbox = Toolbox(tools)
         self._prepare = prepare
@@ -92,7 +91,7 @@ class LLMAgent:
         self._random = generator or random.Random(0)
         self._vision = Vision(backend, own, tell)
         self._cadence = Cadence()
-        # The newest picture is in the question, the others are in the conversation.
+        # The question holds the newest picture, the conversation the others.
         self._conversation = Conversation(backend, pictures=max(0, own.pictures - 1), tell=tell)
         self._description, self._space = "", ActionSpace()
         self._plan: list[str] = []
@@ -107,12 +106,12 @@ class LLMAgent:
         self._fallback = Fallback(own.fallback, self._random)
 
     async def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Make the system message: the prefix that never changes.
+        """Build the system message, the constant prefix of the session.
 
         Raises:
-            ConfigError: the fallback is no action of the game.
-            ConstraintError: `strict`, and the backend can't bind its replies in this style.
-            UsageError: pictures were asked for, and the model can't see.
+            ConfigError: the fallback is not an action of the game.
+            ConstraintError: `strict` is set and the backend can't constrain replies in this style.
+            UsageError: pictures were requested and the model does not accept images.
         """
         self._fallback.check(action_space)
         if self._prepare is not None:
@@ -128,7 +127,7 @@ class LLMAgent:
         self._idle = IdleActions()
 
     def _begin(self, profile: Profile, style: str = "") -> None:
-        """Settle how the model is asked and how much it is told, and make the system message."""
+        """Set style and profile, and build the system message."""
         self._profile = profile
         self._style = self._style_for(self.backend.abilities, profile, style)
         self._constraint.check(self._style.constrains(self.backend.abilities))
@@ -150,9 +149,9 @@ class LLMAgent:
         self._conversation.begin(system, steps=self.options.window_for(profile))
 
     async def plan(self, goals: list[Goal]) -> list[str]:
-        """Return the model's plan for the goals, one step a line; empty without goals or when switched off."""
+        """Return the model's plan for the goals, one step a line; empty without goals or if planning is off."""
         self._plan = []
-        if self._paused is not None:  # an episode begins, or the turn was thought through for other goals
+        if self._paused is not None:  # a new episode, or the paused turn was decided for other goals
             self._paused = replace(self._paused, dropped=True)
         if not goals or not self.options.plans_for(self._profile):
             return []
@@ -170,18 +169,18 @@ class LLMAgent:
         return list(self._plan)
 
     def see_with(self, get_view: GetView) -> None:
-        """Take the means to see, which are used where pictures were asked for."""
+        """Set the function that gets pictures, used if the options request them."""
         self._vision.get_view = get_view
 
     def take_default_from(self, get_default: GetDefault) -> None:
-        """Take the means to ask for the seat's default action, which is the fallback unless the options name one."""
+        """Set the function that gets the seat's default action, the fallback unless the options name one."""
         self._fallback.get_default = get_default
 
     async def decide(self, observation: Observation) -> Action:
         """Return the action that the model chose, now or a few steps ago, or the fallback.
 
-        Where that is a tool of the world, the same turn goes on at the next decision with what the
-        tool gave, unless the game has moved on to another step meanwhile.
+        After a tool of the world, the next decision continues the same turn with the tool's result, unless the game
+        has moved on to another step.
         """
         if self.options.hidden:
             observation = replace(observation, available_actions=None)
@@ -190,7 +189,7 @@ class LLMAgent:
         return action
 
     async def _decide(self, observation: Observation, legal: Sequence[ActionDef]) -> Action:
-        if not legal:  # as where the game was over before it was this agent's turn: there is nothing to ask
+        if not legal:  # for example if the game ended before this agent's turn
             self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush(), cause="nothing was legal")
             return await self._fallback.action(self._space.actions, observation)
         paused, chooses = self._paused, self._chooses
@@ -236,14 +235,14 @@ class LLMAgent:
         self._constraint.asks(self._style.name, self._profile)
         try:
             decision = await self._asking(options).decide(turn)
-        except asyncio.CancelledError:  # it took too long: what it took until then is told all the same
+        except asyncio.CancelledError:  # on a timeout the usage so far is reported all the same
             self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush())
             raise
         self.last_decision = turn.info(decision)
         return decision
 
     async def reflect(self, result: ActionResult) -> None:
-        """Keep what came of the last action, and look back where it is time."""
+        """Remember the result of the last action, and reflect if it is time."""
         self.last_reflection = None
         seen, self._seen = self._seen, None
         if (paused := self._paused) is not None:
@@ -271,35 +270,35 @@ class LLMAgent:
         self._take_over()
 
     async def conclude(self) -> None:
-        """Look back because play ends here."""
+        """Reflect at the end of play."""
         self.last_reflection = None
         if self._reflector is not None:
             self.last_reflection = await self._reflector.conclude()
         self._take_over()
 
     def _take_over(self) -> None:
-        """Put what was asked since the last decision down to it."""
+        """Add the usage since the last decision to it."""
         if self._counter.pending.calls and self.last_decision is not None:
             decision = self.last_decision
             self.last_decision = replace(decision, usage=decision.usage + self._counter.flush())
 
     async def speak(self, purpose: str, facts: Sequence[str], said: str = "") -> str:
-        """Return what it says in its own words; see `wsap_llm.speech.Speaks`. Its conversation stays as it is."""
+        """Return a text by the model; see `wsap_llm.speech.Speaks`. The conversation does not change."""
         if self._prepare is not None:
             await self._prepare()
         return await speak(self._asker, self.memory, purpose, facts, said)
 
     @property
     def system_prompt(self) -> str:
-        """What the model is told at the start of a session; empty before that."""
+        """The system message; empty before the first session."""
         return self._conversation.system
 
     async def aclose(self) -> None:
-        """Give back what its tools hold; the backend belongs to whoever made it."""
+        """Close the tools; the backend belongs to the caller."""
         await self._toolbox.aclose()
 
     def snapshot(self) -> bytes:
-        """Return the conversation, the plan, the memory, and what its tools keep."""
+        """Return the conversation, the plan, the memory and the state of the tools."""
         version, state, gauss = self._random.getstate()
         data = {
             "asked": [self._style.name, self._profile],
@@ -318,10 +317,10 @@ class LLMAgent:
         return json.dumps(data, separators=(",", ":")).encode()
 
     def restore(self, data: bytes) -> None:
-        """Go on where the snapshot was taken; raise SnapshotError if the data is damaged."""
+        """Continue from a snapshot; raise SnapshotError if the data is damaged."""
         try:
             found = json.loads(data)
-            style, profile = found.get("asked", ("json", "full"))  # as every model was before there were profiles
+            style, profile = found.get("asked", ("json", "full"))  # older snapshots have no profile
             if profile not in PROFILES:
                 raise ValueError(f"there is no profile {profile!r}")
             turns = [HistoryTurn.from_json(turn) for turn in found["turns"]]
@@ -358,11 +357,9 @@ class LLMAgent:
 
     @property
     def _chooses(self) -> bool:
-        """Whether options are scored where they can be listed."""
         return isinstance(self._style, ChooseStyle) and self._constraint.wanted and self.backend.abilities.choose
 
     def _asking(self, options: Mapping[str, Action]) -> Style:
-        """Return the style in which a turn with these options is asked."""
         return self._style if options or not isinstance(self._style, ChooseStyle) else self._style.written
 
     def _show(
@@ -387,7 +384,7 @@ class LLMAgent:
         opening = (steps, self._report, f"{words.say('RECENT EVENTS')}:\n{events}" if events else "")
         return self._prompts.render(
             "user",
-            # What happened comes first: the rest of the text is how things stand now.
+            # Events come first; the rest of the text describes the current state.
             observation="\n\n".join(filter(None, (*opening, told))),
             plan=self._plan,
             memories=recalled(self.memory, about, self.options.recall_tokens, words),

@@ -1,4 +1,4 @@
-"""Asking the model of one agent: its requests, and what one decision needs and comes to."""
+"""The model requests of one agent, and the input and outcome of one decision."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wsap_llm.turn import Conversation, PausedTurn
 
 @dataclass(frozen=True)
 class Asker:
-    """Sends an agent's requests: as its options say, and counted."""
+    """Sends an agent's requests with the sampling and thinking of its options, and counts their usage."""
 
     backend: Backend
     options: LLMOptions
@@ -31,7 +31,7 @@ class Asker:
     conversation: Conversation
     counter: UsageCounter
     generator: random.Random
-    """Where seeds, and the delimiters of quoted text, are drawn from."""
+    """Source of seeds and of the delimiters of quoted text."""
 
     async def ask(
         self,
@@ -42,9 +42,9 @@ class Asker:
         prefill: str = "",
         stop: Sequence[str] = (),
     ) -> Reply:
-        """Return the reply to messages that follow the conversation; the purpose ("decide", "plan") is for the log."""
+        """Return the reply to messages appended to the conversation; the log shows the purpose ("decide", "plan")."""
         sampling = self.options.sampling
-        if isinstance(constraint, ChooseConstraint):  # a draw of its own: equal prompts are not stuck with one option
+        if isinstance(constraint, ChooseConstraint):  # a new seed, so that equal prompts can draw different options
             sampling = replace(sampling, seed=self.generator.getrandbits(31))
         request = Request(
             tuple(messages),
@@ -58,7 +58,7 @@ class Asker:
         return await self.send(self.conversation.before(request))
 
     async def send(self, request: Request) -> Reply:
-        """Return the reply to a request as it is."""
+        """Return the reply to an unchanged request."""
         reply = await collect(self.backend, request)
         self.counter.add(reply.usage)
         return reply
@@ -66,59 +66,58 @@ class Asker:
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision and how it came about."""
+    """A decision and how it was made."""
 
     action: Action | None
     """None if neither reply could be read."""
     repaired: bool = False
     said: str = ""
-    """The model's turn as it is kept in the conversation: without its thinking."""
+    """The model's turn for the conversation, without its thinking."""
     resumption: Resumption | None = None
-    """How the reply was continued after tools; None if none were called."""
+    """How the reply was continued after tool calls; None without calls."""
     steps: Steps = NOTHING_SAID
-    """How many steps it is for, if the model said."""
+    """The number of steps that the model gave, if any."""
     pending: PendingCall | None = None
-    """If the action is a tool of the world: what is needed to resume the turn with its result."""
+    """If the action is a tool of the world: the data to resume the turn with its result."""
     chosen: bool = False
-    """Whether the model scored the options and one was drawn."""
+    """Whether the action was drawn from scored options."""
 
 
 @dataclass
 class DecisionTurn:
-    """Everything that one decision needs."""
+    """The input of one decision."""
 
     paused: PausedTurn
-    """What was shown, and the call that the turn resumes from, if it does."""
+    """The text shown, and the call from which the turn resumes, if any."""
     legal: Sequence[ActionDef]
     declared: Sequence[ActionDef]
     tools: Mapping[str, AgentTool]
     constraint: ConstraintState
-    """Whether replies are constrained where the backend can; told what it refuses, and which replies are unusable."""
     asker: Asker
     options: Mapping[str, Action]
-    """What can be chosen instead of written, by the text that stands for it; empty for nothing."""
+    """Actions that can be chosen instead of written, by their text; empty if they can't be listed."""
     unconstrained: bool = False
-    """Whether a reply was not constrained to what is legal."""
+    """Whether a reply was not constrained to the legal actions."""
     cut: bool = False
-    """Whether a reply was cut off at its limit of tokens."""
+    """Whether a reply was cut off at its token limit."""
     bound: bool = False
-    """Whether the backend took a constraint with the last request."""
+    """Whether the backend accepted a constraint with the last request."""
     cause: str = ""
     """Why a reply could not be used."""
 
     @property
     def abilities(self) -> Abilities:
-        """What the backend can do."""
+        """The abilities of the backend."""
         return self.asker.backend.abilities
 
     @property
     def prompts(self) -> Prompts:
-        """The words that the model is asked in."""
+        """The prompt templates."""
         return self.asker.prompts
 
     @property
     def opening(self) -> Message:
-        """The message that begins the decision."""
+        """The first message of the decision."""
         return Message("user", with_picture(self.paused.shown, self.paused.picture))
 
     async def ask_constrained(
@@ -130,10 +129,9 @@ class DecisionTurn:
         prefill: str = "",
         stop: Sequence[str] = (),
     ) -> Reply:
-        """Return the reply to a request, constrained if the backend can do that; `stop` texts end an unconstrained
-        reply alone.
+        """Return the reply to a request, constrained if the backend can; `stop` applies to unconstrained replies only.
 
-        Raises ConstraintError if the backend refuses the constraint, and strict play was asked for.
+        Raises ConstraintError if the backend refuses the constraint and strict play was requested.
         """
         reply: Reply | None = None
         if constraint is not None and self.constraint.wanted:
@@ -149,7 +147,7 @@ class DecisionTurn:
         return reply
 
     def info(self, decision: Decision) -> DecisionInfo:
-        """Return how the decision came about, with the usage that no other has taken over."""
+        """Return how the decision was made, with the usage since the last one."""
         forced = decision.action is None
         return DecisionInfo(
             decision.repaired and not forced,
@@ -163,5 +161,5 @@ class DecisionTurn:
         )
 
     def misread(self, reply: Reply, reason: str) -> None:
-        """Take a reply that is not what was asked for."""
+        """Record an unusable reply; raise ConstraintError as `ConstraintState.unusable` does."""
         self.cause = self.constraint.unusable(reply, reason, bound=self.bound)

@@ -1,14 +1,9 @@
-"""Carrying out a decision for several steps.
+"""Repeats a decision for several steps.
 
-A model that takes seconds to answer need not be asked at each step. Its action is repeated for as
-many steps as it asked for (see `wsap_llm.reply.steps`), and it is asked again as soon as something happened
-that its condition covers (see `wsap_llm.changes`). Each step is one of the game, of the log and of the
-count like any other; only the first has the model's usage.
-
-    decision ── times, until ──> repeat the action while it goes well
-                                 ├── all steps done ─────────> ask
-                                 ├── something in `until` ───> ask
-                                 └── the episode is over ────> ask
+A model that takes seconds to reply need not be asked at each step. Its action is repeated for the number of steps that
+it gave (see `wsap_llm.reply.steps`) until that number is reached, a change matches its condition `until` (see
+`wsap_llm.changes`) or the episode is over; then the model is asked again. Each repetition counts and is logged as a
+normal step; only the first has the model's usage.
 """
 
 from __future__ import annotations
@@ -28,18 +23,17 @@ from wsap_llm.reply.steps import NOTHING_SAID, Condition, Steps, repeatable
 
 @dataclass(frozen=True)
 class _Repetition:
-    """A decision that is being carried out, or was."""
+    """A decision that is being repeated, or was."""
 
     action: Action
     times: int
-    """Steps that the action is for."""
     until: Condition
     movement: bool
     done: int = 1
 
     @property
     def repeated(self) -> ActionDef | None:
-        """The action as far as it matters for telling whether it got anywhere; None once all steps are done."""
+        """The action as `changed` needs it; None once all steps are done."""
         if self.done >= self.times:
             return None
         return ActionDef(self.action.name, category="movement" if self.movement else "general")
@@ -47,21 +41,21 @@ class _Repetition:
 
 @dataclass(frozen=True)
 class _State:
-    """What a cadence knows; JSON-ready, so that it is part of an agent's snapshot."""
+    """The state of a cadence, JSON-ready for the agent's snapshot."""
 
     stretch: _Repetition | None = None
-    """The decision that is being carried out; None if the model is asked next."""
+    """The decision that is being repeated; None if the model is asked next."""
     ended: _Repetition | None = None
     """The decision that ended last, until there is a new one."""
     why: tuple[str, ...] = ()
-    """What ended it early, in a few words each."""
+    """The reasons why it ended early."""
     seen: ObservationDigest | None = None
     outcome: Outcome | None = None
     """Of the last step."""
 
 
 class Cadence:
-    """Tells for each step whether the last decision still holds."""
+    """Decides at each step whether to repeat the last action."""
 
     def __init__(self) -> None:
         self._state = _State()
@@ -84,7 +78,7 @@ class Cadence:
     def begin(
         self, observation: Observation, legal: Sequence[ActionDef], action: Action, steps: Steps = NOTHING_SAID
     ) -> None:
-        """Take a new decision and how far the model wants it carried."""
+        """Start a new decision, with the number of steps that the model gave."""
         definition = next((a for a in legal if a.name == action.name), None)
         if definition is None or not repeatable(definition) or (times := max(1, steps.times or 1)) == 1:
             self._state = _State()
@@ -93,14 +87,14 @@ class Cadence:
         self._state = _State(repetition, seen=ObservationDigest.at(observation, legal))
 
     def note(self, result: ActionResult) -> None:
-        """Take in the result of the last step."""
+        """Store the result of the last step."""
         if self._state.seen is not None:
             self._state = replace(self._state, outcome=Outcome.of(result))
 
     def report(self, prompts: Prompts, left_out: int = 0) -> str:
-        """Return how far the last decision was carried out and why no further; empty if it was for one step.
+        """Return how many steps of the last decision were taken and why it ended; empty if it was for one step.
 
-        `left_out` is the number of events of these steps that the model is not shown.
+        `left_out` is the number of events of these steps that are not shown to the model.
         """
         ended = self._state.ended
         if ended is None:
@@ -115,12 +109,12 @@ class Cadence:
         )
 
     def snapshot(self) -> dict[str, JsonValue]:
-        """Return its state as JSON-ready data."""
+        """Return the state as JSON-ready data."""
         state: dict[str, JsonValue] = encode(self._state)
         return state
 
     def restore(self, data: object) -> None:
-        """Continue from a snapshot. Raises SnapshotError if the data is damaged; nothing has changed."""
+        """Continue from a snapshot. Raises SnapshotError, without changes, if the data is damaged."""
         try:
             self._state = Codec().decode(_State, data, where="state of a decision's steps")
         except WireError as error:

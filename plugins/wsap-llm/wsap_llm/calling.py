@@ -1,4 +1,4 @@
-"""Calls of functions (tool calling) as backends give them back: one JSON text, `{"name", "arguments", "content"?}`."""
+"""Function calls (tool calling) as backends return them: one JSON text, `{"name", "arguments", "content"?}`."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from wsap_core.seams.model import CallConstraint, Chunk, Message, Request, TextC
 
 @dataclass(frozen=True)
 class Called:
-    """A call that stands in a reply."""
+    """A call in a reply."""
 
     name: str
     arguments: Mapping[str, Any]
     content: str = ""
-    """What the model wrote beside it."""
+    """The text that the model wrote with it."""
 
     def text(self) -> str:
-        """Return it as the text of a reply."""
+        """Return the call as the text of a reply."""
         return text_of_calls([(self.name, dict(self.arguments))], self.content)
 
 
 def text_of_calls(calls: Iterable[tuple[str, Any]], content: str = "") -> str:
-    """Return calls, each a name and its arguments as JSON or as text, and what was written beside them as the text of a
-    reply: the call, a list of several that differ, or what was written where there is none."""
+    """Return the text of a reply: the call with the content, a list of several different calls, or just the content.
+    A call is a name and its arguments as JSON or as text."""
     read = [{"name": name, "arguments": _arguments(given)} for name, given in calls]
     found = [call for place, call in enumerate(read) if call not in read[:place]]
     if not found:
@@ -40,7 +40,7 @@ def text_of_calls(calls: Iterable[tuple[str, Any]], content: str = "") -> str:
 
 
 def _arguments(given: Any) -> Any:
-    """Return arguments as JSON; a text that is none as it is, for whoever reads replies with tolerance."""
+    """Return arguments as JSON; invalid JSON unchanged, for lenient parsing."""
     if not isinstance(given, str):
         return given or {}
     try:
@@ -50,16 +50,15 @@ def _arguments(given: Any) -> Any:
 
 
 class Written:
-    """What a model writes: in the reply to a request for a call it is part of the call's text, and so held back to the
-    end; in any other it is passed on."""
+    """The text of a reply: passed on at once, or held back if the request is for a call, which will include it."""
 
     def __init__(self, request: Request) -> None:
         self.held = isinstance(request.constraint, CallConstraint)
-        """Whether it is held back."""
+        """Whether the text is held back."""
         self._pieces: list[str] = []
 
     def keep(self, chunks: Iterable[TextChunk | ThinkingChunk]) -> Iterator[Chunk]:
-        """Give the chunks that are not held back."""
+        """Yield the chunks that are not held back."""
         for chunk in chunks:
             if self.held and isinstance(chunk, TextChunk):
                 self._pieces.append(chunk.text)
@@ -67,13 +66,13 @@ class Written:
                 yield chunk
 
     def rest(self, calls: Iterable[tuple[str, Any]]) -> Iterator[Chunk]:
-        """Give the calls of the reply, with what was held back."""
+        """Yield the calls of the reply, with the text that was held back."""
         if text := text_of_calls(calls, "".join(self._pieces)):
             yield TextChunk(text)
 
 
 def call_in(text: str) -> Called | None:
-    """Return the call that a reply's text is; None if it is anything else."""
+    """Parse a reply's text as a call; None if it is anything else."""
     if not text.startswith('{"name"'):
         return None
     try:
@@ -87,8 +86,8 @@ def call_in(text: str) -> Called | None:
 
 
 def linked(messages: Sequence[Message]) -> Iterator[tuple[Message, Called | None, str]]:
-    """Give each message with the call that it is, if it is one, and the identity of the call: of its own, or of the one
-    just before, which it answers; empty for neither. Nine letters and digits, as Mistral's templates want it."""
+    """Yield each message with its call, if it is one, and the id of its call or of the call that it answers, empty for
+    other messages. Ids are nine letters and digits, as Mistral's templates require."""
     before = ""
     for place, message in enumerate(messages):
         call = call_in(message.text()) if message.role == "assistant" else None
@@ -97,6 +96,6 @@ def linked(messages: Sequence[Message]) -> Iterator[tuple[Message, Called | None
 
 
 def declared(function: FunctionDef) -> dict[str, Any]:
-    """Return a function as requests declare it."""
+    """Return the declaration of a function for requests."""
     told = {"name": function.name, "description": function.description, "parameters": dict(function.parameters)}
     return {"type": "function", "function": told}

@@ -1,20 +1,19 @@
-"""What changed since a decision that was made a few steps ago, told from the protocol's types alone.
+"""Detects changes since a decision that was made a few steps ago, by the protocol's types alone.
 
-There are three conditions, each with all of the one before:
+There are three conditions, each of which includes the one before:
 
 | condition | what counts |
 |---|---|
-| `blocked` | the last action failed, is not possible any more, or was to move and got nowhere; the episode is over |
+| `blocked` | the last action failed, is no longer possible or was a movement without effect; the episode is over |
 | `hurt` | health fell; an event of damage or death; a hostile creature came into view or much nearer |
-| `change` | anything else that can make one decide differently |
+| `change` | anything else that can affect the decision |
 
-`change` adds: an achievement; a new event; a message; a kind of creature, object, terrain, region,
-usable object, possible action or item that there was not since the decision; other effects or goals,
-another time of day or word of the status; and a number of the status (hunger, mana) that fell to half
-of what it was at the decision, or less.
+`change` adds: an achievement; a new event; a message; a kind of creature, object, terrain, region, usable object,
+possible action or item not seen since the decision; other effects, goals, time of day or textual status; and a numeric
+status (hunger, mana) that fell to half of its value at the decision, or less.
 
-Nothing has changed if a number falls by one now and then, more is carried of an item, a creature walks
-about, or an event is told again in the same words.
+These are not changes: a number that falls by one now and then, more of an item, a moving creature, and an event
+repeated with the same text.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from wsap_core.untrusted import single_line
 from wsap_llm.reply.steps import CONDITIONS, Condition
 
 HEALTH = ("health", "hp", "hitpoints", "life", "lives", "shield", "armor", "armour")
-"""Numbers of the status whose fall hurts; any case, with or without spaces."""
+"""Status names that count as health; any case, with or without spaces."""
 HOSTILE = ("hostile", "aggressive", "attacking", "angry", "enemy")
-"""Words in an entity's state that make it an enemy."""
+"""Words in an entity's state that mark it as hostile."""
 HURTING = ("damage", "death")
-"""Kinds of events that hurt each time."""
+"""Event types of the condition `hurt`."""
 _NUMBER = re.compile(r"\s{0,5}(-?\d{1,15}(?:\.\d{1,15})?)\s{0,5}(?:/.{0,20}|%)?\s{0,5}")
 
 
@@ -41,27 +40,27 @@ class Difference:
     """One thing that changed."""
 
     level: Condition
-    """The first condition that covers it."""
+    """The first condition that includes it."""
     text: str
-    """A few words for the model: "health fell from 9 to 7"; without anything that others wrote at length."""
+    """A few words for the model, such as "health fell from 9 to 7", without long texts by others."""
 
 
 def within(found: Iterable[Difference], condition: Condition) -> bool:
-    """Return whether a condition covers any of the differences."""
+    """Return whether a condition includes any of the differences."""
     most = CONDITIONS.index(condition)
     return any(CONDITIONS.index(change.level) <= most for change in found)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one action, as far as it can make a difference."""
+    """The relevant parts of an action's result."""
 
     success: bool = True
     message: str = ""
     achievements: tuple[str, ...] = ()
     done: bool = False
     known: bool = True
-    """Whether anybody knows what came of it."""
+    """Whether the outcome is known."""
 
     @classmethod
     def of(cls, result: ActionResult) -> Outcome:
@@ -77,29 +76,28 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ObservationDigest:
-    """What was seen since a decision; part of an agent's snapshot."""
+    """A summary of the observations since a decision; part of the agent's snapshot."""
 
     health: Mapping[str, float]
-    """As of the last step."""
+    """At the last step."""
     numbers: Mapping[str, float]
-    """Other numbers of the status, as of the decision."""
+    """Other numeric status, at the decision."""
     words: Mapping[str, str]
-    """The rest of the status, and the time of day, as of the last step."""
+    """Textual status and time of day, at the last step."""
     place: str | None
-    """Where the agent stood and what it faced at the last step; None where the game has no coordinates."""
+    """Position and facing at the last step; None if the game has no coordinates."""
     hostile: int
-    """Hostile creatures in view at the last step."""
+    """Number of hostile creatures in view at the last step."""
     nearest: float | None
-    """How near the nearest hostile creature was at the decision, or has come since without making a difference."""
+    """Smallest distance of a hostile creature since the decision."""
     kinds: Mapping[str, tuple[str, ...]]
-    """What has been seen since the decision, by sort: "entity", "terrain", "region", "item", "usable", "legal",
-    "event"."""
+    """What was seen since the decision: "entity", "terrain", "region", "item", "usable", "legal", "event"."""
     standing: Mapping[str, tuple[str, ...]]
-    """Effects and goals as of the last step."""
+    """Effects and goals at the last step."""
 
     @classmethod
     def at(cls, observation: Observation, legal: Sequence[ActionDef]) -> ObservationDigest:
-        """Return the digest of the observation that a decision was made on."""
+        """Return the digest of the observation at a decision."""
         numbers, words = _status(observation)
         hostile = _hostile(observation)
         return cls(
@@ -114,7 +112,7 @@ class ObservationDigest:
         )
 
     def after(self, observation: Observation, legal: Sequence[ActionDef]) -> ObservationDigest:
-        """Return the digest after a further step without a new decision."""
+        """Return the digest after another step without a new decision."""
         now = ObservationDigest.at(observation, legal)
         near = [distance for distance in (self.nearest, now.nearest) if distance is not None]
         return replace(
@@ -135,14 +133,10 @@ def changed(
     outcome: Outcome | None = None,
     action: ActionDef | None = None,
 ) -> list[Difference]:
-    """Return what differs from the last decision, gravest first.
+    """Return the changes since the last decision, the most serious first.
 
-    Args:
-        seen: digest since the decision, this observation not included.
-        observation: the present one.
-        legal: the actions that are possible now.
-        outcome: of the last action; None if it is not known.
-        action: the action that is being repeated; None if none is.
+    `seen` is the digest without this observation, `outcome` that of the last action if known, and `action` the action
+    that is being repeated, if any.
     """
     now = ObservationDigest.at(observation, legal)
     return [
@@ -247,7 +241,7 @@ def _status(observation: Observation) -> tuple[dict[str, float], dict[str, str]]
 
 
 def _number(value: object) -> float | None:
-    """Return a number of the status, also where it is written as "7/9" or "80 %"."""
+    """Parse a number of the status, also from "7/9" or "80 %"."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""Asking by choosing: a model scores what is legal now instead of writing, and one option is drawn."""
+"""The style `choose`: a model scores the legal actions instead of writing, and one is drawn."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from wsap_llm.prompts import Prompts
 from wsap_llm.styles import Style
 
 MOST_OPTIONS = 64
-"""Options that are scored; where more are legal, the reply is written."""
+"""Maximum number of scored options; if more are legal, the reply is written."""
 
 
 def options_of(legal: Sequence[ActionDef], phrases: Mapping[str, str]) -> dict[str, Action]:
-    """Return every legal action by the text that stands for it: its phrase or its name in words, with the values of
-    its parameters; empty where one takes free text or more than `MOST_OPTIONS` are legal.
+    """Return the legal actions by their text: phrase or name, with the values of the parameters.
 
-    What looks something up or tells others something is no option: it ends no turn.
+    Lookups and messages are left out because they end no turn. Empty if a parameter is free text or there are more than
+    `MOST_OPTIONS` options.
     """
     found: dict[str, Action] = {}
     for action in _turns(legal):
@@ -50,10 +50,7 @@ def _turns(legal: Sequence[ActionDef]) -> Sequence[ActionDef]:
 
 
 def offer(legal: Sequence[ActionDef], phrases: Mapping[str, str], options: Mapping[str, Action], words: Words) -> str:
-    """Return the list of what is legal now: the options to choose from, or where there are none, what may be written.
-
-    What looks something up is in the system message.
-    """
+    """Return the list of options, or of the legal actions if there are none; the system message has the lookups."""
     listed = options or [_named(action, phrases) for action in split(legal)[0]]
     return f"{words.say('POSSIBLE NOW')}:\n{bullets(listed)}"
 
@@ -74,11 +71,9 @@ def _values(parameter: ParamDef) -> Sequence[JsonValue]:
 
 
 class ChooseStyle(Style):
-    """The model scores the options of a turn, of which there is at least one, and one is drawn by seed at the sampling
-    temperature.
+    """The model scores the options of a turn, at least one, and one is drawn by seed at the sampling temperature.
 
-    Args:
-        written: asks for the action where the options can't be listed.
+    `written` is the style for turns whose options can't be listed.
     """
 
     name = "choose"
@@ -104,6 +99,6 @@ class ChooseStyle(Style):
         reply = await turn.ask_constrained("decide", [turn.opening], ChooseConstraint(tuple(turn.options)))
         action = turn.options.get(reply.text)
         if action is None:
-            turn.misread(reply, "the reply is none of the options")
+            turn.misread(reply, "the reply is not one of the options")
             return Decision(None)
         return Decision(action, said=reply.text, chosen=True)

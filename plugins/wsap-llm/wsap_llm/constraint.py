@@ -1,4 +1,4 @@
-"""Whether an agent's replies are constrained to what is legal, and what is said where they can't be used."""
+"""Whether an agent's replies are constrained to legal actions, and warnings about unusable replies."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.untrusted import single_line
 from wsap_llm.options import LLMOptions, Profile
 
-TOLERANCE = "Its replies are read with tolerance instead, and the summary says how many decisions that was."
-ADVICE = "use a model that can be constrained, or leave --strict out"
+TOLERANCE = "Its replies are parsed leniently instead; the summary counts these decisions."
+ADVICE = "use a model that supports constraints, or omit --strict"
 ROOM = (
-    "Allow longer replies (--agent-option max_tokens=N), give thinking more room (--model-option think_tokens=N, where "
-    "the backend has it), or switch it off (--agent-option thinking=no)."
+    "Allow longer replies (--agent-option max_tokens=N) or more tokens for thinking (--model-option think_tokens=N, if "
+    "the backend has it), or switch thinking off (--agent-option thinking=no)."
 )
 
 
 def cause_of(reply: Reply, reason: str) -> str:
-    """Return why a reply could not be used, in a few words; `reason` where nothing but its text is to blame."""
+    """Return why a reply could not be used; `reason` if only its text is at fault."""
     tokens = reply.usage.completion_tokens
     if reply.finish.reason == "content_filter":
         return "the model refused, or a content filter stopped its reply"
@@ -31,14 +31,16 @@ def cause_of(reply: Reply, reason: str) -> str:
 
 
 class ConstraintState:
-    """Whether one agent's replies are to be constrained, and whether the backend has refused to in this session. What
-    does not go as asked is told once each; to the log of warnings where `tell` is None."""
+    """Whether one agent's replies are constrained, and whether the backend refused a constraint in this session.
+
+    `tell` receives each warning once; the log by default.
+    """
 
     def __init__(self, backend: Backend, options: LLMOptions, tell: Callable[[str], None] | None = None) -> None:
         self.reason = ""
-        """What the backend said when it refused a constraint; empty if it never has."""
+        """The backend's message when it refused a constraint; empty if it has not."""
         self.ignored = False
-        """Whether a complete reply broke the constraint that was sent with the request."""
+        """Whether a complete reply violated its request's constraint."""
         self._backend = backend
         self._options = options
         self._tell = tell or logging.getLogger("wsap.llm").warning
@@ -47,55 +49,48 @@ class ConstraintState:
 
     @property
     def wanted(self) -> bool:
-        """Whether replies are to be constrained where the backend says that it can."""
+        """Whether replies are constrained if the backend can."""
         return self._options.constrain and not self.reason
 
     def check(self, can: bool) -> None:
-        """Tell if the backend can't constrain replies in the style that is used, though they were to be.
-
-        Raises ConstraintError if it can't or is not to, and strict play was asked for."""
+        """Warn if the backend can't constrain replies in this style; raise ConstraintError instead for strict play."""
         if self._options.strict and not self._options.constrain:
-            raise ConstraintError("Strict play was asked for, and unconstrained replies (constrain=no); choose one.")
+            raise ConstraintError("The options strict and constrain=no contradict each other; choose one.")
         if can:
             return
         can_not = f"{self._backend.model} can't be constrained to legal actions in this style"
         if self._options.strict:
-            raise ConstraintError(f"{can_not}, and strict play was asked for; {ADVICE}.")
+            raise ConstraintError(f"{can_not}, but strict play was requested; {ADVICE}.")
         if self._options.constrain:
             self._say(f"{can_not}. {TOLERANCE}")
 
     def asks(self, style: str, profile: Profile) -> None:
-        """Tell how the model is asked, where that is not by JSON and all that there is to tell; the log of what goes as
-        asked where nobody is told."""
+        """Report style and profile unless they are `json` and `full`."""
         if (style, profile) != ("json", "full"):
             how = f"{self._backend.model} is asked in the style {style}, with the profile {profile}."
             self._say(how, self._inform)
 
     def refused(self, error: ConstraintError) -> None:
-        """Take a refusal: nothing is constrained from now on, and that is told.
-
-        Raises ConstraintError if strict play was asked for.
-        """
+        """Stop constraining replies, with a warning; raise ConstraintError instead for strict play."""
         words = single_line(error).rstrip(". ")
         if self._options.strict:
-            raise ConstraintError(f"{words}. Strict play was asked for; {ADVICE}.") from error
+            raise ConstraintError(f"{words}. Strict play was requested; {ADVICE}.") from error
         self.reason = words or "refused"
         self._say(f"{words}. {TOLERANCE}")
 
     def unusable(self, reply: Reply, reason: str, *, bound: bool) -> str:
-        """Take a reply that is not what was asked for, `bound` if the backend took a constraint with the request, and
-        return the cause.
+        """Warn about an unusable reply and return the cause; `bound` if the backend accepted a constraint for it.
 
-        Raises ConstraintError if strict play was asked for, and the backend does not keep to the constraint.
+        Raises ConstraintError for strict play if the reply violates the constraint.
         """
         cause = cause_of(reply, reason)
         if not reply.text.strip() or reply.truncated:
             self._say(f"{self._backend.model}: {cause}. {ROOM}" if reply.truncated or reply.thinking else "")
         elif bound and reply.finish.reason != "content_filter":
-            cause = "the server does not keep to the form that it is told to bind replies to"
+            cause = "the server did not enforce the constraint of the request"
             broken = f"{self._backend.model}: {cause}"
             if self._options.strict:
-                raise ConstraintError(f"{broken}, and strict play was asked for; {ADVICE}.")
+                raise ConstraintError(f"{broken}, but strict play was requested; {ADVICE}.")
             self.ignored = True
             self._say(f"{broken}. {TOLERANCE}")
         return cause

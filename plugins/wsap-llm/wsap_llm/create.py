@@ -1,4 +1,4 @@
-"""The agent `llm`: a language model with its style, memory, tools and prompts, put together from options."""
+"""Creates the agent `llm`: a language model with style, memory, tools and prompts from options."""
 
 from __future__ import annotations
 
@@ -30,16 +30,15 @@ from wsap_llm.toolbox import RecordedSource, build_tool, recorded
 def create(context: Context) -> LLMAgent:
     """Return an agent that asks the model in the option `model`.
 
-    In a game whose turns are complete in themselves (`AdapterSpec.complete_turns`) the window is 0
-    steps and there is no plan, unless the options say otherwise.
+    In a game with `AdapterSpec.complete_turns` the window is 0 steps and there is no plan by default.
 
-    The options are those of `wsap_llm.option_table`; what begins with `model.`, `memory.` or the name of a tool and a
-    dot is an option of that part. Raises ConfigError if an option is missing or wrong, UnknownNameError if no such
-    backend, memory or tool is installed, and MissingServiceError if there is no runtime to ask models for it.
+    The options are those of `wsap_llm.option_table`; options that start with `model.`, `memory.` or the name of a tool
+    and a dot are passed to that part. Raises ConfigError if an option is missing or invalid, UnknownNameError if a
+    backend, memory or tool is not installed, and MissingServiceError without a runtime that provides models.
     """
     address = text(context, "model")
     if not address:
-        raise ConfigError("The agent 'llm' needs a model: --model ollama/qwen3:8b, or another that wsap models lists.")
+        raise ConfigError("The agent 'llm' requires a model, such as --model ollama/qwen3:8b; wsap models lists them.")
     options = llm_options(context)
     style = _style(context, options)
     folder = text(context, "prompts")
@@ -51,7 +50,7 @@ def create(context: Context) -> LLMAgent:
     models = AgentModels(pool, address, _of_part(context, "model"), journal)
     memory = _memory(context, models)
     if memory is None and "reflect" in context.config and options.reflect:
-        raise ConfigError("Lessons need a memory that keeps them: add --memory fulltext, or leave reflect out.")
+        raise ConfigError("The option reflect requires a memory: add --memory fulltext, or omit reflect.")
     model: Backend = models.decider()
     if skin := text(context, "skin"):
         model = Skinned(model, _lexicon(context, skin))
@@ -80,14 +79,14 @@ def _lexicon(context: Context, seed: str) -> Lexicon:
     words = () if context.game is None else context.game.vocabulary
     if not words:
         raise ConfigError(
-            f"The game {context.world!r} declares no vocabulary (AdapterSpec.vocabulary), so it has no other skin; "
-            "leave skin out."
+            f"The option skin requires a game with a vocabulary (AdapterSpec.vocabulary), which {context.world!r} does "
+            "not declare; omit skin."
         )
     return Lexicon.drawn(words, seed)
 
 
 def style_that_suits(abilities: Abilities, profile: Profile) -> str:
-    """Return the name of the style in which a model is asked unless the user says."""
+    """Return the name of the default style for a model."""
     tiny = abilities.parameters is not None and abilities.parameters < TINY
     if abilities.choose and tiny and profile == "brief":
         return "choose"
@@ -97,17 +96,17 @@ def style_that_suits(abilities: Abilities, profile: Profile) -> str:
 def _style(context: Context, options: LLMOptions) -> StyleFor:
     wanted = text(context, "style", "auto")
     if wanted not in STYLES:
-        raise ConfigError(f"There is no style {wanted!r}; there are: {', '.join(STYLES)}.")
+        raise ConfigError(f"Unknown style {wanted!r}; expected one of: {', '.join(STYLES)}.")
     steps = int(number(context, "max_steps"))
 
     def style_for(abilities: Abilities, profile: Profile, going_on: str) -> Style:
         name = (going_on or style_that_suits(abilities, profile)) if wanted == "auto" else wanted
         if name == "choose" and not abilities.choose:
             raise UsageError(
-                "This model can't choose: leave --style out, or use a model in process (outlines/...) or a server that "
-                "gives log-probabilities of given text (openai/... with --model-option choose=chatml)."
+                "This model does not support the style choose: omit --style, or use an in-process model (outlines/...) "
+                "or a server that returns log-probabilities of prompts (openai/... with --model-option choose=chatml)."
             )
-        # A small model that does not think by itself explains before it acts rather than after.
+        # A small model without thinking gives its reasoning before the action instead of after it.
         first = profile == "brief" and not options.thinking
         if name == "tags":
             return TagStyle(TagLimits(calls=options.tool_calls), steps=steps)
@@ -139,7 +138,7 @@ def _tools(context: Context, names: list[str], memory: AgentMemory | None) -> li
     journal = context.services.journal.tools if isinstance(context.services.journal, CallJournal) else None
     for name in names:
         if journal is not None and journal.offline and journal.offered(name) is not None:
-            _of_part(context, name)  # what is for a source that is not asked is no misspelt option
+            _of_part(context, name)  # marks the options of a replayed source as used
             built.append(RecordedSource(name, None, journal))
             continue
         spec = cast(ToolSpec, parts.tool(name))

@@ -1,8 +1,7 @@
-"""Played turns as the messages that a model reads and writes, in the words of the agent's own prompts.
+"""Exports recorded turns of any agent as messages of a model, with the prompts of the agent `llm`, for data sets.
 
-For data sets of turns that anybody played. A player that is no model is put into the same words: its
-reason stands where a model thinks, and what it looked up are calls of tools. Whatever is written is read
-back by the agent's own reader, and a turn that does not come back as what was done is left out.
+The reasoning of an agent without a model is exported as thinking, and its lookups as tool calls. Each reply is parsed
+again by the agent's reader; turns that do not yield the recorded action are left out.
 """
 
 from __future__ import annotations
@@ -33,31 +32,31 @@ _LIMITS = TagLimits(calls=50)
 
 @dataclass(frozen=True)
 class ToolUse:
-    """A tool of the world that was used in mid-turn."""
+    """A call of a world's tool within a turn."""
 
     action: Action
     result: str
-    """What the player was told."""
+    """The text shown to the agent."""
 
 
 class PlayedTurn(Protocol):
-    """One turn of one player, from being asked to its choice."""
+    """One turn of one agent."""
 
     @property
     def shown(self) -> str:
-        """The observation as a model reads it."""
+        """The observation as text."""
 
     @property
     def legal(self) -> Sequence[ActionDef]:
-        """What could be done, tools of the world included."""
+        """The legal actions, including tools of the world."""
 
     @property
     def uses(self) -> Sequence[ToolUse]:
-        """The tools that were used, in order."""
+        """The tool calls, in order."""
 
     @property
     def action(self) -> Action:
-        """What was done in the end."""
+        """The final action."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +66,13 @@ class TurnMessages:
     messages: Sequence[tuple[str, str]]
     """Role (user or assistant) and text, from the question to the end of the turn."""
     observations: Sequence[tuple[int, int]]
-    """Where in the last message something stands that the game put there: from which character to which."""
+    """Start and end (exclusive) of each text in the last message that comes from the game, in characters."""
 
 
 async def system_prompts(
     told: Sequence[tuple[str, ActionSpace]], dialect: Dialect, *, game_name: str, objective: str
 ) -> list[str]:
-    """Return the system messages of models that play, one for each description of the game and its actions."""
+    """Return the system message for each pair of a game description and its actions."""
     options = LLMOptions(game_name, objective, window=0, plan=False, reflect=False, constrain=False)
     found = []
     for description, space in told:
@@ -90,14 +89,13 @@ def _style(dialect: Dialect) -> JsonStyle | TagStyle:
 def turn_messages(
     turn: PlayedTurn, dialect: Dialect, *, inline: bool = True, begins: Sequence[tuple[str, str]] | None = None
 ) -> TurnMessages | None:
-    """Return a turn in a dialect; None if it would not be read back as what was done.
+    """Return a turn in a dialect; None if parsing it would not yield the recorded action.
 
     Args:
-        turn: of a player.
-        dialect: tags, as seed 002 has them, or JSON.
-        inline: of tags: a tool's result stands in the assistant's text, which goes on after it; otherwise it comes as
-            a message of its own.
-        begins: roles and texts that the turn begins with; the agent's own question for None.
+        dialect: tags, as in seed 002, or JSON.
+        inline: for tags: put tool results into the assistant's text, which continues after them, instead of into
+            messages of their own.
+        begins: roles and texts of the first messages; the agent's question if None.
     """
     question = _style(dialect).question(PROMPTS)
     if begins is None:
@@ -140,7 +138,7 @@ def _thought(action: Action) -> str:
 
 
 def _comes_back(leg: str, action: Action, tags: TagTurn, *, inside: bool) -> bool:
-    """Return whether the agent's reader takes a leg for what it stands for, to its last character."""
+    """Return whether the agent's reader parses all of a leg as this action."""
     reading, whole = read_leg(tags, leg, inside_thinking=inside)
     if isinstance(reading, NotUnderstood) or whole != leg:
         return False

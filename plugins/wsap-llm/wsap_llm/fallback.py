@@ -1,4 +1,4 @@
-"""What keeps a game moving where a model does not: the fallback, and a cap on actions that take no turn."""
+"""The fallback action, and a limit on actions that end no turn."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 from wsap_llm.lookup import is_lookup, split
 
 MOST_IDLE = 5
-"""Times that an action may be taken in a turn that it does not end."""
+"""Maximum number of times that an action may be taken in a turn without ending it."""
 FORCED = "(the reply could not be understood)"
-"""The reasoning of an action that was not the model's."""
+"""The reasoning of a fallback action."""
 _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 
 
 class Fallback:
-    """Gives the action that is taken where a reply can't be used: the declared one, else the seat's default action,
-    whichever is legal, else a random legal action of the game, as the agent `random-legal` takes it."""
+    """The action for an unusable reply: the declared fallback, the seat's default action or, if neither is legal, a
+    random legal action of the game, as the agent `random-legal` takes it."""
 
     def __init__(self, declared: str | None, generator: random.Random) -> None:
         self._declared = declared
         self._random = generator
         self.get_default: GetDefault | None = None
-        """Gives the seat's default action."""
+        """Returns the seat's default action."""
 
     def check(self, space: ActionSpace) -> None:
-        """Raise ConfigError if the declared action is none of the game, or needs parameters."""
+        """Raise ConfigError if the game lacks the declared action, or the action requires parameters."""
         if self._declared is not None and (why := check_action(Action(self._declared), index_actions(space))[1]):
-            raise ConfigError(f"The option fallback={self._declared!r} can't be taken: {why}")
+            raise ConfigError(f"Invalid option fallback={self._declared!r}: {why}")
 
     async def action(self, legal: Sequence[ActionDef], observation: Observation) -> Action:
-        """Return the action for an observation."""
+        """Return the fallback action for an observation."""
         default = await self.get_default() if self.get_default is not None else None
         offered = {action.name: action for action in split(legal)[0]}
         chance = RandomAgent(self._random, legal_only=True)
@@ -49,21 +49,20 @@ class Fallback:
 
 
 class IdleActions:
-    """Counts how often each action was taken in a turn without ending it. A model that says the same for ever would
-    never end a turn with it."""
+    """Counts how often each action was taken in a turn without ending it, to stop models that repeat one forever."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
 
     def note(self, before: Observation, action: Action, result: ActionResult) -> None:
-        """Take in what came of an action."""
+        """Count an action by its result."""
         if _took_no_turn(before, action, result):
             self.counts[action.name] += 1
         else:
             self.counts.clear()
 
     def without(self, legal: Sequence[ActionDef]) -> Sequence[ActionDef]:
-        """Return the legal actions without those that were taken too often; all where none that ends a turn is left."""
+        """Return the legal actions without those taken too often; all if none that can end a turn would be left."""
         left = [action for action in legal if self.counts[action.name] < MOST_IDLE]
         return legal if all(map(is_lookup, left)) else left
 
@@ -72,7 +71,7 @@ def _took_no_turn(before: Observation, action: Action, result: ActionResult) -> 
     now = result.observation
     if result.done or now.step != before.step:
         return False
-    # A game that counts no steps is always at step 0: there something else has to tell.
+    # A game that counts no steps is always at step 0 and needs other criteria.
     return before.step > 0 or not result.success or action.name in _SHARED or _state(now) == _state(before)
 
 

@@ -1,4 +1,4 @@
-"""Where one agent's calls to its models and tools are kept, and had again from."""
+"""The journal that records one agent's calls to models and tools, and replays them."""
 
 from __future__ import annotations
 
@@ -14,74 +14,71 @@ from wsap_core.seams.model_errors import BackendError
 from wsap_llm.lookup import call_key
 
 BROKEN_OFF = "The call was broken off. Whether anything was done is not known."
-"""The result of a call to a tool that began and never came to an end."""
+"""The result of a tool call that was started but never finished."""
 
 _OPEN = None
-"""In place of a result: the call has begun, and no more is recorded of it."""
+"""In place of a result: the call was started and nothing else is recorded."""
 
 
 @runtime_checkable
 class CallJournal(Protocol):
-    """The journal of one agent: the kernel's `Journal` with what the agent `llm` writes and reads there; a runtime
-    implements it. What comes of requests is kept in order, under the key of each."""
+    """The kernel's `Journal` of one agent with the records of the agent `llm`; implemented by a runtime. It stores the
+    outcomes of requests in order, by key."""
 
     tools: ToolJournal
     """The calls to the agent's tools."""
 
     @property
     def offline(self) -> bool:
-        """Whether a recorded run is played again, so that no model may be asked. What is had again is then recorded
-        once more: a replayed run is a whole run, too."""
+        """Whether a recorded run is replayed, so that no model may be asked. Replayed outcomes are recorded again: a
+        replayed run is a complete run, too."""
 
     def next(self, key: str, request: Request) -> Reply | BackendError | None:
-        """Return what came of a request when it was recorded, each time that it was sent once; None if there is no
-        more."""
+        """Return the next recorded outcome of a request; None if there are no more."""
 
     def add(self, key: str, request: Request, reply: Reply) -> None:
         """Record a new reply."""
 
     def fail(self, key: str, error: BackendError) -> None:
-        """Record that a request failed, and that the caller went on."""
+        """Record that a request failed and the caller continued."""
 
     async def asking(self, key: str) -> None:
-        """Return once it is known, where that matters, that a request is sent: a process that dies before the reply is
-        kept has it asked again, and counted."""
+        """Store, if required, that a request is being sent: if the process dies before the reply is stored, the request
+        is sent again and counted."""
 
     def ask_failed(self, key: str) -> None:
-        """Keep, where that matters, that the request that was sent gave no reply."""
+        """Store, if required, that a sent request yielded no reply."""
 
     def refuse(self, key: str, reason: str) -> None:
-        """Keep that the constraint of a request was refused, and in which words."""
+        """Record that the constraint of a request was refused, with the message."""
 
     def refusal(self, key: str) -> str | None:
-        """Return in which words the constraint of a request was refused, or None."""
+        """Return the message with which the constraint of a request was refused, or None."""
 
     def note_model(self, address: str, abilities: Abilities, prompts: str) -> None:
-        """Record what a model can do, and the version of the prompt templates."""
+        """Record a model's abilities and the version of the prompt templates."""
 
     def abilities(self, address: str) -> Abilities:
-        """Return what the recorded model could do."""
+        """Return the abilities of the recorded model."""
 
 
 class ToolJournal:
-    """Keeps an agent's calls to its tools, in two kinds of events: `tools` (what a source of tools, such as a server,
-    offered, because prompts are made of it) and `tool` (a call: once when it begins, and again with its result).
+    """Records an agent's tool calls in two kinds of events: `tools`, the tools of a source such as a server, which are
+    part of prompts, and `tool`, a call, once when it starts and again with its result.
 
-    Args:
-        write: records an event, given its kind and body.
-        offline: whether a recorded run is played again, so that nothing outside may be called.
+    `write` records an event, given its kind and body; `offline` if a recorded run is replayed without calling tools.
     """
 
     def __init__(self, write: Callable[[str, Mapping[str, Any]], None], *, offline: bool = False) -> None:
         self.offline = offline
-        """Whether a recorded run is played again."""
+        """Whether a recorded run is replayed."""
         self._write = write
         self._calls: dict[str, deque[Mapping[str, Any] | None]] = {}
         self._offers: dict[str, tuple[Tool, ...]] = {}
         self._noted: set[str] = set()
 
     def take(self, event: Mapping[str, Any]) -> bool:
-        """Take a recorded event, and return whether it is one of this journal's; raise WireError if it is damaged."""
+        """Load a recorded event and return whether it belongs to this journal; raise WireError if it is damaged."""
         try:
             if "offers" in event:
                 self._offers[event["offers"]] = tuple(
@@ -92,28 +89,25 @@ class ToolJournal:
                 return False
             calls = self._calls.setdefault(call_key(event["tool"], event["parameters"]), deque())
             if calls and calls[-1] is _OPEN:
-                calls.pop()  # what has begun is followed by what came of it
+                calls.pop()  # replaced by the result
             calls.append({"state": None, **event} if "result" in event else _OPEN)
             return True
         except (KeyError, TypeError) as error:
-            raise WireError(f"A recorded call to a tool is damaged: {error}.") from error
+            raise WireError(f"A recorded tool call is damaged: {error}.") from error
 
     def offered(self, source: str) -> tuple[Tool, ...] | None:
-        """Return what a source offered when the run was begun; None where nothing is recorded of it."""
+        """Return the recorded tools of a source; None if there are none."""
         return self._offers.get(source)
 
     def note_offer(self, source: str, tools: Sequence[Tool]) -> None:
-        """Record what a source offers, unless this run's log has it."""
+        """Record the tools of a source, unless this run's log has them."""
         known = self._offers.setdefault(source, tuple(tools))
         if source not in self._noted:
             self._noted.add(source)
             self._write("tools", {"offers": source, "tools": list(known)})
 
     def next(self, name: str, parameters: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the recorded call that this one is, each once; None if there is no more of them.
-
-        One that was broken off is now recorded as such.
-        """
+        """Return the next recorded call with these arguments, or None; an unfinished one is recorded as interrupted."""
         calls = self._calls.get(call_key(name, parameters))
         if not calls:
             return None
@@ -126,11 +120,11 @@ class ToolJournal:
         return call
 
     def begin(self, name: str, parameters: Mapping[str, Any]) -> None:
-        """Record that a tool is about to be called."""
+        """Record the start of a tool call."""
         self._write("tool", {"tool": name, "parameters": dict(parameters)})
 
     def end(self, name: str, parameters: Mapping[str, Any], result: str, state: bytes | None) -> Mapping[str, Any]:
-        """Record what came of a call, and what the tool keeps since; return the recorded call."""
+        """Record the result of a call and the tool's new state; return the recorded call."""
         kept = None if state is None else state.hex()
         call = {"tool": name, "parameters": dict(parameters), "result": result, "state": kept}
         self._write("tool", call)

@@ -1,4 +1,4 @@
-"""The keys of requests, under which records keep replies."""
+"""The keys under which replies to requests are recorded."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ _REST = tuple(each.name for each in fields(Request) if each.compare and each.nam
 def request_key(model: str, request: Request) -> str:
     """Return a SHA-256, in hexadecimal, of the model's address and everything in the request.
 
-    It is the hash of the address, of the canonical JSON of the request without its messages, and
-    of each message's own hash, one a line: a conversation only grows, so that most of its messages
-    have been hashed before. A picture is in it by its own hash.
+    Hashed are the address, the canonical JSON of the request without its messages, and the hash of each message, one a
+    line: most messages of a growing conversation have been hashed before. Pictures are included by their hash.
     """
-    # The two empty ones are in the keys of runs that are recorded.
+    # The two empty fields are part of the keys of recorded runs.
     rest = dumps({"messages": (), "purpose": ""} | {name: getattr(request, name) for name in _REST})
     lines = [model, rest, *(_digest(message) for message in request.messages)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _digest(message: Message) -> str:
-    # Kept with the message, as its text is: with hundreds of conversations, a cache for all of them
-    # would forget each message before it is asked for again.
+    # Cached on the message: with hundreds of conversations, a shared cache would evict it before its next use.
     known: str | None = message.__dict__.get(_CACHE)
     if known is None:
         known = hashlib.sha256(_text(message).encode()).hexdigest()

@@ -1,28 +1,28 @@
-"""What other distributions may use of this one: for backends of models, and for whoever asks models outside a game.
+"""Public API for other distributions that implement model backends, or use models outside a game.
 
 For backends:
 
-ThinkSplitter      tells thinking from text while both are still streamed
-estimate_request   about how many tokens a prompt has
-retry_after        how long a server asks to wait
-has_pictures       whether a request has pictures in it
-refused_picture    the error for a server that takes no pictures
-Written            calls of functions as the text of a reply; linked, declared: the same in requests
+ThinkSplitter      separates thinking from text in a stream
+estimate_request   estimates the tokens of a prompt
+retry_after        the wait that a server asks for
+has_pictures       whether a request contains pictures
+refused_picture    the error for a server that refuses pictures
+Written            function calls as the text of a reply; `linked` and `declared`: the same in requests
 json_pattern       a JSON Schema as a regular expression
-read_options       a backend's options, as its dataclass declares them
+read_options       a backend's options as its dataclass
 
-For whoever asks models:
+For users of models:
 
-ModelPool          asks them by address, with retries and limits; find_backend: what an address names
-Budget             what may still be spent; BudgetLimits, Budgets, Price, prices_for, read_price go with it
-split_thinking     what was said in a whole reply, and what was thought
+ModelPool          models by address, with retries and limits; `find_backend` resolves an address
+Budget             a spending limit; used with BudgetLimits, Budgets, Price, prices_for and read_price
+split_thinking     splits a whole reply into text and thinking
 strict_schema      a JSON Schema within the subset of strict modes
-find_values        the JSON values in a reply, read with tolerance
-Quoter             text of others, quoted in a prompt so that it can't pass for instructions
-continue_text      a thought that a tool interrupted, ready to be continued; it begins with OPENING
+find_values        the JSON values in a reply, parsed leniently
+Quoter             quotes text by others in a prompt so that it can't pass for instructions
+continue_text      prepares a thought that a tool interrupted for continuation; it starts with OPENING
 
-Agents are in `wsap_llm.agent`, and played turns as prompts and replies in `wsap_llm.export`. Everything
-else may change from one version to the next.
+Agents are in `wsap_llm.agent`, recorded turns as model messages in `wsap_llm.export`. Everything else may change with
+any version.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Looking things up in the middle of a turn: with the agent's own tools, which answer at once, and with the world's.
+"""Lookups within a turn, by the agent's own tools, which return at once, and by the world's tools.
 
-A tool of the world is an action of the category `TOOL` (see `wsap_core.protocol.actions`), or looks with the body.
-Only the runtime can carry it out, so the style returns it as the decision, together with a `PendingCall`, from
-which the same turn resumes once the world has answered.
+A tool of the world is an action of the category `TOOL` (see `wsap_core.protocol.actions`) or a look by the body. Only
+the runtime can execute it, so the style returns it as the decision, with a `PendingCall` from which the turn resumes
+once the world has returned a result.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from wsap_core.untrusted import error_line
 from wsap_llm.reply import ToolCall
 
 LONGEST_RESULT = 2000
-"""Longest tool result that is shown to the model, in characters."""
+"""Maximum length of a tool result shown to the model, in characters."""
 NO_RESULT = "(no result)"
 """Shown to the model if a tool of the world returns nothing."""
 _LOOKS = ("look", "inspect_self")
-"""The shared actions of bodies that only look."""
+"""The avatar actions that only look."""
 
 
 def is_lookup(action: ActionDef) -> bool:
@@ -35,10 +35,7 @@ def is_lookup(action: ActionDef) -> bool:
 
 
 def split(legal: Sequence[ActionDef]) -> tuple[Sequence[ActionDef], Sequence[ActionDef]]:
-    """Return the actions that end a turn, and the world's tools.
-
-    Where nothing but tools is legal, one of these ends the turn like any other action.
-    """
+    """Return the actions that end a turn, and the world's tools; if only tools are legal, they end the turn."""
     tools = [action for action in legal if is_lookup(action)]
     if not tools:
         return legal, ()
@@ -48,32 +45,31 @@ def split(legal: Sequence[ActionDef]) -> tuple[Sequence[ActionDef], Sequence[Act
 
 @dataclass(frozen=True)
 class PendingCall:
-    """A call to a tool of the world, with what is needed to resume the turn that made it."""
+    """A call to a tool of the world, with the data to resume its turn."""
 
     name: str
     """The tool of the world."""
     key: str
-    """The call, with its parameters."""
+    """The call with its parameters; see `call_key`."""
     messages: tuple[tuple[Role, str], ...] = ()
-    """What was said in this turn after the message that began it, role and text."""
+    """Role and text of the messages of this turn after the first one."""
     so_far: str = ""
-    """In tags: the assistant's text up to the call, where the model goes on with that very text."""
+    """In tags: the assistant's text up to the call, if the model continues it."""
     calls: int = 1
-    """Calls made in this turn, to both kinds of tools."""
+    """Number of calls in this turn, to both kinds of tools."""
     answered: Mapping[str, str] = field(default_factory=dict)
     """Results of the agent's own tools by call."""
     result: str | None = None
-    """The world's answer; None until it has answered."""
+    """The world's result; None until it is known."""
 
     @property
     def said(self) -> list[Message]:
-        """What was said in this turn as messages."""
+        """The messages of this turn after the first one."""
         return [Message(role, text) for role, text in self.messages]
 
 
 class ToolCalls:
-    """The calls of one turn, at most `most` to the agent's own tools and the world's together; `before` is the call
-    that the turn resumes from."""
+    """The tool calls of one turn, at most `most` in all; `before` is the call from which the turn resumes."""
 
     def __init__(
         self, own: Mapping[str, AgentTool], world: Sequence[ActionDef], most: int, before: PendingCall | None
@@ -84,11 +80,11 @@ class ToolCalls:
         self._before = before
         self._answered = dict(before.answered) if before is not None else {}
         self.made = before.calls if before is not None else 0
-        """Calls made so far."""
+        """Number of calls so far."""
 
     @property
     def left(self) -> int:
-        """Calls that may still be made."""
+        """Number of calls left."""
         return max(0, self._most - self.made)
 
     @property
@@ -102,10 +98,10 @@ class ToolCalls:
         return self._world if self.left else ()
 
     async def answer(self, call: Action | ToolCall) -> str | None:
-        """Count a call and return its result; None where the world has to be asked.
+        """Count a call and return its result; None if the world must execute it.
 
-        The same call again is answered from the first time. Of the world's tools that holds for
-        two calls in a row alone, because another may have changed what the first one tells.
+        A repeated call returns the first result; for the world's tools only if repeated at once, because other calls
+        may change the result.
         """
         self.made += 1
         key = call_key(call.name, call.parameters)
@@ -117,14 +113,14 @@ class ToolCalls:
         return before.result if before is not None and before.key == key else None
 
     def pending(self, call: Action | ToolCall, messages: Sequence[Message], so_far: str = "") -> PendingCall:
-        """Return what the turn resumes from once the world has answered this call."""
+        """Return the data to resume the turn once the world has executed this call."""
         key = call_key(call.name, call.parameters)
         said = tuple((message.role, message.text()) for message in messages)
         return PendingCall(call.name, key, said, so_far, self.made, dict(self._answered))
 
 
 async def use(tool: AgentTool, parameters: Mapping[str, JsonValue]) -> str:
-    """Return what a tool gives, or in a line what it failed with."""
+    """Return a tool's result, or one line with its error."""
     try:
         result: object = tool.run(parameters)
         return str(await result if inspect.isawaitable(result) else result)
@@ -133,11 +129,11 @@ async def use(tool: AgentTool, parameters: Mapping[str, JsonValue]) -> str:
 
 
 def written(parameters: Mapping[str, JsonValue], words: Words = ENGLISH) -> str:
-    """Return parameters as JSON for a model; the letters of other languages than English are not escaped."""
+    """Return parameters as JSON for a model; non-ASCII letters are escaped only in English."""
     text = dumps(dict(parameters))
     return text if words is ENGLISH else json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
 
 
 def call_key(name: str, parameters: Mapping[str, JsonValue]) -> str:
-    """Return what equal calls have in common."""
+    """Return a key that is the same for equal calls."""
     return f"{name} {dumps(dict(parameters))}"

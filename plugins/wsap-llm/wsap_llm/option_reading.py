@@ -1,4 +1,4 @@
-"""Options of backends, memories and tools, of the kinds that they declare, read from what a user gave."""
+"""Parses the options of backends, memories and tools by their declared types."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from wsap_core.errors import ConfigError
 from wsap_core.seams.options import Options, check_used
 from wsap_llm.option_table import FLAGS, Range
 
-# Any, in this module: options have every kind of value.
+# Any, in this module: options have values of any type.
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What an option may be, besides a number in a range."""
+    """The type of an option that is not a number."""
 
     words: str
-    """As messages say it."""
+    """Its description in messages."""
     read: Callable[[Any], Any]
-    """Gives the value; a ValueError, TypeError or LookupError if it is of another kind."""
+    """Returns the value; raises ValueError, TypeError or LookupError if it has another type."""
 
 
 def read_options(cls: type[T], config: Mapping[str, Any], backend: str, *, also: Collection[str] = ()) -> T:
-    """Return the options of a backend from its configuration, in which `model` and `None` count for nothing.
+    """Return the options of a backend from its configuration, ignoring `model` and None.
 
-    Raises ConfigError if one is unknown (the message suggests a similar one, those in `also` included) or of another
-    kind than its field, or a number below 0.
+    Raises ConfigError if one is unknown (the message suggests a similar one, or one of `also`), has another type than
+    its field, or is a number below 0.
     """
     hints = get_type_hints(cls)
     known = {field.name: _of_hint(hints[field.name], field.default) for field in fields(cls)}  # type: ignore[arg-type]
@@ -43,10 +43,10 @@ def read_options(cls: type[T], config: Mapping[str, Any], backend: str, *, also:
 def read_table(
     owner: str, config: Mapping[str, Any], known: Mapping[str, Range | Kind], *, also: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the options that were given, and the defaults of other numbers. `None` counts for nothing.
+    """Return the given options other than None, and the defaults of other numbers.
 
-    Raises ConfigError if one is unknown (the message suggests a similar one, those in `also` included), of another
-    kind, or out of its range.
+    Raises ConfigError if one is unknown (the message suggests a similar one, or one of `also`), of another type or out
+    of range.
     """
     given = Options(config)
     found: dict[str, Any] = {name: kind.default for name, kind in known.items() if isinstance(kind, Range)}
@@ -55,7 +55,7 @@ def read_table(
             try:
                 found[name] = kind.read(value)
             except (ValueError, TypeError, LookupError, RecursionError):
-                raise ConfigError(f"The option {name} of the {owner} is {kind.words}.") from None
+                raise ConfigError(f"The option {name} of the {owner} must be {kind.words}.") from None
     for name in also:
         given.get(name)
     check_used(f"The {owner}", given)
@@ -63,8 +63,8 @@ def read_table(
 
 
 def parsed(value: Any) -> Any:
-    """Return a value that is, on a command line, the JSON text of a table or a list; raise ValueError or RecursionError
-    if it is broken."""
+    """Return a value, decoded if it is the JSON text of a table or a list, as on a command line; raise ValueError or
+    RecursionError if that is invalid."""
     return json.loads(value) if isinstance(value, str) and value.lstrip().startswith(("{", "[")) else value
 
 
@@ -80,7 +80,7 @@ def _text(value: Any, fewest: int = 0) -> str:
 
 def _texts(value: Any) -> tuple[str, ...]:
     value = parsed(value)
-    if not isinstance(value, list | tuple):  # one text would have to be taken apart as a shell does it
+    if not isinstance(value, list | tuple):  # a string would have to be split like in a shell
         raise TypeError
     return tuple(map(_text, value))
 
@@ -89,7 +89,7 @@ def _table(value: Any) -> dict[str, str]:
     return {_text(name): _text(each) for name, each in dict(parsed(value)).items()}
 
 
-NAME = Kind("text that is not empty", partial(_text, fewest=1))
+NAME = Kind("non-empty text", partial(_text, fewest=1))
 TEXT = Kind("text", _text)
 TEXTS = Kind("a list of texts, such as ['python', 'server.py']", _texts)
 TABLE = Kind("a table of texts", _table)

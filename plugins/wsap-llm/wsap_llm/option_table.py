@@ -1,4 +1,4 @@
-"""The options of the agent `llm`: their ranges, and what a listing says of them. Light, as the plugin imports it."""
+"""The options of the agent `llm`, with ranges and descriptions. The plugin imports this module, so it must be light."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from wsap_core.specs import OptionDef
 
 @dataclass(frozen=True)
 class Range:
-    """A number that a user may set."""
+    """The type of a numeric option."""
 
     default: float
     low: float
     high: float
     whole: bool = True
     none: bool = False
-    """Whether `none` leaves it out of requests."""
+    """Whether the value `none` leaves it out of requests."""
 
     @property
     def words(self) -> str:
-        """What may be given, as messages say it."""
+        """The description of the range in messages."""
         return f"a {'whole ' if self.whole else ''}number from {self.low:g} to {self.high:g}"
 
     def read(self, value: object) -> float:
-        """Return the number that was given, also as text. Raises ValueError if it is none, or out of the range."""
+        """Return a number, also from text; raise ValueError if it is not a number or out of range."""
         number = float(value) if isinstance(value, str) else value
         if not isinstance(number, int | float) or isinstance(number, bool) or not self.low <= number <= self.high:
             raise ValueError
@@ -45,11 +45,10 @@ NUMBERS: Mapping[str, Range] = {
     "reflect_every": Range(0, 0, 1_000_000),
     "pictures": Range(0, 0, 100),
 }
-"""The options that are numbers."""
-
+"""The numeric options."""
 
 FLAGS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
-"""How yes and no are written."""
+"""The values of yes-or-no options."""
 
 
 def _number(name: str, summary: str) -> OptionDef:
@@ -59,41 +58,44 @@ def _number(name: str, summary: str) -> OptionDef:
 
 
 LEGAL = ("bound", "shown", "hidden")
-"""How legal actions may be given to a model."""
+"""The values of the option `legal`."""
 STYLES = ("auto", "json", "tags", "calls", "choose")
-"""How a model may be told to answer."""
+"""The values of the option `style`."""
 OPTIONS = (
     OptionDef("model", "The model's address, such as ollama/qwen3:8b; the same as --model."),
-    OptionDef("style", "How the model answers.", "auto", "|".join(STYLES)),
-    OptionDef("profile", "How much the model is told.", "auto", "auto|full|brief"),
+    OptionDef("style", "The format of the model's replies.", "auto", "|".join(STYLES)),
+    OptionDef("profile", "The level of detail in prompts.", "auto", "auto|full|brief"),
     OptionDef(
-        "legal", "How legal actions are given: bound to them, only shown, or neither.", "bound", "bound|shown|hidden"
+        "legal",
+        "Legal actions: replies are constrained to them, they are only shown, or neither.",
+        "bound",
+        "bound|shown|hidden",
     ),
-    OptionDef("skin", "A seed by which what is in the game is renamed in all that the model is told.", "", "any text"),
+    OptionDef("skin", "A seed for renaming the game's vocabulary in everything the model reads.", "", "any text"),
     OptionDef("persona", "The character to play; @FILE reads it from a file."),
     OptionDef("memory", "The kind of memory.", "none", "none|fifo|facts|fulltext|..."),
-    OptionDef("tools", "Tools that the model may use, separated by commas.", "", "calculator,notes,recall,mcp,..."),
-    OptionDef("thinking", "Whether the model thinks before it replies.", "as the model does", "yes|no"),
-    _number("window", "Past steps in the prompt: from half as many to twice as many."),
-    OptionDef("pictures", "Newest images of the game in the prompt.", "no", "yes|no|0-100"),
+    OptionDef("tools", "The model's tools, separated by commas.", "", "calculator,notes,recall,mcp,..."),
+    OptionDef("thinking", "Whether the model thinks before it replies.", "the model's default", "yes|no"),
+    _number("window", "Past steps in the prompt: from half to twice this number."),
+    OptionDef("pictures", "Number of latest images of the game in the prompt.", "no", "yes|no|0-100"),
     _number("max_tokens", "Maximum tokens of a reply."),
     _number("temperature", "Sampling temperature."),
     _number("top_p", "Nucleus sampling: the probability mass to sample from."),
     OptionDef("sampling_seed", "Whether to send the agent's seed to the model.", "yes", "yes|no"),
     _number("max_steps", "Maximum steps that one decision may cover."),
     OptionDef("plan", "Whether to ask for a plan at the start of an episode and when goals change.", "yes", "yes|no"),
-    OptionDef("reflect", "Whether to ask for lessons at the end of an episode; needs a memory.", "yes", "yes|no"),
-    _number("reflect_every", "Ask for lessons after so many decisions, too; 0 for never."),
+    OptionDef("reflect", "Whether to ask for lessons at the end of an episode; requires a memory.", "yes", "yes|no"),
+    _number("reflect_every", "Number of decisions after which lessons are also asked for; 0 for never."),
     _number("tool_calls", "Maximum tool calls in a decision."),
     _number("recall_tokens", "Approximate tokens of memories in each prompt."),
-    OptionDef("constrain", "Whether to constrain replies to legal actions where the backend can.", "yes", "yes|no"),
+    OptionDef("constrain", "Whether to constrain replies to legal actions if the backend can.", "yes", "yes|no"),
     OptionDef("strict", "Whether to refuse models that can't be constrained.", "no", "yes|no"),
     OptionDef(
-        "fallback", "The action taken when two replies can't be read.", "the game's default, or random", "an action"
+        "fallback", "The action taken after two unreadable replies.", "the game's default, or random", "an action"
     ),
     OptionDef("prompts", "A folder with prompt templates.", "", "a folder"),
     OptionDef("model.KEY", "An option of the model's backend, such as model.num_ctx; the same as --model-option."),
     OptionDef("memory.KEY", "An option of the memory, such as memory.keep."),
     OptionDef("TOOL.KEY", "An option of a tool, such as mcp.servers."),
 )
-"""The options, as `wsap agents llm` lists them."""
+"""The options in the order of `wsap agents llm`."""

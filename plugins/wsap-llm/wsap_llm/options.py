@@ -1,4 +1,4 @@
-"""How an agent asks its model, and how that is read from what a user gave."""
+"""The options of the agent `llm`, and their parsing."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from wsap_llm.option_table import FLAGS, LEGAL, NUMBERS
 from wsap_llm.prompts import words_of
 
 Profile = Literal["full", "brief"]
-"""How much a model is told."""
+"""The level of detail in prompts."""
 SMALL = 3_000_000_000
-"""Parameters below which a model is told little."""
+"""Models with fewer parameters have the profile `brief`."""
 SMALL_CONTEXT = 8192
-"""Tokens of context below which a model is told little."""
+"""Models with a smaller context, in tokens, have the profile `brief`."""
 TINY = 1_000_000_000
-"""Parameters below which a model that is told little chooses, where its backend can, instead of writing."""
+"""Models with fewer parameters and the profile `brief` have the style `choose`, if their backend supports it."""
 
 
 def profile_for(abilities: Abilities) -> Profile:
-    """Return how much a model is told unless the user says: what suits its size, where that is known."""
+    """Return the default profile of a model, by its size if known."""
     small = abilities.parameters is not None and abilities.parameters < SMALL
     narrow = abilities.context is not None and abilities.context < SMALL_CONTEXT
     return "brief" if small or narrow else "full"
@@ -33,58 +33,58 @@ def profile_for(abilities: Abilities) -> Profile:
 
 @dataclass(frozen=True)
 class LLMOptions:
-    """How a model is asked."""
+    """The options of the agent `llm` for prompts and requests."""
 
     game_name: str = "a game"
     objective: str = "Your goal is to survive and accomplish objectives."
-    """What the agent is told its goal is; part of the system message."""
+    """The goal in the system message."""
     persona: str = ""
-    """Who the agent is, in a person's words; part of the system message."""
+    """The persona in the system message."""
     profile: Profile | None = None
-    """How much the model is told; None for what suits its size."""
+    """The level of detail in prompts; None for the default of the model's size."""
     window: int | None = None
-    """About how many steps of the conversation are sent along: from half to twice as many. None for 16, or for 0 where
-    the game's turns are complete or the profile is brief."""
+    """Past steps in the prompt, from half to twice this number; None for 16, or for 0 with `complete_turns` or the
+    profile `brief`."""
     brief: str = ""
-    """The game in a few sentences, for the brief profile; the whole description for none."""
+    """The game in a few sentences, for the profile `brief`; if empty, the whole description is used."""
     complete_turns: bool = False
-    """Whether the game's own text of a turn tells what came of the last one, unless that failed."""
+    """Whether the game's text of a turn includes the result of the last one, unless that failed."""
     sampling: Sampling = DEFAULT_SAMPLING
     thinking: bool | None = None
     """Whether the model is asked to think first; None for its default."""
     hidden: bool = False
-    """Whether the model is not told which actions are legal now."""
+    """Whether the legal actions are hidden from the model."""
     constrain: bool = True
-    """Constrain replies where the backend can."""
+    """Constrain replies if the backend can."""
     strict: bool = False
-    """Refuse to play where replies can't be constrained to what is legal."""
+    """Refuse to play if replies can't be constrained to legal actions."""
     fallback: str | None = None
-    """The action taken when a reply can't be understood twice; when None the seat's default, or a random legal one."""
+    """The action after two unreadable replies; None for the seat's default or a random legal action."""
     tool_calls: int = 3
-    """Most tool calls in a decision."""
+    """Maximum tool calls in a decision."""
     recall_tokens: int = 200
-    """About how many tokens of memories are shown with each observation."""
+    """Approximate tokens of memories in each prompt."""
     plan: bool | None = None
-    """Ask for a plan at the start of an episode, and when goals change; None for yes, unless the game's turns are
-    complete or the profile is brief."""
+    """Ask for a plan at the start of an episode and when goals change; None for yes, unless `complete_turns` is set or
+    the profile is `brief`."""
     plan_lines: int = 6
     reflect: bool = True
-    """Ask for lessons at the end of an episode and on a death, where there is a memory to keep them."""
+    """With a memory, ask for lessons at the end of an episode and on a death."""
     reflect_every: int = 0
-    """Ask for lessons after so many decisions, too; 0 for never."""
+    """Number of decisions after which lessons are also asked for; 0 for never."""
     lessons: int = 3
-    """Most lessons at a time."""
+    """Maximum number of lessons at a time."""
     pictures: int = 0
-    """How many of the newest pictures that the world draws the model is shown; 0 for none."""
+    """Number of the world's latest pictures shown to the model."""
 
     def window_for(self, profile: Profile) -> int:
-        """Return how many steps of the conversation are sent along."""
+        """Return the number of past steps in the prompt."""
         if self.window is not None:
             return self.window
         return 0 if self.complete_turns or profile == "brief" else int(NUMBERS["window"].default)
 
     def plans_for(self, profile: Profile) -> bool:
-        """Return whether plans are asked for."""
+        """Return whether the model is asked for plans."""
         return self.plan if self.plan is not None else not self.complete_turns and profile == "full"
 
 
@@ -92,8 +92,7 @@ PROFILES = get_args(Profile)
 
 
 def llm_options(context: Context) -> LLMOptions:
-    """Return how the model is asked, as the user said. Raises ConfigError if an option has a value that it can't
-    have."""
+    """Return the options of a context. Raises ConfigError if one is invalid."""
     game = context.game
     complete = game is not None and game.complete_turns
     words = words_of("en" if game is None else game.language)
@@ -129,7 +128,7 @@ def llm_options(context: Context) -> LLMOptions:
 
 
 def number(context: Context, name: str) -> float:
-    """Return an option of `NUMBERS`; a ConfigError if it is no number, or not in its range."""
+    """Return an option of `NUMBERS`; raise ConfigError if it is not a number or out of range."""
     allowed = NUMBERS[name]
     given = context.config.get(name, allowed.default)
     try:
@@ -148,26 +147,25 @@ def _profile(context: Context) -> Profile | None:
     if given == "auto":
         return None
     if given not in PROFILES:
-        raise ConfigError(f"There is no profile {given!r}; there are: auto, {', '.join(PROFILES)}.")
+        raise ConfigError(f"Unknown profile {given!r}; expected one of: auto, {', '.join(PROFILES)}.")
     return cast(Profile, given)
 
 
 def _sampling(context: Context, name: str) -> float | None:
-    """Return a number of `NUMBERS`, or None for `none`: it is left out of requests."""
     return None if str(context.config.get(name, "")).strip().lower() == "none" else number(context, name)
 
 
 def flag(context: Context, name: str, default: bool) -> bool:
-    """Return an option that is yes or no; a ConfigError if it is neither."""
+    """Return an option that is yes or no; raise ConfigError if it is neither."""
     given = context.config.get(name, default)
     found = FLAGS.get(str(given).strip().lower())
     if found is None:
-        raise ConfigError(f"The option {name} is yes or no, not {given!r}.")
+        raise ConfigError(f"The option {name} must be yes or no, not {given!r}.")
     return found
 
 
 def text(context: Context, name: str, default: str = "") -> str:
-    """Return an option that is text, or the text of the file in `@FILE`; a ConfigError if that can't be read."""
+    """Return a text option, for `@FILE` from a file; raise ConfigError if that can't be read."""
     given = str(context.config.get(name, default))
     if given.startswith("@"):
         return read_text(Path(given[1:]).expanduser(), f"The option {name}")

@@ -1,8 +1,8 @@
 """Regular expressions for constrained decoding: JSON values, whole numbers in a range, bounded text.
 
-They keep to what every engine has (outlines-core, vLLM, llguidance, `re`): no lookaround, no
-backreferences, no lazy or possessive repetition, no flags, and every repetition has an upper bound,
-so that whatever is decoded ends. Spaces in JSON are as `json.dumps` writes them.
+They use only what every engine supports (outlines-core, vLLM, llguidance, `re`): no lookaround, backreferences, lazy or
+possessive repetition or flags. Every repetition has an upper bound, so that decoding ends. Spaces in JSON are those of
+`json.dumps`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from fractions import Fraction
 from wsap_core.protocol.values import JsonValue
 
 FORBIDDEN = r"\x00-\x08\x0b-\x1f\x7f"
-"""Control characters that a model has no use for, as part of a character class."""
+"""Control characters that models don't need, as part of a character class."""
 _SPECIAL = re.compile(r"([.^$*+?{}\[\]\\|()/\-])")
 _JSON_CHARACTER = r"""[^"\\<\x00-\x1f\x7f]"""
 _JSON_ESCAPE = r"""\\["\\/n]"""
 
 
 def literal(text: str) -> str:
-    """Return the expression for a text as it stands."""
+    """Return the expression that matches a literal text."""
     return _SPECIAL.sub(r"\\\1", text).replace("\n", r"\n").replace("\t", r"\t")
 
 
 def text_pattern(limit: int, *, least: int = 0) -> str:
-    """Return the expression for `least` to `limit` characters without a `<`, so that no tag can be in them; if it can't
-    be empty, the first is not a space."""
+    """Return the expression for `least` to `limit` characters without `<`, so that they contain no tag; if it can't be
+    empty, the first is not a space."""
     if least < 1:
         return f"[^<{FORBIDDEN}]{{0,{limit}}}"
     return rf"[^<\s{FORBIDDEN}][^<{FORBIDDEN}]{{{least - 1},{max(limit, least) - 1}}}"
@@ -38,7 +38,7 @@ def text_pattern(limit: int, *, least: int = 0) -> str:
 def integer_pattern(low: int, high: int) -> str:
     """Return the expression for the whole numbers from low to high, without leading zeros."""
     if low > high:
-        raise ValueError(f"There is no whole number from {low} to {high}.")
+        raise ValueError(f"No whole number is from {low} to {high}.")
     parts: list[str] = []
     if low < 0:
         parts += ["-" + part for part in _positive(max(1, -high), -low)]
@@ -52,7 +52,7 @@ def _positive(low: int, high: int) -> list[str]:
     parts: list[str] = []
     while low <= high:
         digits = 0
-        # The largest block that begins here: low's last digits are all 0, and nothing above high is in it.
+        # The largest block that starts here: low's last digits are all 0, and it does not exceed high.
         while low % 10 ** (digits + 1) == 0 and low and low + 10 ** (digits + 1) - 1 <= high:
             digits += 1
         size = 10**digits
@@ -68,12 +68,12 @@ def _positive(low: int, high: int) -> list[str]:
 
 
 def json_pattern(schema: Mapping[str, JsonValue]) -> str:
-    """Return the expression for the JSON values that fit a schema and are written as `json.dumps` does.
+    """Return the expression for the JSON values of a schema in the format of `json.dumps`.
 
-    The schema is within the subset of `wsap_core.protocol.values`, with `anyOf` besides, and bounds texts and lists
-    (see `wsap_llm.reply.schema.bounded`). Its bounds are kept; numbers with fractions have at most four decimals, and
-    of those that fit, the ones next to a bound that is not whole may be left out. A `<` is never part of a text, so
-    that a value can stand between tags. Raises ValueError if nothing fits the schema, or it has no bound.
+    The schema is within the subset of `wsap_core.protocol.values` plus `anyOf`, with bounded texts and lists (see
+    `wsap_llm.reply.schema.bounded`). Fractions have at most four decimals, and those next to a fractional bound may be
+    left out. Texts do not contain `<`, so that a value can be put between tags. Raises ValueError if no value is valid,
+    or a bound is missing.
     """
     if "anyOf" in schema:
         return _either_of(schema["anyOf"])
@@ -86,7 +86,7 @@ def json_pattern(schema: Mapping[str, JsonValue]) -> str:
 
 
 def longest_json(schema: Mapping[str, JsonValue]) -> int:
-    """Return how many characters the longest value takes that `json_pattern` lets through, or a few more."""
+    """Return the maximum length in characters of a value that `json_pattern` matches, or slightly more."""
     if "anyOf" in schema:
         return max(map(longest_json, schema["anyOf"]))
     if "const" in schema or "enum" in schema:
@@ -129,7 +129,7 @@ def _kind(kind: str, schema: Mapping[str, JsonValue]) -> str:
 
 def _string(schema: Mapping[str, JsonValue]) -> str:
     if "maxLength" not in schema:
-        raise ValueError("A text without maxLength has no end; see wsap_llm.reply.schema.bounded.")
+        raise ValueError("A text without maxLength is unbounded; see wsap_llm.reply.schema.bounded.")
     return f'"(?:{_JSON_CHARACTER}|{_JSON_ESCAPE}){{{schema.get("minLength", 0)},{schema["maxLength"]}}}"'
 
 
@@ -149,7 +149,7 @@ def _number(schema: Mapping[str, JsonValue]) -> str:
     if low > high or high - low < 1:
         return _few_numbers(schema)
     parts = [integer_pattern(low, high)]
-    # n.d lies between n and n + 1, and -n.d between -n - 1 and -n.
+    # n.d is between n and n + 1, and -n.d between -n - 1 and -n.
     if high > 0 and high - 1 >= max(low, 0):
         parts.append(integer_pattern(max(low, 0), high - 1) + r"\.[0-9]{1,4}")
     if low < 0 and -low - 1 >= max(-high, 0):
@@ -158,11 +158,11 @@ def _number(schema: Mapping[str, JsonValue]) -> str:
 
 
 def _few_numbers(schema: Mapping[str, JsonValue]) -> str:
-    """A range without two whole numbers in it: hundredths of the range."""
+    """Return hundredths of a range that contains less than two whole numbers."""
     low, high = _bounds(schema)
     excluded = {Fraction(schema[k]) for k in ("exclusiveMinimum", "exclusiveMaximum") if k in schema}
     values = [low + (high - low) * i / 100 for i in range(101)] if low < high else [low]
-    # Through float and back, because it is the float that is compared with the bounds.
+    # Through float and back, because the float is what is compared with the bounds.
     fit = dict.fromkeys(float(v) for v in values if v not in excluded and low <= Fraction(float(v)) <= high)
     if not fit:
         raise ValueError("No number fits the schema.")
@@ -171,14 +171,14 @@ def _few_numbers(schema: Mapping[str, JsonValue]) -> str:
 
 def _array(schema: Mapping[str, JsonValue]) -> str:
     if "maxItems" not in schema:
-        raise ValueError("A list without maxItems has no end; see wsap_llm.reply.schema.bounded.")
+        raise ValueError("A list without maxItems is unbounded; see wsap_llm.reply.schema.bounded.")
     least, most = schema.get("minItems", 0), schema["maxItems"]
     prefix = [json_pattern(part) for part in schema.get("prefixItems", ())]
     rest = schema.get("items", True)
     if rest is False:
         most = min(most, len(prefix))
     item = "" if rest is False else json_pattern(rest if isinstance(rest, Mapping) else {"type": "null"})
-    # From the end: what may follow the items so far.
+    # Built from the end: what may follow the items so far.
     tail = ""
     if most > len(prefix):
         more = most - len(prefix)
@@ -193,7 +193,6 @@ def _array(schema: Mapping[str, JsonValue]) -> str:
 
 
 def _object(schema: Mapping[str, JsonValue]) -> str:
-    """Properties in the order of the schema; those not required may be left out."""
     return rf"\{{{_members(_described(schema))}\}}"
 
 
@@ -205,10 +204,8 @@ def _described(schema: Mapping[str, JsonValue]) -> list[tuple[str, bool]]:
 
 
 def _either_of(schemas: Sequence[Mapping[str, JsonValue]]) -> str:
-    """One of several; objects with the same last property share its expression.
-
-    Otherwise an automaton would have a copy of the reasoning, with all its states, for each action.
-    """
+    """Return the expression for one of several schemas; objects with the same last property share its expression, so
+    that an automaton does not copy the states of the reasoning for each action."""
     groups: dict[str, list[str]] = {}
     alone: list[str] = []
     for schema in schemas:
@@ -224,7 +221,6 @@ def _either_of(schemas: Sequence[Mapping[str, JsonValue]]) -> str:
 
 
 def _members(members: Sequence[tuple[str, bool]]) -> str:
-    """The first member has no comma before it, whichever it is."""
     first = next((i for i, (_, needed) in enumerate(members) if needed), None)
     starts: list[str] = []
     for index in range(len(members) if first is None else first + 1):

@@ -1,4 +1,4 @@
-"""Pictures for models that see: of the world, and as parts of messages."""
+"""Pictures of the world, as parts of messages to models that accept images."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from wsap_llm.options import LLMOptions
 PNG = b"\x89PNG\r\n\x1a\n"
 """The signature of PNG files (PNG specification, section 5.2)."""
 LONGEST_ALT = 200
-"""Most characters of the words that say what a picture shows."""
+"""Maximum length of a picture's alternative text in characters."""
 
 
 def picture_of(view: View | None) -> ImagePart | None:
-    """Return the first picture of a view as a part of a message; None where there is none, or none that is a PNG."""
+    """Return the first picture of a view as a part of a message; None if there is none, or it is not a PNG."""
     blocks = view.blocks if view is not None else ()
     block = next((b for b in blocks if isinstance(b, ImageBlock)), None)
     if block is None:
@@ -32,10 +32,8 @@ def picture_of(view: View | None) -> ImagePart | None:
 
 
 def size_of(part: ImagePart) -> tuple[int, int] | None:
-    """Return a picture's width and height in pixels, as its file says; None if it is no PNG.
-
-    Only the beginning is decoded: the header is always the first chunk of the file.
-    """
+    """Return a picture's width and height in pixels from its header, the first chunk of the file; None if it is not a
+    PNG."""
     try:
         head = base64.b64decode(part.base64[:32], validate=True)
     except (binascii.Error, ValueError):
@@ -47,21 +45,19 @@ def size_of(part: ImagePart) -> tuple[int, int] | None:
 
 
 def with_picture(text: str, picture: ImagePart | None) -> str | Sequence[Part]:
-    """Return what a message holds: the text, and after it the picture if there is one.
-
-    The picture is last, so that everything before it stays a prefix when it is left out later.
-    """
+    """Return the content of a message: the text, then the picture, if any, so that the prefix does not change when
+    later messages leave it out."""
     return text if picture is None else (TextPart(text), picture)
 
 
 def has_pictures(request: Request) -> bool:
-    """Return whether there is a picture in a request."""
+    """Return whether a request contains a picture."""
     return any(isinstance(p, ImagePart) for m in request.messages if not isinstance(m.content, str) for p in m.content)
 
 
 class Vision:
-    """One agent's view of the world, where pictures were asked for. That the world shows none is told once; to the log
-    of warnings where `tell` is None."""
+    """One agent's pictures of the world, if requested. `tell`, by default the log, receives a warning if there are
+    none."""
 
     def __init__(self, backend: Backend, options: LLMOptions, tell: Callable[[str], None] | None = None) -> None:
         self._backend = backend
@@ -69,27 +65,26 @@ class Vision:
         self._tell = tell or logging.getLogger("wsap.llm").warning
         self._asked = False
         self.get_view: GetView | None = None
-        """Gives what is drawn now; None where nobody lets the agent see."""
+        """Returns the current view; None if none is available."""
 
     def check(self) -> None:
-        """Check, before a session begins, that the model can see the pictures that were asked for. Raises UsageError if
-        it can't."""
+        """Raise UsageError if pictures were requested and the model does not accept images."""
         if self._options.pictures and self._backend.abilities.images is False:
             raise UsageError(
-                f"{self._backend.model} can't see pictures; leave --pictures out, or take a model that can: "
-                "`wsap models` says which."
+                f"{self._backend.model} does not accept images; omit --pictures, or use a model that does: "
+                "`wsap models` lists them."
             )
 
     async def picture(self) -> ImagePart | None:
-        """Return the picture of this moment; None where there is none, or none was asked for. Raises UsageError if the
-        world shows no picture at first, and strict play was asked for."""
+        """Return the current picture; None if there is none, or none was requested. Raises UsageError for strict play
+        if the world has no first picture."""
         if not self._options.pictures:
             return None
         picture = picture_of(await self.get_view()) if self.get_view is not None else None
         if picture is None and not self._asked:
-            shows = f"{single_line(self._options.game_name)} shows no pictures"
+            shows = f"{single_line(self._options.game_name)} provides no pictures"
             if self._options.strict:
-                raise UsageError(f"{shows}, and strict play was asked for; leave --pictures or --strict out.")
-            self._tell(f"{shows}, so the model plays by the text alone.")
+                raise UsageError(f"{shows}, but strict play was requested; omit --pictures or --strict.")
+            self._tell(f"{shows}, so the model plays by text alone.")
         self._asked = True
         return picture

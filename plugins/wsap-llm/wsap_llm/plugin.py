@@ -1,4 +1,4 @@
-"""What this package registers. Light: nothing of it is imported before it is used."""
+"""The hooks of this package, which import nothing before it is used."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from wsap_llm.option_table import OPTIONS
 
 @hookimpl
 def wsap_agents() -> Iterable[AgentSpec]:
-    """Offer the agent that lets a language model decide."""
+    """Register the agent `llm`."""
     return [
         AgentSpec(
             "llm",
-            "A language model decides; name it with --model ADDRESS (wsap models lists them).",
+            "Decides by a language model; select it with --model ADDRESS (wsap models lists them).",
             "wsap_llm.create:create",
             abilities=("snapshot",),
             options=OPTIONS,
@@ -25,7 +25,7 @@ def wsap_agents() -> Iterable[AgentSpec]:
 
 @hookimpl
 def wsap_memories() -> Iterable[MemorySpec]:
-    """Offer what agents can remember with."""
+    """Register the memories."""
     home = "wsap_llm.memory"
     return [
         MemorySpec("none", "Remembers nothing.", f"{home}.nothing:create"),
@@ -33,7 +33,7 @@ def wsap_memories() -> Iterable[MemorySpec]:
         MemorySpec("facts", "Facts, plans and history.", f"{home}.facts:create"),
         MemorySpec(
             "fulltext",
-            "Everything lived through, found by relevance, recency and importance; across runs in a file.",
+            "Everything experienced, searched by relevance, recency and importance; across runs in a file.",
             f"{home}.fulltext:create",
         ),
     ]
@@ -41,10 +41,10 @@ def wsap_memories() -> Iterable[MemorySpec]:
 
 @hookimpl
 def wsap_tools() -> Iterable[ToolSpec]:
-    """Offer what agents can use while they think."""
+    """Register the tools."""
     home = "wsap_llm.tools"
     return [
-        ToolSpec("calculator", "Works out arithmetic.", f"{home}.calculator:create"),
+        ToolSpec("calculator", "Evaluates arithmetic.", f"{home}.calculator:create"),
         ToolSpec("notes", "An agent's own notes, by title.", f"{home}.notes:create"),
         ToolSpec("recall", "Searches the agent's memory.", f"{home}.recall:create"),
         ToolSpec("mcp", "Tools of any MCP server: pip install 'wsap-llm[mcp]'.", "wsap_llm.mcp.source:create"),
@@ -53,12 +53,12 @@ def wsap_tools() -> Iterable[ToolSpec]:
 
 @hookimpl
 def wsap_backends() -> Iterable[BackendSpec]:
-    """Offer language models over HTTP, and the backend that says what it is told to say."""
+    """Register the backends over HTTP, and the scripted one."""
     home = "wsap_llm.backends"
     return [
         BackendSpec(
             "openai",
-            "Any server that speaks OpenAI's protocol: vLLM, llama.cpp, LM Studio, OpenAI itself.",
+            "Any server that speaks OpenAI's protocol: vLLM, llama.cpp, LM Studio, OpenAI.",
             f"{home}.openai:create",
             models=f"{home}.openai:listing",
         ),
@@ -70,7 +70,7 @@ def wsap_backends() -> Iterable[BackendSpec]:
         ),
         BackendSpec(
             "scripted",
-            "Always gives the reply in the option `reply`; for trying things out and for tests.",
+            "Always returns the reply in the option `reply`; for experiments and tests.",
             "wsap_llm.scripted:create",
             models="wsap_llm.scripted:listing",
         ),

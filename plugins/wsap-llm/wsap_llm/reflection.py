@@ -1,4 +1,4 @@
-"""Reflection: when an agent asks its model for lessons, and what is kept of the answer."""
+"""Reflection: when an agent asks its model for lessons, and how the reply is stored."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from wsap_llm.thinking import split_thinking
 from wsap_llm.turn import outcome_of, quoted
 
 DEATH = "death"
-"""The type of the events by which games report a death."""
+"""The event type of a death."""
 LEAST = 5
-"""Fewest decisions between two reflections on an end or a death, so that a game of very short episodes does not double
-the calls."""
+"""Minimum number of decisions between reflections on an end or a death, to limit requests for very short episodes."""
 LINE = 200
-"""Most characters of a lesson."""
+"""Maximum length of a lesson in characters."""
 KNOWN = 8
-"""Most lessons that are shown to the model as known."""
+"""Maximum number of known lessons in the prompt."""
 _MARK = re.compile(r"^\s*(?:[-*•>]+\s*)*(?:\d{1,2}[.):]\s+)?")
 _NOTHING = frozenset({
     *("nothing", "none", "n/a", "nothing new", "no new lessons", "no lessons"),
@@ -32,10 +31,9 @@ _NOTHING = frozenset({
 
 @dataclass
 class Reflector:
-    """Asks for lessons at the end of an episode, on a death, and every so many decisions, as the options say.
+    """Asks for lessons at the end of an episode, on a death, and every `reflect_every` decisions.
 
-    The model's answer is cut to a few short lines, which are kept in the memory as notes of the
-    kind "lesson", with the game and the step they come from.
+    Each line of the reply, up to a maximum, is stored in the memory as a note of the kind "lesson" with game and step.
     """
 
     memory: AgentMemory
@@ -46,7 +44,7 @@ class Reflector:
     _last: ActionResult | None = field(default=None, init=False)
 
     async def after(self, result: ActionResult) -> ReflectionInfo | None:
-        """Take in the result of a decision, and reflect if it is time; None if it is not."""
+        """Count a decision by its result, and reflect if it is time; None if it is not."""
         self._since += 1
         self._ended += 1
         self._last = result
@@ -59,15 +57,15 @@ class Reflector:
         return None
 
     async def conclude(self) -> ReflectionInfo | None:
-        """Reflect because play ends here; None after too few decisions."""
+        """Reflect at the end of play; None after too few decisions."""
         return await self._look_back("left") if self._since >= LEAST else None
 
     def state(self) -> list[int | str]:
-        """Return its state as JSON-ready data."""
+        """Return the state as JSON-ready data."""
         return [self._since, self._ended, self._death]
 
     def set_state(self, state: object) -> None:
-        """Continue from a state; raise ValueError if it is not one."""
+        """Continue from a state; raise ValueError if it is invalid."""
         if not isinstance(state, list) or [type(item) for item in state] != [int, int, str]:
             raise ValueError("the state of an agent's reflection is two numbers and a text")
         self._since, self._ended, self._death = state
@@ -99,7 +97,7 @@ class Reflector:
         return [sanitize(found.text, 2 * LINE) for found in self.memory.browse(LESSON, most=KNOWN)]
 
     def _died(self, result: ActionResult) -> bool:
-        """Return whether a death is reported for the first time; games may tell an event for several steps."""
+        """Return whether a death is reported for the first time; games may report an event for several steps."""
         told = [e for e in result.observation.recent_events if e.type == DEATH]
         if not told:
             return False
@@ -110,10 +108,9 @@ class Reflector:
 
 
 def read_lines(text: str, most: int, limit: int = LINE) -> tuple[str, ...]:
-    """Return the lines of a model's answer that say something: short, harmless, each once.
+    """Return the distinct meaningful lines of a model's reply, sanitized and cut to `limit` characters.
 
-    Thinking, list marks, fences and headings are removed; a line that is JSON or a tag is the answer
-    to another question, and left out. "Nothing" is no lesson.
+    Thinking, list marks, fences, headings, JSON, tags and words like "nothing" are removed.
     """
     kept: list[str] = []
     for line in split_thinking(text).said.splitlines():
@@ -128,5 +125,5 @@ def read_lines(text: str, most: int, limit: int = LINE) -> tuple[str, ...]:
 
 
 def _is_json(line: str) -> bool:
-    # A line out of the middle of an object that was spread over several.
+    # A line within an object of several lines.
     return line.startswith('"') and ('":' in line or line.endswith(('",', '"}')))

@@ -1,4 +1,4 @@
-"""A backend that plays given replies: for tests, demonstrations and plugins' own test suites."""
+"""A backend with given replies, for demonstrations, tests and the test suites of plugins."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wsap_core.seams.model_errors import BadRequestError
 from wsap_llm.tokens import estimate_request
 
 Answer = str | Reply | Exception
-"""A reply, or an exception to raise in its place."""
+"""A reply, or an exception to raise."""
 
 
 class ScriptedBackend:
-    """Gives replies from a list, in order, or from a function of the request, in chunks of `piece` characters (0:
-    whole); an exception among them is raised."""
+    """Returns the replies of a list, in order, or of a function of the request, in chunks of `piece` characters (0 for
+    whole replies)."""
 
     def __init__(
         self,
@@ -33,17 +33,16 @@ class ScriptedBackend:
         self._next = replies if callable(replies) else None
         self._left = iter(()) if callable(replies) else iter(replies)
         self.model = model
-        """The address it goes by."""
+        """The address."""
         self.abilities = abilities or Abilities()
-        """What it claims."""
+        """The declared abilities."""
         self._piece = piece
         self.requests: list[Request] = []
-        """Every request so far."""
+        """All requests so far."""
         self.closed = False
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the next reply, cut at the first stop text. Raises BadRequestError if the list is used up, and Exception
-        if an exception in the list."""
+        """Yield the next reply, cut at the first stop text, or raise it; BadRequestError at the end of the list."""
         self.requests.append(request)
         answer = self._next(request) if self._next is not None else next(self._left, None)
         if answer is None:
@@ -63,7 +62,7 @@ class ScriptedBackend:
         yield Finish("stop_sequence" if stop else reply.finish.reason, stop, usage, reply.finish.probabilities)
 
     async def aclose(self) -> None:
-        """Be closed."""
+        """Set `closed`."""
         self.closed = True
 
 
@@ -76,15 +75,17 @@ def _cut(text: str, stops: Iterable[str]) -> tuple[str, str | None]:
 
 
 def create(context: Context) -> ScriptedBackend:
-    """Return a scripted backend for `--model scripted/...`: always the reply in the option `reply`, as text or as JSON.
+    """Return a backend for `--model scripted/...` that always returns the reply in the option `reply`, as text or JSON.
     Raises ConfigError if the option is missing."""
     given = context.config.get("reply")
     if given is None:
-        raise ConfigError("The scripted backend needs the option reply: what it always answers, as text or as JSON.")
+        raise ConfigError(
+            "The scripted backend requires the option reply: the reply to every request, as text or JSON."
+        )
     reply = given if isinstance(given, str) else json.dumps(given)
     return ScriptedBackend(lambda request: reply, model=f"scripted/{context.config.get('model', 'reply')}")
 
 
 async def listing(context: Context) -> Listing:
-    """Return the one model there is, which needs no server."""
+    """Return the only model, which requires no server."""
     return Listing("scripted", models=[ModelInfo("scripted/reply", detail="for tests")])

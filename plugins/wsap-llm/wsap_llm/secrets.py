@@ -1,11 +1,10 @@
-"""Keys and passwords among the options of a run: used, and never recorded.
+"""Keys and passwords in the options of a run, which are never recorded.
 
-What is confidential is known by where it stands: every text in a table called `env` or `headers`, an
-option whose name ends like `api_key`, `token`, `secret` or `password`, what follows such a flag in a
-command, and an address with a name, a password or a key in it. There, `env:NAME`, `$NAME` and `${NAME}`
-stand for an environment variable. The record keeps such a reference as it is; a text that is none
-is kept as a reference to a variable named after the option, which is to be set when the run is
-gone on with.
+Confidential are all texts in tables named `env` or `headers`, options whose name ends in `api_key`, `token`, `secret`,
+`password` or the like, the values of such flags in a command, and addresses that contain a user name, a password or a
+key. In these texts `env:NAME`, `$NAME` and `${NAME}` refer to an environment variable. References are recorded
+unchanged; any other text is recorded as a reference to a variable named after the option, which must be set when the
+run is resumed.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from wsap_core.errors import ConfigError
 
-# Any, in this module: options have every kind of value.
+# Any, in this module: options have values of any type.
 
 PREFIX = "WSAP_KEPT_"
-"""What the names of variables begin with that stand for texts which are not recorded."""
+"""The prefix of variables for texts that are not recorded."""
 HIDDEN = "(hidden)"
-"""In place of what is confidential, in texts for people and models."""
+"""Replaces secrets in texts for people and models."""
 SHORTEST = 4
-"""Characters below which a text is not hidden in others: too much else would look like it."""
+"""Minimum length of a secret that is hidden in other texts; shorter ones would match too much."""
 
 _WORD = (
     r"(?:api[_-]?key|access[_-]?key|private[_-]?key|token|secret|password|passwd|passphrase|authorization|credentials?)"
@@ -43,13 +42,12 @@ Change = Callable[[tuple[str, ...], str], str]
 
 
 def redacted(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with nothing confidential in them; going on with what was recorded needs `with_secrets`."""
+    """Return options without secrets, for the record; `with_secrets` restores them."""
     return {name: _mapped(value, (name,), _is_name(name), _reference) for name, value in options.items()}
 
 
 def with_secrets(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return options with what references stand for. Raises ConfigError if a variable is not set; the message says
-    which, and for what."""
+    """Return options with their references resolved. Raises ConfigError if a variable is not set."""
 
     def value_of(path: tuple[str, ...], text: str) -> str:
         whole = _WHOLE.fullmatch(text)
@@ -61,15 +59,15 @@ def with_secrets(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict
 
 
 def is_reference(text: str) -> bool:
-    """Return whether a text is the name of an environment variable: `env:NAME`, `$NAME` or `${NAME}`."""
+    """Return whether a text is a reference to an environment variable: `env:NAME`, `$NAME` or `${NAME}`."""
     return _WHOLE.fullmatch(text) is not None
 
 
 def secrets_in(options: Mapping[str, Any], *, surely: bool = False) -> tuple[str, ...]:
-    """Return the texts in resolved options that are confidential, longest first.
+    """Return the secrets in resolved options, longest first.
 
-    If `surely`, variables for programs whose names don't sound like a key's are left out: a folder may be in one, which
-    a tool's results are full of.
+    If `surely`, variables of programs are left out unless their name suggests a key: others may be folders, which are
+    frequent in results of tools.
     """
     found: list[str] = []
 
@@ -85,14 +83,14 @@ def secrets_in(options: Mapping[str, Any], *, surely: bool = False) -> tuple[str
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
-    """Return a text in which nothing of what is confidential can be read."""
+    """Return a text with the secrets hidden."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text
 
 
 def secrets_of(tables: Iterable[Mapping[str, Any]], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the confidential texts in tables of options, as far as their references stand for anything."""
+    """Return the secrets in tables of options, with references resolved if possible, longest first."""
     found: set[str] = set()
     for options in tables:
         with contextlib.suppress(ConfigError):
@@ -102,7 +100,7 @@ def secrets_of(tables: Iterable[Mapping[str, Any]], environ: Mapping[str, str]) 
 
 
 def clean(error: BaseException, secrets: Sequence[str]) -> None:
-    """Hide what is confidential in an error's message, and in those of the errors behind it."""
+    """Hide secrets in the messages of an error and of its causes."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -123,10 +121,10 @@ def _mapped(value: Any, path: tuple[str, ...], secret: bool, change: Change) -> 
         if (table := _table(value)) is not None:
             changed = _mapped(table, path, secret, change)
             return value if changed == table else json.dumps(changed)
-        ours = value.startswith(f"env:{PREFIX}")  # in place of a whole address
+        ours = value.startswith(f"env:{PREFIX}")  # replaces a whole address
         return change(path, value) if ours or _is_telling_address(value) else value
     if isinstance(value, Mapping):
-        # What is called env or headers is confidential as a table only: a game may well have an option env.
+        # Only tables named env or headers are confidential: a game may have an option env.
         inside = secret or path[-1].rpartition(".")[2].lower() in _TABLES
         return {k: _mapped(v, (*path, str(k)), inside or _is_name(str(k)), change) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -190,14 +188,14 @@ def _variable(name: str, path: tuple[str, ...], environ: Mapping[str, str]) -> s
     option = ".".join(path)
     if name.startswith(PREFIX):
         raise ConfigError(
-            f"The option {option} was given as text at the beginning, and such texts are not recorded; "
-            f"set the environment variable {name} to it and try again. Given as env:NAME, it would be found by itself."
+            f"The value of the option {option} was not recorded because it is confidential; "
+            f"set the environment variable {name} to it and try again. Values given as env:NAME are read automatically."
         )
-    raise ConfigError(f"The option {option} is in the environment variable {name}, which is not set; set it.")
+    raise ConfigError(f"The option {option} refers to the environment variable {name}, which is not set; set it.")
 
 
 def _parts(text: str) -> list[str]:
-    """Return a confidential text and what of it could show up by itself: what follows "Bearer", a password."""
+    """Return a secret and its parts that could appear alone: the text after "Bearer", a password."""
     parts = [text, text.partition(" ")[2].strip()]
     if _is_telling_address(text):
         address = urlsplit(text)

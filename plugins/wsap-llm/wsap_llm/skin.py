@@ -1,7 +1,7 @@
-"""Another skin for a game: what is in it has made-up names in everything that a model is told, and in nothing else.
+"""A skin for a game: its vocabulary is replaced by made-up words in everything that the model reads, and only there.
 
-All texts go through the model's backend, whoever made them, so that is where they are renamed: prompts, memories,
-constraints on the way there, replies on the way back. Agent, log, hashes and scores keep the game's words.
+Texts are renamed around the model's backend: prompts, memories and constraints in requests, and replies back. Agent,
+log, hashes and scores keep the game's words.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEPT = frozenset({
     *("number", "integer", "boolean", "array", "enum", "const", "properties", "required", "items", "description"),
     *("title", "null", "true", "false"),
 })  # fmt: skip
-"""Words of replies and of JSON Schema, which stay as they are."""
+"""Words of replies and of JSON Schema, which are not renamed."""
 _ONSETS, _VOWELS, _CODAS = (
     ["b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "br", "dr", "kl", "pl", "st", "tr"],
     "aeiou",
@@ -32,7 +32,7 @@ _ONSETS, _VOWELS, _CODAS = (
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Made-up words for those of a game, one for one."""
+    """A one-to-one mapping of a game's words to made-up words."""
 
     words: Mapping[str, str]
     """The game's word, in lower case -> the made-up one."""
@@ -41,7 +41,7 @@ class Lexicon:
 
     @classmethod
     def drawn(cls, vocabulary: Iterable[str], seed: str) -> Lexicon:
-        """Return made-up words about as long as the game's; which, follows from the seed and the vocabulary alone."""
+        """Return made-up words of similar length, determined by the seed and the vocabulary."""
         own = sorted({word.lower() for word in vocabulary if _WORD.fullmatch(word)} - _KEPT)
         rng = random.Random(f"{seed}\0{' '.join(own)}")
         forms = {form for word in own for form in _plurals(word)}
@@ -55,11 +55,11 @@ class Lexicon:
         return cls(drawn)
 
     def there(self, text: str) -> str:
-        """Return a text with the game's words renamed, plurals and capital letters kept."""
+        """Return a text with the game's words renamed, keeping plurals and case."""
         return _WORD.sub(lambda found: _in_case(self._forth.get(found[0].lower()), found[0]), text)
 
     def back(self, text: str) -> str:
-        """Return a text with the made-up words as the game has them."""
+        """Return a text with the made-up words renamed back."""
         return _WORD.sub(lambda found: _in_case(self._back.get(found[0].lower()), found[0]), text)
 
     def __post_init__(self) -> None:
@@ -71,12 +71,7 @@ class Lexicon:
 
 
 class Skinned:
-    """A model that knows the game by made-up names alone, and sees no pictures.
-
-    Args:
-        inner: the model.
-        lexicon: the names.
-    """
+    """A backend around a model that knows only the made-up words and receives no pictures."""
 
     def __init__(self, inner: Backend, lexicon: Lexicon) -> None:
         self._inner, self._lexicon = inner, lexicon
@@ -88,11 +83,11 @@ class Skinned:
 
     @property
     def abilities(self) -> Abilities:
-        """What the model can do, but see."""
+        """The model's abilities without images."""
         return replace(self._inner.abilities, images=False)
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Ask under the other names, and give the reply under the game's; raises what the model's own does."""
+        """Yield the reply to the renamed request, renamed back; raises the errors of the model's `stream`."""
         there = self._lexicon.there
         renamed = replace(
             request,
@@ -106,7 +101,7 @@ class Skinned:
             async for chunk in chunks:
                 if isinstance(chunk, TextChunk):
                     held += chunk.text
-                    whole = held.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")  # a word may go on
+                    whole = held.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")  # the word may continue
                     held = held[len(whole) :]
                     if whole:
                         yield TextChunk(self._lexicon.back(whole))

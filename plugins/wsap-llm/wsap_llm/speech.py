@@ -1,4 +1,4 @@
-"""What an agent says to people in its own words, outside of any game."""
+"""Texts that an agent writes for people in its own words, outside of games."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from wsap_llm.quoting import Quoter
 from wsap_llm.thinking import split_thinking
 
 PURPOSES = ("talk", "diary")
-"""What there are templates for."""
+"""The purposes that have templates."""
 LONGEST = 4000
-"""Characters of what is said."""
+"""Maximum length of a text in characters."""
 MOST_TOKENS = 400
-"""Tokens of a reply."""
+"""Maximum number of tokens of a reply."""
 
 
 @runtime_checkable
 class Speaks(Protocol):
-    """An agent that says things in its own words."""
+    """An agent that writes texts in its own words."""
 
     async def speak(self, purpose: str, facts: Sequence[str], said: str = "") -> str:
-        """Return what it says: to a person ("talk"), or for its diary ("diary").
+        """Return a text to a person ("talk") or for the agent's diary ("diary").
 
-        `facts` are known of it and of what it lived through, a sentence each; `said` is what a person said to it.
-        Raises ValueError if there is no such purpose, and BackendError if its model can't be asked.
+        `facts` are sentences about the agent and its experiences; `said` is a message from a person. Raises ValueError
+        for an unknown purpose, and BackendError if the request to its model fails.
         """
         ...
 
 
 async def speak(asker: Asker, memory: AgentMemory | None, purpose: str, facts: Sequence[str], said: str) -> str:
-    """Return what an agent says, with its persona and what it remembers; arguments and errors as in `Speaks.speak`.
+    """Return a text by an agent with its persona and memory; arguments and errors as in `Speaks.speak`.
 
-    Thinking, and whatever can't be printed, is left out, and so is what is longer than `LONGEST` characters.
+    It is cut to `LONGEST` characters, without thinking and unprintable characters.
     """
     if purpose not in PURPOSES:
-        raise ValueError(f"There is no purpose {purpose!r} to speak for; there are: {', '.join(PURPOSES)}.")
+        raise ValueError(f"Unknown purpose {purpose!r}; expected one of: {', '.join(PURPOSES)}.")
     options, prompts = asker.options, asker.prompts
     quoter = Quoter.draw(asker.generator, 2000)
     system = prompts.render(
@@ -66,6 +66,6 @@ async def speak(asker: Asker, memory: AgentMemory | None, purpose: str, facts: S
 
 
 def recalled(memory: AgentMemory | None, about: str, tokens: int, words: Words) -> list[str]:
-    """Return what is remembered of something, a line each for a prompt, in at most about so many tokens."""
+    """Return memories about a text for a prompt, one line each, in at most about `tokens` tokens."""
     found = memory.recall(about, budget=tokens) if memory is not None and tokens else ()
     return [sanitize(words.say(recollection.text), 400) for recollection in found]

@@ -1,19 +1,17 @@
-"""The subset of JSON Schema that OpenAI's strict structured outputs take, and how a schema gets into it.
+"""The subset of JSON Schema of OpenAI's strict structured outputs, and the conversion of schemas to it.
 
 By the guide "Structured Outputs", section "Supported schemas", as of 2026:
 
-- the root is an object, and not `anyOf`;
-- every object has `additionalProperties: false` and lists all of its properties as required; what is
-  optional may be null instead;
+- the root is an object, not `anyOf`;
+- every object has `additionalProperties: false` and requires all of its properties; optional ones may be null instead;
 - types are string, number, integer, boolean, object, array and null, with `enum`, `const` and `anyOf`;
-- of numbers the bounds and `multipleOf`, of lists `minItems` and `maxItems`, of texts `pattern` and
-  `format` are kept; `default`, `minLength`, `maxLength`, `prefixItems`, `allOf`, `oneOf`, `not` and
-  conditions are refused;
-- at most 5,000 properties, 10 levels, 1,000 values in enumerations, 120,000 characters in names and
-  values, and 15,000 in one enumeration of more than 250 texts.
+- supported are bounds and `multipleOf` of numbers, `minItems` and `maxItems` of lists, and `pattern` and `format` of
+  texts; `default`, `minLength`, `maxLength`, `prefixItems`, `allOf`, `oneOf`, `not` and conditions are refused;
+- at most 5,000 properties, 10 levels, 1,000 values in enumerations, 120,000 characters in names and values, and 15,000
+  in one enumeration of more than 250 texts.
 
-What the guide does not say, and the server does: the objects in an `anyOf` may not begin with the
-same property, unless it is one that tells them apart (openai/openai-python#2193).
+Not in the guide, but required by the server: objects in an `anyOf` must not start with the same property, unless its
+value distinguishes them (openai/openai-python#2193).
 """
 
 from __future__ import annotations
@@ -42,20 +40,17 @@ _NAMES: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", 
 
 
 WRAPPER = "reply"
-"""The property that holds a value which is not an object."""
+"""The property of the wrapping object."""
 
 
 def wrapped(schema: Mapping[str, JsonValue]) -> JsonSchema:
-    """Return a schema in the subset for an object that holds a value of the given schema."""
+    """Return a schema in the subset for an object that wraps a value of the given schema."""
     outer = {"type": "object", "properties": {WRAPPER: schema}, "required": [WRAPPER], "additionalProperties": False}
     return strict_schema(outer)
 
 
 def unwrapped(text: str) -> str:
-    """Return a reply to a wrapped schema without the object around it.
-
-    What is null beside the parameters is left out. A text that is something else stays as it is.
-    """
+    """Return a reply to a wrapped schema without the wrapping object and null members; any other text unchanged."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -66,11 +61,10 @@ def unwrapped(text: str) -> str:
 
 
 def strict_schema(schema: Mapping[str, JsonValue]) -> JsonSchema:
-    """Return a schema within the subset that lets through all that fits the given one, and a little more.
+    """Return a schema within the subset that accepts all values of a schema from `wsap_llm.reply.schema.bounded`.
 
-    Lengths of texts are left out, the positions of `prefixItems` are forgotten, and what is optional may be null; so a
-    reply is to be checked against the given schema, of the kind that `wsap_llm.reply.schema.bounded` gives. The root is
-    taken as it is: one that is no object, or `anyOf`, has to be put into an object before.
+    Lengths of texts and the positions of `prefixItems` are left out, and optional members may be null, so that replies
+    must be validated by the given schema. A root that is not an object must be wrapped before.
     """
     made = _within(schema)
     listed = [part for _, part, _ in _walk(made, "", 1) if isinstance(part, dict) and "enum" in part]
@@ -81,7 +75,7 @@ def strict_schema(schema: Mapping[str, JsonValue]) -> JsonSchema:
 
 
 def _shorten(part: JsonSchema) -> None:
-    """Make a range of an enumeration of whole numbers one after the other."""
+    """Replace an enumeration of consecutive whole numbers by a range."""
     values = part["enum"]
     if len(values) > 1 and {*map(type, values)} == {int} and values == list(range(values[0], values[-1] + 1)):
         del part["enum"]
@@ -138,9 +132,9 @@ def _members(schema: Mapping[str, JsonValue]) -> JsonSchema:
 
 
 def strict_violation(schema: Mapping[str, JsonValue]) -> str | None:
-    """Return why OpenAI's strict mode would refuse a schema, in a sentence; None if it would not."""
+    """Return a sentence why OpenAI's strict mode would refuse a schema; None if it would not."""
     if schema.get("type") != "object" or "anyOf" in schema:
-        return "The root is no object."
+        return "The root is not an object."
     parts = []
     for path, part, level in _walk(schema, "the root", 1):
         if (reason := _wrong(part)) is not None:
@@ -168,7 +162,7 @@ def _too_much(parts: Sequence[Mapping[str, JsonValue]]) -> str | None:
 
 
 def _walk(schema: JsonValue, path: str, level: int) -> Iterator[tuple[str, Mapping[str, JsonValue], int]]:
-    """Give every schema in a schema, itself first, with where it is and how deep."""
+    """Yield every schema in a schema, itself first, with its path and level."""
     found = schema if isinstance(schema, Mapping) else {"(no object)": schema}
     yield path, found, level
     for name, part in found.get("properties", {}).items():
@@ -181,13 +175,13 @@ def _walk(schema: JsonValue, path: str, level: int) -> Iterator[tuple[str, Mappi
 
 def _wrong(part: Mapping[str, JsonValue]) -> str | None:
     if unknown := sorted(part.keys() - _KNOWN):
-        return f"{unknown[0]!r} is not permitted."
+        return f"{unknown[0]!r} is not allowed."
     if "anyOf" in part:
         return _alike(part["anyOf"])
     kinds = part.get("type")
     kinds = [kinds] if isinstance(kinds, str) else list(kinds or ())
     if not kinds or not _TYPES.issuperset(kinds):
-        return "it has no type that is known."
+        return "the type is missing or unknown."
     if "object" in kinds:
         if part.get("additionalProperties") is not False:
             return "additionalProperties is not false."
@@ -199,7 +193,7 @@ def _wrong(part: Mapping[str, JsonValue]) -> str | None:
 
 
 def _alike(choices: Sequence[Mapping[str, JsonValue]]) -> str | None:
-    """Return what is wrong with objects to choose from: the first property has to tell one from another."""
+    """Return an error unless the first property distinguishes the objects of an `anyOf`."""
     firsts: list[tuple[str, tuple[str, ...]]] = []
     for choice in choices:
         properties = choice.get("properties", {})
@@ -209,5 +203,5 @@ def _alike(choices: Sequence[Mapping[str, JsonValue]]) -> str | None:
     for number, (name, values) in enumerate(firsts):
         for other, others in firsts[:number]:
             if name == other and (not values or not others or set(values) & set(others)):
-                return f"several objects to choose from begin with {name!r}, and it does not tell them apart."
+                return f"several objects of anyOf start with {name!r}, whose value does not distinguish them."
     return None

@@ -1,4 +1,4 @@
-"""The ways in which a model is asked for an action: JSON, calls of functions, and tags with tools in mid-thought."""
+"""The formats in which a model is asked for an action: JSON, function calls, and tags with tools within thinking."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text, read
 from wsap_llm.strict_schema import unwrapped
 
 MOST_CONSTRAINTS = 256
-"""Most constraints that a style caches, one for each set of legal actions."""
+"""Maximum number of cached constraints of a style, one for each set of legal actions."""
 
 
 class Style(Protocol):
-    """A way of asking."""
+    """The format of questions and replies."""
 
     name: str
-    """What the option `style` calls it."""
+    """The value of the option `style`."""
 
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         """Return the end of the system message."""
@@ -46,7 +46,7 @@ class Style(Protocol):
         ...
 
     def constrains(self, abilities: Abilities) -> bool:
-        """Return whether a backend can constrain replies to what is legal in this style."""
+        """Return whether a backend can constrain replies to legal actions in this style."""
         ...
 
     async def decide(self, turn: DecisionTurn) -> Decision:
@@ -55,9 +55,9 @@ class Style(Protocol):
 
 
 class JsonStyle(Style):
-    """The seed's JSON reply: `{"action", "params", "reasoning"}`; a tool call is a branch of its own.
+    """The seed's JSON reply: `{"action", "params", "reasoning"}`; a tool call is a separate branch.
 
-    `decide` asks, answers tool calls, and asks again once if a reply can't be read.
+    `decide` asks, executes tool calls, and asks again once after an unreadable reply.
     """
 
     name = "json"
@@ -94,12 +94,12 @@ class JsonStyle(Style):
         if before is not None:
             messages += [*before.said, self._told(turn, before.name, before.result or "")]
         repaired, purpose = False, "tool" if used else "decide"
-        shown: list[str] = []  # in the question asked again, by number
+        shown: list[str] = []  # the numbered actions in the second question
         while True:
             legal = [*finals, *calls.world] if world else finals
             constraint = self._constraint(turn, legal, calls.own) if self.constrains(turn.abilities) else None
             reply = await turn.ask_constrained(purpose, messages, constraint)
-            # As OpenAI's strict mode wants it: in an object of its own, with null for what is left out.
+            # Wrapped in an object, with null for omitted members, as OpenAI's strict mode requires.
             wrapped = turn.abilities.schema_subset and not turn.unconstrained and not reply.truncated
             text = self._plain(turn, reply.text, wrapped)
             reading = read_reply(text, legal, calls.own, declared=turn.declared, numbered=shown, steps=self._steps)
@@ -129,11 +129,11 @@ class JsonStyle(Style):
             messages.append(self._told(turn, choice.name, answer or ""))
 
     def _plain(self, turn: DecisionTurn, text: str, wrapped: bool) -> str:
-        """Return a reply's text in the form of the seed's, `wrapped` if it is in an object of its own."""
+        """Return a reply's text in the seed's format; `wrapped` if it is wrapped in an object."""
         return unwrapped(text) if wrapped else text
 
     def _said(self, turn: DecisionTurn, choice: Action | ToolCall, steps: Mapping[str, JsonValue]) -> str:
-        """Return what the model chose as it is kept in the conversation."""
+        """Return the model's choice for the conversation."""
         if isinstance(choice, ToolCall):
             form = {"tool": choice.name, "params": dict(choice.parameters)}
             return json.dumps(form, ensure_ascii=turn.prompts.words is ENGLISH)
@@ -149,8 +149,8 @@ class JsonStyle(Style):
         return Message("user", f"{shown}\n\n{self.question(turn.prompts)}")
 
     def _constraint(self, turn: DecisionTurn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> Constraint:
-        """Return the constraint for what is legal; the same object for the same, whose encoding is kept with it."""
-        # By identity, which is cheap; the definitions are kept with the constraint, so that no other gets theirs.
+        """Return the constraint, the same object for the same legal actions, so that its encoding is cached."""
+        # By identity, which is fast; the definitions are kept with the constraint, so that their ids stay unique.
         subset = turn.abilities.schema_subset
         key = (*map(id, legal), -1 - subset, *map(id, offered))
         found = self._constraints.get(key)
@@ -167,9 +167,9 @@ class JsonStyle(Style):
 
 
 class CallStyle(JsonStyle):
-    """The server's own tool calling: each legal action and each tool is a function, and the reply is a call of one.
+    """The server's tool calling: each legal action and tool is a function, and the reply is a call of one.
 
-    A server that makes none is read as in `JsonStyle`.
+    A reply without a call is parsed as in `JsonStyle`.
     """
 
     name = "calls"
@@ -314,7 +314,7 @@ class TagStyle(Style):
 
 
 def said(action: Action, tags: TagTurn, words: Words = ENGLISH) -> str:
-    """Return an action, final or a tool, as its tag."""
+    """Return an action as its tag."""
     definition = tags.find(action.name)
     if definition is None or not definition.parameters:
         return f"<{action.name}/>"
@@ -333,7 +333,7 @@ def _gone_on(messages: list[Message], so_far: str, result: str, words: Words, *,
 
 
 def _unfinished(reply: Reply, tags: TagTurn) -> str:
-    """Return the closing tag that a backend removed as a stop text without naming it."""
+    """Return the closing tag that a backend removed as a stop text without reporting it."""
     if reply.finish.reason not in ("stop", "stop_sequence"):
         return ""
     names = "|".join(re.escape(name) for name in (*tags.tools, *tags.finals))

@@ -1,4 +1,4 @@
-"""Separating a model's thinking from its reply, in a whole reply and while it is still streamed."""
+"""Separates a model's thinking from its reply, in a whole reply and in a stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TAG = re.compile(
     r"|<\|channel\|>\s*final\s*<\|message\|>)",
     re.IGNORECASE,
 )
-# Ends of turns, as the families of chat templates write them, that leak into a reply.
+# Tokens of chat templates that leak into replies.
 TEMPLATE_TOKEN = re.compile(
     r"<\|(?:im_end|eot_id|eom_id|end|return|call|endoftext|end_of_text|end_of_turn|assistant|message|begin_of_text"
     r"|python_tag|end_of_role)\|>|<end_of_turn>|</s>|<s>|<eos>|<bos>|\[/?INST\]|<\|END_OF_TURN_TOKEN\|>"
@@ -29,22 +29,21 @@ _CLOSE = "</think>"
 
 @dataclass(frozen=True)
 class Split:
-    """A reply with the thinking taken out."""
+    """A reply separated from its thinking."""
 
     said: str
-    """What is left."""
+    """The reply without the thinking."""
     thought: str
     """The thinking, without its tags."""
     unfinished: bool
-    """True if the last thinking was never closed, so that nothing follows it."""
+    """Whether the last thinking was not closed."""
 
 
 def split_thinking(text: str) -> Split:
-    """Return what was said and what was thought, in time proportional to the text.
+    """Split a reply into text and thinking, in linear time.
 
-    Knows the tags of the common families (`<think>`, `<thinking>`, `[THINK]`, the channels of
-    gpt-oss), a closing tag without an opening one (the template wrote that into the prompt), and
-    an opening tag without a closing one (the model ran out of tokens).
+    Supports the tags of the common families (`<think>`, `<thinking>`, `[THINK]`, the channels of gpt-oss), a closing
+    tag alone (if the template opened it in the prompt), and an opening tag alone (if the model ran out of tokens).
     """
     said: list[str] = []
     thought: list[str] = []
@@ -60,7 +59,7 @@ def split_thinking(text: str) -> Split:
         elif tag["close"].startswith("<|end|>") or tag["close"].startswith("<|start|>"):
             said.append(piece)
         else:
-            # Everything up to here was thinking: it was opened in the prompt.
+            # Everything so far was thinking: it was opened in the prompt.
             thought.extend([*said, piece])
             said.clear()
     (thought if depth else said).append(text[at:])
@@ -68,18 +67,17 @@ def split_thinking(text: str) -> Split:
 
 
 class ThinkSplitter:
-    """Takes a reply piece by piece and gives it back as text and thinking.
+    """Splits a streamed reply into text and thinking.
 
-    Only a `<think>` block at the very beginning is thinking, as models write it: the same letters further on, say in a
-    quotation, are text, and so is the tag `<thinking>` of the tag style, which agents read themselves. A block that is
-    never closed is thinking to its end. White space around the block goes with it. `opened` if the chat template has
-    written the opening tag into the prompt.
+    Only a `<think>` block at the start is thinking: a later one, for example in a quotation, is text, and so is the tag
+    `<thinking>` of the tag style, which agents parse. A block that is not closed is thinking to its end. White space
+    around the block is removed. `opened` if the chat template puts the opening tag into the prompt.
     """
 
     def __init__(self, *, opened: bool = False) -> None:
         self._held = ""
         self._place: Literal["start", "thinking", "gap", "text"] = "thinking" if opened else "start"
-        """At the start there was nothing but white space, in the gap nothing but that after the block."""
+        """At the start and in the gap after the block there was only white space so far."""
 
     @property
     def saying(self) -> bool:
@@ -87,7 +85,7 @@ class ThinkSplitter:
         return self._place == "text"
 
     def feed(self, piece: str) -> Iterator[TextChunk | ThinkingChunk]:
-        """Give what can be told of everything so far; a tag that may be incomplete is kept back."""
+        """Yield the text and thinking so far; a tag that may be incomplete is held back."""
         self._held += piece
         if self._place == "start":
             bare = self._held.lstrip()
@@ -112,13 +110,13 @@ class ThinkSplitter:
             yield from self.close()
 
     def close(self) -> Iterator[TextChunk | ThinkingChunk]:
-        """Give what was kept back; the reply is at its end."""
+        """Yield the rest at the end of the reply."""
         held, self._held = self._held, ""
         if held and self._place != "gap":
             yield ThinkingChunk(held) if self._place == "thinking" else TextChunk(held)
 
 
 def _overlap(text: str) -> int:
-    """Return how many characters at the end of a text may be the beginning of the closing tag."""
+    """Return how many characters at the end of a text may be the start of the closing tag."""
     sizes = range(min(len(text), len(_CLOSE) - 1), 0, -1)
     return next((size for size in sizes if _CLOSE.startswith(text[-size:])), 0)

@@ -1,8 +1,7 @@
-"""The tools of one agent, made from their specs, opened and closed together, and their calls recorded.
+"""The tools of one agent: creation from specs, opening and closing, and recording of calls.
 
-A tool that works on something outside the agent is called once for each recorded call, whatever happens afterwards:
-going on with a run and playing it again take the recorded result. A tool whose doing stays within the agent (`inward`)
-is run again, because that is how the agent comes to have what it then had.
+A tool with outside effects is called once for each recorded call; resuming or replaying a run takes the recorded
+result. A tool that only affects the agent (`inward`) is run again to restore the agent's state.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from wsap_llm.lookup import use
 
 
 def build_tool(spec: ToolSpec, context: ToolContext) -> AgentTool | ToolSource:
-    """Return the tool of a spec, or a source of tools. Raises PluginError if its factory can't be loaded, raises, or
-    gives something else, and WsapError if the factory says what it lacks."""
+    """Return the tool or tool source of a spec. Raises PluginError if its factory can't be loaded, raises, or returns
+    something else, and any WsapError of the factory."""
     built: object = build(spec.factory, context)
     if not isinstance(built, AgentTool | ToolSource):
         raise PluginError(
-            f"The tool {spec.name!r} gave a {type(built).__name__}, which is neither a tool nor a source."
+            f"The factory of the tool {spec.name!r} returned a {type(built).__name__}, not a tool or tool source."
         )
     return built
 
 
 class Toolbox:
-    """Opens the tools and sources of tools of one agent, and closes them again."""
+    """Opens and closes the tools and tool sources of one agent."""
 
     def __init__(self, built: Sequence[AgentTool | ToolSource]) -> None:
         self._built = tuple(built)
@@ -42,11 +41,10 @@ class Toolbox:
         self._opened = contextlib.AsyncExitStack()
 
     async def open(self) -> Sequence[AgentTool]:
-        """Return all tools, those of sources in their place; the same ones until the box is closed.
+        """Return all tools in order, including those of sources; the same ones until the toolbox is closed.
 
-        Raises:
-            DuplicateNameError: two tools have one name.
-            WsapError: a source can't be opened; those opened before it are closed.
+        Raises DuplicateNameError if two tools have the same name, and WsapError if a source can't be opened; opened
+        sources are closed then.
         """
         if self._tools is not None:
             return self._tools
@@ -56,25 +54,25 @@ class Toolbox:
                 if isinstance(item, AgentTool):
                     found: Sequence[AgentTool] = [item]
                 else:
-                    opened.push_async_callback(item.aclose)  # first, so that one that fails half-way is closed, too
+                    opened.push_async_callback(item.aclose)  # before opening, so that a failed source is closed, too
                     found = await item.open()
                 for tool in found:
                     name = tool.definition.name
                     if name in tools:
-                        raise DuplicateNameError(f"Two tools are called {name!r}; leave one out, or give it a prefix.")
+                        raise DuplicateNameError(f"Two tools are named {name!r}; remove one, or give it a prefix.")
                     tools[name] = tool
             self._opened = opened.pop_all()
         self._tools = tuple(tools.values())
         return self._tools
 
     async def aclose(self) -> None:
-        """Close every source that was opened, the last one first, also where closing another fails."""
+        """Close all opened sources, the last one first, even if one fails."""
         self._tools = None
         await self._opened.aclose()
 
 
 class RecordedTool:
-    """A tool whose calls are recorded, and had again where they are recorded already."""
+    """A tool whose calls are recorded, or replayed if they have been recorded."""
 
     def __init__(self, tool: AgentTool, journal: ToolJournal) -> None:
         self.tool = tool
@@ -83,17 +81,17 @@ class RecordedTool:
         self._journal = journal
 
     async def run(self, parameters: Mapping[str, Any]) -> str:
-        """Return the result: the recorded one, or a new one. Any: parameters of every type."""
+        """Return the recorded result or a new one. Any: parameters of every type."""
         name, inward = self.definition.name, getattr(self.tool, "inward", False) is True
         call = self._journal.next(name, parameters)
         if call is not None:
             if inward:
-                await use(self.tool, parameters)  # for what it does; what it said then is what counts
+                await use(self.tool, parameters)  # for its effects; the recorded result counts
             elif call["state"] is not None and isinstance(self.tool, Snapshots):
                 self.tool.restore(bytes.fromhex(call["state"]))
             return str(call["result"])
         if self._journal.offline:
-            raise UsageError(f"The recorded run has no such call to the tool {name!r}.")
+            raise UsageError(f"The recorded run has no further call of the tool {name!r} with these parameters.")
         self._journal.begin(name, parameters)
         try:
             result = await use(self.tool, parameters)
@@ -106,29 +104,29 @@ class RecordedTool:
 
 
 class RecordedKeeper(RecordedTool):
-    """The same for a tool that keeps something of its own."""
+    """A recorded tool with a snapshot."""
 
     def snapshot(self) -> bytes:
-        """Return what the tool keeps."""
-        assert isinstance(self.tool, Snapshots), "`recorded` has looked"
+        """Return the tool's snapshot."""
+        assert isinstance(self.tool, Snapshots), "checked by `recorded`"
         return self.tool.snapshot()
 
     def restore(self, data: bytes) -> None:
-        """Have the tool keep what it kept; raise SnapshotError if the data is damaged."""
-        assert isinstance(self.tool, Snapshots), "`recorded` has looked"
+        """Restore the tool's snapshot; raise SnapshotError if the data is damaged."""
+        assert isinstance(self.tool, Snapshots), "checked by `recorded`"
         self.tool.restore(data)
 
 
 def recorded(tool: AgentTool, journal: ToolJournal) -> RecordedTool:
-    """Return a tool whose calls are recorded; one that offers a snapshot still does."""
+    """Return a tool whose calls are recorded, with a snapshot if the tool has one."""
     return RecordedKeeper(tool, journal) if isinstance(tool, Snapshots) else RecordedTool(tool, journal)
 
 
 class RecordedSource:
-    """A source of tools that offers, in all of a run, what it offered when the run was begun.
+    """A tool source that offers the same tools throughout a run, because they are part of recorded prompts.
 
-    What it no longer has says so when it is called; what it has come to have since is left out, because prompts that
-    were recorded don't know of it. Without a `source` nobody is asked, and it lives on what is recorded.
+    Tools that no longer exist return a message when called; new ones are left out. Without a `source` all calls are
+    replayed.
     """
 
     def __init__(self, name: str, source: ToolSource | None, journal: ToolJournal) -> None:
@@ -153,14 +151,14 @@ class RecordedSource:
 
 
 class _Offered:
-    """A tool of a source, as it was described when the run was begun."""
+    """A tool of a source with its definition from the start of the run."""
 
     def __init__(self, definition: Tool, tool: AgentTool | None) -> None:
         self.definition = definition
         self._tool = tool
 
     def run(self, parameters: Mapping[str, Any]) -> str | Awaitable[str]:
-        """Return the tool's result. Any: parameters of every type."""
+        # Any: parameters of every type.
         if self._tool is None:
             return f"The tool {self.definition.name} is not there any more; do without it."
         return self._tool.run(parameters)

@@ -1,8 +1,8 @@
-"""What an agent's model has been shown, and what has not been told to it yet.
+"""The conversation with an agent's model, and events and messages not shown to it yet.
 
-A finished turn is part of the `Conversation`, whose newest turns go along with each request. A turn
-that called a tool of the world is a `PausedTurn` until the world has answered. `Untold` holds the
-events and messages that the next observation shown to the model has to include.
+A finished turn is part of the `Conversation`, whose newest turns are sent with each request. A turn that called a tool
+of the world is a `PausedTurn` until the result is known. `Untold` holds the events and messages that must be added to
+the next observation shown to the model.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from wsap_llm.tokens import estimate_message, estimate_request
 
 T = TypeVar("T")
 SPOKEN = ("speech", "message", "chat", "whisper")
-"""Kinds of events whose text somebody else wrote."""
+"""Types of events with text by others."""
 MOST_UNTOLD = 24
-"""Events, and messages, of steps without a decision that are kept for the next one."""
+"""Maximum number of events, and of messages, kept from steps without a decision."""
 
 
 def quoted(observation: Observation, generator: random.Random) -> tuple[Observation, str]:
-    """Return an observation with what others wrote in quotes, and the sentence that explains the quotes, whose
-    delimiters are drawn from the generator; nothing is drawn if nobody wrote anything."""
+    """Return an observation with text by others in quotes, and the sentence that explains them, empty without quotes.
+    The delimiters are drawn from the generator."""
     if not observation.messages and not any(e.type in SPOKEN for e in observation.recent_events):
         return observation, ""
     quoter = Quoter.draw(generator)
@@ -53,7 +53,7 @@ def quoted(observation: Observation, generator: random.Random) -> tuple[Observat
 
 
 def outcome_of(result: ActionResult, limit: int, words: Words = ENGLISH) -> str:
-    """Return what came of an action in a few words for the model, its message cut at so many characters."""
+    """Return the result of an action in a few words for the model, its message cut to `limit` characters."""
     parts = [said_of(result, words), sanitize(result.message, limit)]
     if result.achievements:
         parts.append(words.say("achieved: " + ", ".join(sanitize(name, 60) for name in result.achievements[:10])))
@@ -63,7 +63,7 @@ def outcome_of(result: ActionResult, limit: int, words: Words = ENGLISH) -> str:
 
 
 def report_of(action: Action, result: ActionResult, words: Words = ENGLISH) -> str:
-    """Return the sentence that opens the next message to the model: what came of the last action."""
+    """Return the sentence about the last action's result that opens the next message to the model."""
     given = f" {sanitize(written(action.parameters, words), 300)}" if action.parameters else ""
     over = f" {words.say('The episode ended, and another one began.')}" if result.done else ""
     opening = words.say(f"Your last action, {action.name}{given}:")
@@ -72,12 +72,12 @@ def report_of(action: Action, result: ActionResult, words: Words = ENGLISH) -> s
 
 @dataclass(frozen=True)
 class Untold:
-    """Events and messages of earlier observations. Worlds tell an event and deliver a message once."""
+    """Events and messages of earlier observations. Worlds report an event and deliver a message once."""
 
     events: tuple[Event, ...] = ()
     messages: tuple[AgentMessage, ...] = ()
     left_out: int = 0
-    """How many had no room."""
+    """Number of events and messages dropped beyond `MOST_UNTOLD`."""
 
     @classmethod
     def of(cls, observation: Observation) -> Untold:
@@ -85,18 +85,18 @@ class Untold:
         return cls(tuple(observation.recent_events), tuple(observation.messages))
 
     def and_then(self, later: Untold) -> Untold:
-        """Return these and later ones."""
+        """Return these followed by later ones."""
         return Untold((*self.events, *later.events), (*self.messages, *later.messages), self.left_out)
 
     def without(self, *known: Untold) -> Untold:
-        """Return those that are not among the known ones; one that is there twice has to be known twice."""
+        """Return the difference to the known ones, as multisets."""
         return Untold(
             _without(self.events, [e for k in known for e in k.events]),
             _without(self.messages, [m for k in known for m in k.messages]),
         )
 
     def missing(self, observation: Observation) -> Untold:
-        """Return these and those of a step without a decision: new events alone, and no more than there is room for."""
+        """Return these and those of a step without a decision: only new events, at most `MOST_UNTOLD` of each kind."""
         known = {(e.type, e.description, e.source) for e in self.events}
         fresh = [e for e in observation.recent_events if (e.type, e.description, e.source) not in known]
         events, messages = (*self.events, *fresh), (*self.messages, *observation.messages)
@@ -104,7 +104,7 @@ class Untold:
         return Untold(events[-MOST_UNTOLD:], messages[-MOST_UNTOLD:], self.left_out + left_out)
 
     def before(self, observation: Observation) -> Observation:
-        """Return an observation that these come first in."""
+        """Return an observation with these put first."""
         if not self.events and not self.messages:
             return observation
         events, messages = (*self.events, *observation.recent_events), (*self.messages, *observation.messages)
@@ -116,7 +116,7 @@ def _without(items: Sequence[T], known: Sequence[T]) -> tuple[T, ...]:
     found: list[T] = []
     for item in items:
         if item in left:
-            left.remove(item)  # each is known as often as it was told
+            left.remove(item)
         else:
             found.append(item)
     return tuple(found)
@@ -124,84 +124,84 @@ def _without(items: Sequence[T], known: Sequence[T]) -> tuple[T, ...]:
 
 @dataclass(frozen=True)
 class PausedTurn:
-    """A turn before it has come to an action that ends it: what was shown, and the call that it waits for.
+    """A turn without a final action yet: the text shown, and the pending call.
 
-    The events and messages that it began with, and those that come while it is open, are kept, so that none is lost
-    to the model: the later ones are for the next turn, and all of them if this one is dropped.
+    It keeps its events and messages, so that none is lost to the model: those that arrived while it was open are shown
+    with the next turn, or all if this turn is dropped.
     """
 
     shown: str
     """The user message."""
     step: int
-    """The game's step at which it began."""
+    """The game's step at its start."""
     picture: ImagePart | None = None
     pending: PendingCall | None = None
     """None before the first call of a tool of the world."""
     told: Untold = field(default_factory=Untold)
-    """Events and messages that are in the user message."""
+    """Events and messages in the user message."""
     late: Untold = field(default_factory=Untold)
-    """Those that came afterwards."""
+    """Events and messages that arrived later."""
     dropped: bool = False
-    """Whether something else was done meanwhile, so that it can't be resumed."""
+    """Whether another action was taken meanwhile, so that it can't be resumed."""
 
     def resumes(self, observation: Observation) -> bool:
-        """Return whether the turn resumes: the world has answered, and is still at the same step."""
+        """Return whether the turn resumes: the result is known, and the world is still at the same step."""
         answered = self.pending is not None and self.pending.result is not None
         return answered and not self.dropped and observation.step == self.step
 
     def with_result(self, result: ActionResult) -> PausedTurn:
-        """Return the turn after something was done: the call that it waits for, or else what drops it."""
+        """Return the turn with the result of its call; dropped if the result is of another action."""
         if self.pending is None or self.pending.result is not None or result.done:
             return replace(self, dropped=True)
         return replace(self, pending=replace(self.pending, result=result.message.strip() or NO_RESULT))
 
     def hearing(self, observation: Observation) -> PausedTurn:
-        """Return the turn with the events and messages that are new in an observation."""
+        """Return the turn with the new events and messages of an observation."""
         return replace(self, late=self.late.and_then(Untold.of(observation).without(self.told, self.late)))
 
     def left_over(self, observation: Observation) -> Untold:
-        """Return what has to be told again if the turn is dropped: all but what is in the observation."""
+        """Return the events and messages to show again if the turn is dropped, except those in the observation."""
         return self.told.and_then(self.late).without(Untold.of(observation))
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return it as JSON-ready data, for a snapshot."""
+        """Return the turn as JSON-ready data for a snapshot."""
         data: dict[str, JsonValue] = encode(self)
         return {"thought": data.pop("pending"), **data, "picture": _picture_to_json(self.picture)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> PausedTurn:
-        """Return what `to_json` gave; raise ValueError, KeyError, TypeError, WireError if it is something else."""
+        """Return the turn from `to_json`; raise ValueError, KeyError, TypeError or WireError if it is invalid."""
         turn = Codec().decode(cls, {**data, "pending": data["thought"], "picture": None})
         return replace(turn, picture=_picture_from_json(data["picture"]))
 
 
 @dataclass(frozen=True)
 class HistoryTurn:
-    """A finished turn of the conversation: what was shown and what was answered."""
+    """A finished turn of the conversation."""
 
     user: str
     assistant: str
     picture: ImagePart | None = None
-    """What was shown beside the text, as long as it is kept."""
+    """The picture shown after the text, as long as it is kept."""
 
     @cached_property
     def messages(self) -> tuple[Message, Message]:
-        """The turn as messages; the same objects each time, whose encoding is kept with them."""
+        """The turn as messages, the same objects each time, so that their encoding is cached."""
         shown = Message("user", with_picture(self.user, self.picture))
         return shown, Message("assistant", self.assistant)
 
     @cached_property
     def tokens(self) -> int:
-        """About how many tokens it takes."""
+        """The estimated tokens."""
         return sum(map(estimate_message, self.messages))
 
     def to_json(self) -> list[JsonValue]:
-        """Return the turn as JSON-ready data, for a snapshot."""
+        """Return the turn as JSON-ready data for a snapshot."""
         return [self.user, self.assistant, *([] if self.picture is None else [_picture_to_json(self.picture)])]
 
     @classmethod
     def from_json(cls, data: Sequence[JsonValue]) -> HistoryTurn:
-        """Return what `to_json` gave; raise ValueError, TypeError if it is something else."""
+        """Return the turn from `to_json`; raise ValueError or TypeError if it is invalid."""
         user, assistant, *more = data
         return cls(str(user), str(assistant), _picture_from_json(more[0]) if more else None)
 
@@ -215,19 +215,18 @@ def _picture_from_json(data: Sequence[JsonValue] | None) -> ImagePart | None:
 
 
 class Conversation:
-    """The system message and the newest turns of a session, as they go along with each request.
+    """The system message and the newest turns of a session, which are sent with each request.
 
-    Turns are only ever added at the end, until twice as many are there as are wanted; then all but the newest half of
-    what is wanted go at once. Between two such cuts every request begins with the one before, which providers and local
-    servers reuse: with 16 steps, 24 of 25 requests do. The same holds where the model's context has room for fewer;
-    that is told once.
+    Turns are appended until there are twice as many as `steps`; then all but the newest `steps` / 2 are cut. Between
+    two cuts every request starts with the previous one, so that servers can reuse their prompt cache: with 16 steps for
+    24 of 25 requests. If the model's context holds fewer turns, cuts are made in the same way, with one warning.
 
-    Pictures are expensive, so only the newest turns keep theirs. A turn that loses its picture stays the same up to the
-    picture, which is its end; what comes after it has to be computed anew.
+    Pictures are expensive, so that only the newest turns keep theirs. Removing one, at the end of its turn, invalidates
+    the cache for the turns after it.
 
     Args:
-        pictures: how many of the newest turns keep their picture.
-        tell: told, in a sentence and once, what was cut; the log of warnings for None.
+        pictures: the number of newest turns that keep their picture.
+        tell: receives the warning as one sentence; the log by default.
     """
 
     def __init__(self, backend: Backend, *, pictures: int = 0, tell: Callable[[str], None] | None = None) -> None:
@@ -242,23 +241,23 @@ class Conversation:
 
     @property
     def system(self) -> str:
-        """The system message; empty before a session begins."""
+        """The system message; empty before the first session."""
         return self._opening.text()
 
     @property
     def turns(self) -> Sequence[HistoryTurn]:
-        """The turns that are kept, oldest first."""
+        """The turns, oldest first."""
         return tuple(self._turns)
 
     def begin(self, system: str, *, steps: int) -> None:
-        """Begin anew, with this system message, and keep about so many turns: from half to twice as many."""
+        """Start a new conversation that keeps from half to twice `steps` turns."""
         self._steps = steps
-        self._opening = Message("system", system)  # the same each time: its encoding is kept with it
+        self._opening = Message("system", system)  # one object, so that its encoding is cached
         self._turns.clear()
         self._size = 0
 
     def news_of(self, observation: Observation) -> str:
-        """Return an observation as text, without its goals where a turn that is kept tells the same ones."""
+        """Return an observation as text, without its goals if a turn contains the same ones."""
         text = observation.to_text()
         if not observation.current_goals or not self._turns:
             return text
@@ -268,12 +267,12 @@ class Conversation:
         return short if any(goals in turn.user for turn in self._turns) else text
 
     def restore(self, turns: Sequence[HistoryTurn]) -> None:
-        """Become a conversation with these turns."""
+        """Replace all turns."""
         self._turns = list(turns)
         self._size = sum(turn.tokens for turn in self._turns)
 
     def add(self, turn: HistoryTurn) -> None:
-        """Add a turn at the end, and cut old ones off if there are too many."""
+        """Append a turn, and cut old ones if there are too many."""
         if not self._steps:
             return
         self._turns.append(turn)
@@ -286,9 +285,8 @@ class Conversation:
             self._drop(len(self._turns) - (self._steps + 1) // 2)
 
     def before(self, request: Request) -> Request:
-        """Return the request with the system message and the turns before its messages; only with so many turns that
-        it and the longest reply fit into the model's context. Raises ContextTooSmallError if they don't fit even
-        without any turn."""
+        """Return the request with the system message and turns put before its messages, as many as fit into the model's
+        context with the longest reply. Raises ContextTooSmallError if it does not fit even without turns."""
         context, whole = self._backend.abilities.context, self._with(request)
         reserve = request.sampling.max_tokens or 0
         if context is None or estimate_request(whole) + reserve <= context:
@@ -298,8 +296,8 @@ class Conversation:
         if needed > context:
             raise ContextTooSmallError(
                 f"{self._backend.model} has a context of {context} tokens; the system message, this observation and "
-                f"{reserve} tokens for the reply need about {needed}. Give it more context (`wsap models` suggests "
-                "how much), or allow shorter replies (--agent-option max_tokens=N)."
+                f"{reserve} tokens for the reply require about {needed}. Increase the context (`wsap models` suggests "
+                "a size), or shorten replies (--agent-option max_tokens=N)."
             )
         before = len(self._turns)
         self._cut_to(context - needed)
@@ -311,7 +309,7 @@ class Conversation:
         return replace(request, messages=(self._opening, *said, *request.messages))
 
     def _cut_to(self, tokens: int) -> None:
-        """Cut turns off if there is no room for them, down to half of it, so that the next cut is some turns away."""
+        """Cut turns if they exceed a size, down to half of it, so that the next cut is some turns away."""
         if self._size <= tokens:
             return
         count, size = 0, self._size
@@ -327,10 +325,10 @@ class Conversation:
     def _say(self, context: int, cut: int) -> None:
         left = len(self._turns)
         if self._told or not cut or left >= self._steps:
-            return  # as many as were asked for are still there
+            return  # the requested number is left
         self._told = True
         self._tell(
-            f"{self._backend.model} has a context of {context} tokens, which is too little for {self._steps} steps of "
-            f"history: older ones are cut from its prompt, and now it holds the newest {left}. Give it more context "
-            "(`wsap models` suggests how much), or ask for less history (--agent-option window=N)."
+            f"{self._backend.model} has a context of {context} tokens, which is too small for {self._steps} steps of "
+            f"history: older ones are cut from its prompt, which now holds the newest {left}. Increase the context "
+            "(`wsap models` suggests a size), or reduce the history (--agent-option window=N)."
         )

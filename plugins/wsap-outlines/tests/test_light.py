@@ -51,7 +51,7 @@ def test_a_game_with_pictures_is_refused_in_a_sentence() -> None:
     [spec] = wsap_backends()
     backend = build(spec.factory, Context(config={"model": "some/model"}))
     agent = LLMAgent(backend, LLMOptions("Crafter", pictures=1))
-    with pytest.raises(UsageError, match="outlines/some/model can't see pictures; leave --pictures out"):
+    with pytest.raises(UsageError, match="outlines/some/model does not accept images; omit --pictures"):
         asyncio.run(agent.initialize("A world.", ActionSpace([ActionDef("noop", "Do nothing")])))
 
 

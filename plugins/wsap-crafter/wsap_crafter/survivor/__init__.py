@@ -1,16 +1,14 @@
-"""The rule-based agent `crafter-survivor`: a whole Crafter career by memory, maps and a few good habits.
+"""The rule-based agent `crafter-survivor`, in reading order:
 
-Read in this order:
-
-- `percept`: what is seen, read from one observation (the only module that knows the observation's class);
-- `grid`, `knowledge`: the world's geometry, and the game's rules as a player would know them;
-- `memory`: the map drawn from what has been seen, and where creatures and plants were;
-- `paths`, `moves`: the cheapest way to something (digging and bridging included), and walking it;
-- `explore`: where to look for what has not been seen yet;
+- `percept`: the parsed observation (the only module that depends on the observation's class);
+- `grid`, `knowledge`: the world's geometry, and the game's rules;
+- `memory`: the map from past observations, with cows and plants;
+- `paths`, `moves`: the cheapest path to a goal, including digging and bridging, and walking it;
+- `explore`: the choice of unknown regions;
 - `combat`, `shelter`, `needs`, `farm`, `crafting`: one concern each, each a function from state to decision;
-- `site`, `homestead`, `living`: a home for life, where it is built, how, and how one lives in it;
-- `policy`: the order in which these concerns are asked;
-- `outlook`: the same in words;
+- `site`, `homestead`, `living`: a permanent home: choosing its site, building it, and living in it;
+- `policy`: the priority of these concerns;
+- `outlook`: the plan as text;
 - `agent`: the interface to the protocol.
 """
 
@@ -22,7 +20,7 @@ from .agent import Survivor
 
 
 def create(context: Context) -> Survivor:
-    """Return a new agent. It takes nothing from the context: it needs no seed, clock or configuration."""
+    """Return a new agent, which uses neither seed, clock nor configuration."""
     return Survivor()
 
 

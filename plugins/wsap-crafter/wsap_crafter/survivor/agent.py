@@ -20,28 +20,27 @@ if TYPE_CHECKING:
 
 _MAGIC = b"crafter-survivor/2\n"
 _LARGEST = 1 << 20
-"""Bytes that a snapshot may unpack to; a real one has about 20 kB."""
+"""Maximum size of an unpacked snapshot in bytes; a real one has about 20 kB."""
 
 
 class Survivor:
-    """Plays Crafter by rules and from memory: gathers, crafts, eats, drinks, sleeps sheltered, and fights.
+    """Plays Crafter by rules and a memory: gathers, crafts, eats, drinks, sleeps sheltered, and fights.
 
-    It knows the game's rules as a seasoned player does and nothing of the world but what its observations have
-    shown. It draws no random numbers: the same observations give the same actions.
+    It knows the game's rules, but of the world only its observations. It draws no random numbers: the same observations
+    give the same actions.
     """
 
     def __init__(self) -> None:
         self._state = State()
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Begin a new session with an empty map. The rules of the game are known already."""
+        """Start a new session with an empty map; the arguments are ignored."""
         self._state = State()
 
     def decide(self, observation: Observation) -> Action:
-        """Return the next action, with a short sentence on what it is for.
+        """Return the next action, with a short sentence as reasoning.
 
-        An observation whose step lies before the last one decided on is of a new episode, in a new world:
-        the map is forgotten.
+        An observation with a smaller step than the last one is of a new episode: the map is cleared.
         """
         percept = perceive(cast("CrafterObservation", observation))
         if percept.step < self._state.step:
@@ -50,10 +49,10 @@ class Survivor:
         return Action(decision.action, {}, decision.reason)
 
     def reflect(self, result: ActionResult) -> None:
-        """Learn nothing here: the next observation shows the outcome."""
+        """Do nothing: the next observation shows the outcome."""
 
     def plan(self, goals: list[Goal]) -> list[str]:
-        """Return what is still to be done, in the order in which the agent goes about it."""
+        """Return the remaining aims, in the agent's order."""
         return outlook(self._state)
 
     def snapshot(self) -> bytes:
@@ -62,18 +61,14 @@ class Survivor:
         return _MAGIC + zlib.compress(text.encode("ascii"), 6)
 
     def restore(self, data: bytes) -> None:
-        """Restore the state of a snapshot.
-
-        Raises:
-            SnapshotError: the data is not a snapshot of this agent, or damaged; nothing has changed.
-        """
+        """Restore a snapshot; raise SnapshotError, without changes, if it is damaged or not of this agent."""
         if not data.startswith(_MAGIC):
             raise SnapshotError("This is not a snapshot of crafter-survivor, or it is of another version.")
         try:
             reader = zlib.decompressobj()
             text = reader.decompress(data[len(_MAGIC) :], _LARGEST)
             if not reader.eof:
-                raise ValueError("it is cut short or too large")
+                raise ValueError("it is truncated or too large")
             state: dict[str, JsonValue] = json.loads(text)
             self._state = State.from_json(state)
         except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError) as error:

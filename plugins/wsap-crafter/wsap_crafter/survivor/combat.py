@@ -1,4 +1,4 @@
-"""Fighting what is near, and hunting what is still to be defeated."""
+"""Fighting nearby creatures, and hunting for achievements."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .percept import Percept
 from .state import Decision, State
 
 _LONGEST_HUNT = 80
-"""Steps after which a hunt is given up for a while: skeletons run away."""
+"""Maximum steps of a hunt, because skeletons run away."""
 _PAUSE = 120
-"""Steps before the next hunt after one was given up."""
+"""Steps before the next hunt after an unsuccessful one."""
 
 
 def defend(state: State, percept: Percept) -> Decision | None:
-    """Strike at a zombie or skeleton beside the player, the one looked at first."""
+    """Strike at a zombie or skeleton beside the player, preferably the faced one."""
     foes = [cell for cell in (*percept.zombies, *percept.skeletons) if distance(cell, percept.cell) == 1]
     if not foes:
         return None
@@ -25,7 +25,7 @@ def defend(state: State, percept: Percept) -> Decision | None:
 
 
 def hunt(state: State, percept: Percept) -> Decision | None:
-    """Go after a zombie or skeleton in view if that is still to be achieved, or if a skeleton is a nuisance."""
+    """Hunt a zombie or skeleton in view for the achievement, or a nearby skeleton that shoots."""
     prey, name = _prey(state, percept)
     if not prey:
         return None
@@ -39,7 +39,7 @@ def hunt(state: State, percept: Percept) -> Decision | None:
 
 
 def _prey(state: State, percept: Percept) -> tuple[tuple[int, ...], str]:
-    """Return the creatures worth going after now, and what they are; none when it starves or dies of thirst."""
+    """Return the creatures to hunt now, and their kind; none with hardly any food or drink."""
     blow = strength(percept.inventory)
     if min(percept.food, percept.drink) < 2:
         return (), ""
@@ -47,7 +47,7 @@ def _prey(state: State, percept: Percept) -> tuple[tuple[int, ...], str]:
         prey = tuple(cell for cell in percept.skeletons if state.complete or distance(cell, percept.cell) <= 4)
         if prey and "defeat_skeleton" not in percept.unlocked:
             return prey, "skeleton"
-    # A skeleton that is come near to runs instead of shooting.
+    # A skeleton runs instead of shooting if the player is close.
     close = tuple(cell for cell in percept.skeletons if distance(cell, percept.cell) <= 4)
     if close and state.complete and blow >= 3 and percept.health >= 4:
         return close, "skeleton"

@@ -1,4 +1,4 @@
-"""The way up the tree of tools: wood, stone, iron, diamond."""
+"""The tech tree: wood, stone, iron, diamond."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from .percept import Percept
 from .state import Decision, State
 
 _TABLE_WAY = 25
-"""The distance of a known table beyond which a new one is built instead."""
+"""Maximum distance to a known table; beyond it, a new one is built."""
 _TABLE_CLOSE = 8
-"""The same, if there is wood enough for a new one."""
+"""The same with enough wood for a new one."""
 _WORKSHOP_CLOSE = 12
-"""How far a workshop may be for going there by night."""
+"""Maximum distance to a workshop at night."""
 _SMALL_HOURS = 230
-"""The hour after which no more work is done by night."""
+"""The hour at which work at night ends."""
 _NIGHT_WAY = 45
-"""The price of the longest way to be taken by night."""
+"""Maximum price of a path at night."""
 _ROCKY = b"#:cidL"
-"""Ground that tells of mountains, where ores are."""
+"""Ground of mountains, which have ores."""
 _ITEM_GROUND = {"wood": TREE, "stone": STONE, "coal": COAL, "iron": IRON, "diamond": DIAMOND}
 
 
 def near(state: State, cell: int, code: int) -> bool:
-    """Return whether something of this kind is within reach of crafting at a cell: the eight cells around it."""
+    """Return whether one of the eight cells around a cell, the reach of crafting, is of a kind."""
     x, y = place_of(cell)
-    # At x = 0 or y = 0 the game itself finds nothing nearby: its slice starts at -1.
+    # At x = 0 or y = 0 the game finds nothing nearby: its slice starts at -1.
     return x > 0 and y > 0 and any(state.memory.ground[cell + around] == code for around in RING)
 
 
 def gather(state: State, percept: Percept, items: tuple[str, ...], limit: int = 1000) -> Decision | None:
-    """Fetch the nearest of the items that are wanted; None if none is known in reach."""
+    """Fetch the nearest of several items; None if none is known within reach."""
     wanted = bytes(_ITEM_GROUND[item] for item in items)
     if not state.memory.knows(wanted):
         return None
@@ -68,7 +68,7 @@ def stony(state: State, percept: Percept) -> Decision | None:
 
 
 def _at_table(state: State, percept: Percept, wood: int, spare: int) -> Decision | None:
-    """Get to a table with enough wood, building one if none is close."""
+    """Go to a table with enough wood, building one if none is close."""
     close = _way_price(state, percept, TABLE)
     too_far = _TABLE_CLOSE if percept.has("wood") >= wood + 2 else _TABLE_WAY
     needed = wood if close <= too_far else wood + 2
@@ -107,7 +107,7 @@ def walk_to_table(state: State, percept: Percept) -> Decision | None:
 
 
 def _way_price(state: State, percept: Percept, code: int) -> int:
-    """Return about how far the nearest known thing of a kind is, as the crow flies; 1000 if none is known."""
+    """Return the Manhattan distance to the nearest known thing of a kind; 1000 if none is known."""
     ground = state.memory.ground
     best, cell = 1000, ground.find(code)
     while cell >= 0:
@@ -117,7 +117,7 @@ def _way_price(state: State, percept: Percept, code: int) -> int:
 
 
 def put_here(state: State, percept: Percept, action: str, reason: str) -> Decision | None:
-    """Place something on whatever free cell is ahead, clearing one first if there is none."""
+    """Place something on the free cell ahead, or first find or clear one."""
     memory = state.memory
     ahead = percept.ahead
     if memory.ground[ahead] in WALKABLE and ahead not in memory.occupied and ahead not in memory.walls:
@@ -142,7 +142,7 @@ def furnace(state: State, percept: Percept) -> Decision | None:
 
 
 def furnace_by_night(state: State, percept: Percept) -> Decision | None:
-    """Place the first furnace from the stones at hand, wherever the night is spent."""
+    """Place the first furnace from the stones at hand, at the place where the night is spent."""
     if "place_furnace" in percept.unlocked or percept.has("stone") < 6:
         return None
     return put_here(state, percept, "place_furnace", "Placing a furnace")
@@ -192,7 +192,7 @@ def iron(state: State, percept: Percept) -> Decision | None:
 
 
 def _to_workshop(state: State, percept: Percept) -> Decision | None:
-    """Get to where table and furnace are both in reach, building what is missing; None if that takes more items."""
+    """Go to a place with table and furnace within reach, or build what is missing; None if items are lacking."""
     spots = _workshops(state, percept)
     can_build = _can_build(percept)
     closest = min((reach(spot, percept.cell) for spot in spots), default=1000)
@@ -214,18 +214,18 @@ def _to_workshop(state: State, percept: Percept) -> Decision | None:
 
 
 def _can_build(percept: Percept) -> bool:
-    """Return whether there is wood and stone for a table, a furnace and a tool."""
+    """Return whether wood and stone suffice for a table, a furnace and a tool."""
     return percept.has("wood") >= 3 and percept.has("stone") >= 4
 
 
 def _workshop_at_hand(state: State, percept: Percept) -> bool:
-    """Return whether a table and a furnace stand close by, or can be built on the spot."""
+    """Return whether a table and a furnace are close, or can be built on the spot."""
     spots = _workshops(state, percept)
     return _can_build(percept) or any(reach(spot, percept.cell) <= _WORKSHOP_CLOSE for spot in spots)
 
 
 def _workshops(state: State, percept: Percept) -> tuple[int, ...]:
-    """Return the cells known to have both a table and a furnace in reach."""
+    """Return the known cells with both a table and a furnace within reach."""
     ground, costs = state.memory.ground, costs_now(percept)
     spots: dict[int, None] = {}
     table = ground.find(TABLE)
@@ -239,7 +239,7 @@ def _workshops(state: State, percept: Percept) -> tuple[int, ...]:
 
 
 def stock_up(state: State, percept: Percept) -> Decision | None:
-    """Keep stones for walls and bridges, and take along what lies close by."""
+    """Keep a stock of stones for walls and bridges, and of wood from nearby."""
     if not percept.has("wood_pickaxe"):
         return None
     if percept.has("stone") < 6:
@@ -259,14 +259,14 @@ def lay_stone(state: State, percept: Percept) -> Decision | None:
 
 
 def diamond(state: State, percept: Percept) -> Decision | None:
-    """Find and take a diamond."""
+    """Find and collect a diamond."""
     if "collect_diamond" in percept.unlocked or not percept.has("iron_pickaxe"):
         return None
     return gather(state, percept, ("diamond",)) or explore(state, percept, _ROCKY, "diamonds")
 
 
 def night_work(state: State, percept: Percept) -> Decision | None:
-    """Go on mining and looking for ores by night, off the grass."""
+    """Continue mining and searching for ores at night, off the grass."""
     if not percept.has("wood_pickaxe") or percept.health < 6 or percept.step % DAY >= _SMALL_HOURS:
         return None
     tools = sum(not percept.has(tool) for tool in ("iron_pickaxe", "iron_sword"))

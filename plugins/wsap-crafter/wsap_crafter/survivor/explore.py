@@ -1,4 +1,4 @@
-"""Where to look for what has not been seen yet."""
+"""Exploration of unknown and long unseen regions."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .percept import Percept
 from .state import Decision, State
 
 _NEAR = 40
-"""The price within which lookouts are compared first."""
+"""Maximum price of the lookouts that are compared first."""
 _SETTLED = 0.35
-"""The share of a lookout's unknown cells below which it is no longer worth the way."""
+"""The share of a lookout's unknown cells that must be left for it to be worth the way."""
 
 _STALE = 600
-"""Steps after which grassland is worth another look."""
+"""Steps after which grassland is explored again."""
 _REVISIT = 0.5
-"""The worth of a cell of such grassland, against an unknown one."""
+"""The value of a cell of such grassland relative to an unknown one."""
 
 _GRASS_MASK = bytes(1 if code == GRASS else 0 for code in range(256))
 _UNKNOWN_MASK = bytes(1 if code == UNKNOWN else 0 for code in range(256))
 
 
 class _Sums:
-    """Counts of marked cells in any rectangle of the board, after one pass over it."""
+    """A summed-area table: counts of marked cells in any rectangle of the board."""
 
     def __init__(self, marks: bytes | bytearray) -> None:
         rows: list[list[int]] = [[0] * (WIDTH + 1)]
@@ -38,14 +38,14 @@ class _Sums:
         self._rows = rows
 
     def within(self, row: int, column: int, up: int, across: int) -> int:
-        """Return how many lie within `up` rows and `across` columns of a cell of the board."""
+        """Return the number within `up` rows and `across` columns of a cell."""
         top, bottom = self._rows[max(0, row - up)], self._rows[min(WIDTH, row + up + 1)]
         left, right = max(0, column - across), min(WIDTH, column + across + 1)
         return bottom[right] - bottom[left] - top[right] + top[left]
 
 
 def _unknown_in_world(ground: bytearray) -> bytes:
-    """Return marks for unknown cells within the world; the margin around it starts out unknown as well."""
+    """Return marks for unknown cells within the world, without the margin around it."""
     marks = bytearray(len(ground))
     translated = ground.translate(_UNKNOWN_MASK)
     for y in range(SIDE):
@@ -55,7 +55,7 @@ def _unknown_in_world(ground: bytearray) -> bytes:
 
 
 def _unknown_around(ground: bytearray, cell: int) -> int:
-    """Return how many cells in the view from a cell are unknown (margin included)."""
+    """Return the number of unknown cells in the view from a cell, margin included."""
     start = cell - 3 * WIDTH - 4
     return sum(ground.count(UNKNOWN, row, row + 9) for row in range(start, start + 7 * WIDTH, WIDTH))
 
@@ -63,9 +63,9 @@ def _unknown_around(ground: bytearray, cell: int) -> int:
 def explore(
     state: State, percept: Percept, likes: bytes, what: str, *, revisit: bool = False, limit: int = 1000
 ) -> Decision | None:
-    """Walk towards the best lookout over unknown ground, preferring regions rich in `likes`; None if all is seen.
+    """Walk to the best lookout over unknown ground, preferring regions rich in `likes`; None if everything is known.
 
-    With `revisit`, grassland not seen for long counts as well, for what may have come there since.
+    With `revisit`, grassland not seen for long counts as well, because cows may have come there.
     """
     if percept.cell == state.lookout or _seen_enough(state):
         state.lookout = 0
@@ -83,14 +83,14 @@ def explore(
 
 
 def _seen_enough(state: State) -> bool:
-    """Return whether the way has already shown most of what the lookout was chosen for."""
+    """Return whether most of the lookout's unknown cells have been seen on the way."""
     if not state.lookout or not state.lookout_unknown:
         return False
     return _unknown_around(state.memory.ground, state.lookout) <= _SETTLED * state.lookout_unknown
 
 
 def _choose_lookout(state: State, percept: Percept, likes: bytes, revisit: bool, limit: int) -> None:
-    """Set the state's lookout to the cell with the best prospect for its price, or to 0 if there is none."""
+    """Set the state's lookout to the cell with the best value for its price, or to 0 if there is none."""
     if state.hopeless.get("lookout", -1) > percept.step:
         return
     ground = state.memory.ground

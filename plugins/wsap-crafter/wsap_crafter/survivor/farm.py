@@ -11,7 +11,7 @@ from .state import Decision, State
 
 
 def first_sapling(state: State, percept: Percept) -> Decision | None:
-    """Search the grass for a sapling, which one try in ten finds, and plant it where it was found."""
+    """Search the grass for a sapling, with a chance of 1 in 10, and plant it there."""
     if "place_plant" in percept.unlocked:
         return None
     found = percept.has("sapling")
@@ -23,7 +23,6 @@ def first_sapling(state: State, percept: Percept) -> Decision | None:
 
 
 def _face_grass(state: State, percept: Percept, reason: str) -> Decision | None:
-    """Walk so that grass is ahead."""
     memory = state.memory
     for step in DIRECTIONS:
         if memory.free(percept.cell + step) and memory.ground[percept.cell + 2 * step] == GRASS:
@@ -33,7 +32,7 @@ def _face_grass(state: State, percept: Percept, reason: str) -> Decision | None:
 
 
 def note_walls(state: State) -> None:
-    """Bring up to date which cells fence a plant in, so that no way leads through them."""
+    """Update the cells that fence plants in, so that no path leads through them."""
     memory = state.memory
     plants = {*memory.plants, *state.plots} if state.settled else memory.plants
     around = [plant + step for plant in plants for step in DIRECTIONS]
@@ -44,12 +43,12 @@ def note_walls(state: State) -> None:
 
 
 def _at_home(state: State, plant: int) -> bool:
-    """Return whether a plant is a wall of the finished home, from within which it is eaten."""
+    """Return whether a plant belongs to the finished home and is eaten from inside."""
     return state.complete and plant in state.plots
 
 
 def harvest(state: State, percept: Percept) -> Decision | None:
-    """Eat a ripe plant, for the achievement or out of hunger."""
+    """Eat a ripe plant, for the achievement or against hunger."""
     if "eat_plant" in percept.unlocked and percept.food > 5:
         return None
     memory = state.memory
@@ -81,7 +80,7 @@ def harvest(state: State, percept: Percept) -> Decision | None:
 
 
 def pluck(state: State, percept: Percept) -> Decision | None:
-    """Finish a harvest that is only a few steps away, whatever else there is: its fence may be open already."""
+    """Finish a harvest that is a few steps away before anything else, because its fence may be open already."""
     memory = state.memory
     near = any(
         distance(plant, percept.cell) <= 4 and memory.ground[plant] == RIPE

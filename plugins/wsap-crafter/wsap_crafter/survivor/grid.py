@@ -1,7 +1,7 @@
 """The geometry of a Crafter world: cells as numbers, directions as differences of them.
 
-A cell is one number, ``(y + MARGIN) * WIDTH + x + MARGIN``, so that a step is an addition. The margin on each
-side is as wide as the view, so that the view's rows always lie within the board.
+A cell is the number ``(y + MARGIN) * WIDTH + x + MARGIN``, so that a step is an addition. The margin keeps the view
+within the board.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import NamedTuple
 SIDE = 64
 """Cells along each side of the world."""
 MARGIN = 4
-"""Cells outside the world on each side of the board; the view reaches at most so far beyond an edge."""
+"""Cells outside the world on each side of the board, as far as the view extends beyond an edge."""
 WIDTH = SIDE + 2 * MARGIN
 """Cells in a row of the board."""
 SIZE = WIDTH * WIDTH
 """Cells of the board, margin included."""
 VIEW_COLUMNS, VIEW_ROWS = 9, 7
-"""The view's size in cells; the player stands in the middle of it."""
+"""The view's size in cells, with the player in the middle."""
 
 NORTH, SOUTH, EAST, WEST = -WIDTH, WIDTH, 1, -1
 DIRECTIONS = (NORTH, EAST, SOUTH, WEST)
-"""The four steps, in the order in which ties are broken."""
+"""The four steps, in the order for ties."""
 BY_NAME = {"north": NORTH, "south": SOUTH, "east": EAST, "west": WEST}
 MOVE = {NORTH: "move_up", SOUTH: "move_down", EAST: "move_right", WEST: "move_left"}
-"""The action that turns towards a direction, and steps there if the cell is free."""
+"""The action that turns to a direction, and steps there if the cell is free."""
 RING = (-WIDTH - 1, -WIDTH, -WIDTH + 1, -1, 1, WIDTH - 1, WIDTH, WIDTH + 1)
 """The eight cells around one."""
 
@@ -50,7 +50,7 @@ def place_of(cell: int) -> Place:
 
 
 def distance(one: int, other: int) -> int:
-    """Return the number of steps between two cells with nothing in the way."""
+    """Return the Manhattan distance of two cells."""
     row, column = divmod(one, WIDTH)
     other_row, other_column = divmod(other, WIDTH)
     return abs(row - other_row) + abs(column - other_column)
@@ -64,7 +64,7 @@ def reach(one: int, other: int) -> int:
 
 
 def bearing(origin: int, target: int) -> str:
-    """Return where the target lies in words, such as ``6 tiles east`` or ``9 tiles north-west``."""
+    """Return the way to a target as text, such as ``6 tiles east`` or ``9 tiles north-west``."""
     if origin == target:
         return "right here"
     here, there = place_of(origin), place_of(target)

@@ -1,4 +1,4 @@
-"""Building a home for life (see `site`), and what is known of its state."""
+"""Building the permanent home (see `site`), and its state."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .site import WALL, beyond, find_site, ring_of
 from .state import Decision, State
 
 _NEAR = 45
-"""The distance from which the agent goes back to a building it has begun."""
+"""Maximum distance at which the agent returns to an unfinished home."""
 _DONE = 205
-"""The hour by which the building must be done to be begun, or gone on with."""
+"""The hour by which the home must be finished for work on it to start or continue."""
 
 
 def ring_gaps(state: State) -> list[int]:
-    """Return the cells of the ring to be closed from inside, the door aside: open ones, and water but for the well."""
+    """Return the cells of the ring to be closed from inside except the door: open ones, and water except the well."""
     ground = state.memory.ground
     kept = (*state.plots, state.door, state.well)
     return [
@@ -29,13 +29,13 @@ def ring_gaps(state: State) -> list[int]:
 
 
 def outer_gaps(state: State) -> list[int]:
-    """Return the cells beyond the plots that are still to be walled up."""
+    """Return the cells beyond the plots that must still be walled up."""
     ground = state.memory.ground
     return [cell for cell, outward in beyond(state.home, state.plots).items() if lets_in(ground, cell, outward)]
 
 
 def breach(state: State) -> int:
-    """Return an open cell beyond a bare plot, by which something may come in, or 0."""
+    """Return an open cell beyond a bare plot through which something may come in, or 0."""
     ground = state.memory.ground
     for cell, outward in beyond(state.home, state.plots).items():
         if ground[cell] in WALKABLE and ground[cell - outward] in WALKABLE and cell - 2 * outward in state.home:
@@ -44,7 +44,7 @@ def breach(state: State) -> int:
 
 
 def shore(state: State) -> int:
-    """Return the cell behind the well, across the water, that arrows may come from as long as it is open; 0 if none."""
+    """Return the cell across the water behind the well from which arrows may come while it is open, or 0."""
     if not is_wet(state):
         return 0
     outward = ring_of(state.home)[state.well]
@@ -55,7 +55,7 @@ def shore(state: State) -> int:
 
 
 def is_wet(state: State) -> bool:
-    """Return whether one can drink at home."""
+    """Return whether the home has water."""
     return bool(state.well) and state.memory.ground[state.well] == WATER
 
 
@@ -77,14 +77,14 @@ def ripening(state: State) -> int:
 
 
 def finished(state: State, percept: Percept) -> bool:
-    """Return whether the home stands, but for what can be closed from inside with the stones at hand."""
+    """Return whether the home is finished except for gaps that can be closed from inside with the stones at hand."""
     if not state.settled or outer_gaps(state):
         return False
     return len(ring_gaps(state)) + (state.memory.ground[state.door] in WALKABLE) <= percept.has("stone")
 
 
 def homestead(state: State, percept: Percept) -> Decision | None:
-    """Find a place for a home, gather the stones it takes, and build it; then mend what has been damaged."""
+    """Find a site for a home, gather stones, and build it; later repair damage."""
     if not (percept.has("stone_pickaxe") and percept.has("stone_sword")):
         return None
     _check(state)
@@ -100,12 +100,12 @@ def homestead(state: State, percept: Percept) -> Decision | None:
 
 
 def late(state: State, percept: Percept) -> Decision | None:
-    """Finish by nightfall what has been begun."""
+    """Finish an unfinished home by nightfall."""
     return homestead(state, percept) if state.settled and percept.health >= 5 else None
 
 
 def _check(state: State) -> None:
-    """Give up plots that can no longer be planted, and a home with too few of them."""
+    """Give up plots that can no longer be planted, and a home with too few plots."""
     ground = state.memory.ground
     state.plots = tuple(plot for plot in state.plots if ground[plot] in (GRASS, SAPLING, RIPE))
     if state.home and len(state.plots) < 2:
@@ -113,7 +113,7 @@ def _check(state: State) -> None:
 
 
 def _supply(state: State, percept: Percept) -> Decision | None:
-    """Gather stones before the building begins, and before the room is closed from inside."""
+    """Gather stones before building starts, and before the room is closed from inside."""
     outer, ring = len(outer_gaps(state)), len(ring_gaps(state)) + 1
     need = 1 if state.settled and outer else min(MOST, outer + ring)
     if percept.has("stone") < need:
@@ -125,7 +125,7 @@ def _supply(state: State, percept: Percept) -> Decision | None:
 
 
 def _raise(state: State, percept: Percept) -> Decision | None:
-    """Wall up what is open around the plots, in whatever order takes the fewest steps."""
+    """Wall up the open cells around the plots, the nearest first."""
     if not percept.has("stone"):
         return None
     free = {
@@ -137,7 +137,7 @@ def _raise(state: State, percept: Percept) -> Decision | None:
 
 
 def _put_through_a_wall(state: State, percept: Percept, targets: Mapping[int, tuple[str, str]]) -> Decision | None:
-    """Open a wall again to get at what can't be reached any more."""
+    """Open a wall again to get to targets that can't be reached otherwise."""
     memory = state.memory
     walls = memory.walls
     memory.walls = {cell: None for cell in walls if memory.ground[cell] != STONE}

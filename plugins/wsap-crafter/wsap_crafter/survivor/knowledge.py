@@ -1,7 +1,6 @@
-"""What a seasoned player knows about Crafter: costs, tools, and what one can walk on.
+"""The rules of Crafter: costs, tools, walkable ground and times of day.
 
-Source: the rules of the game itself, ``data.yaml`` and ``objects.py`` of the ``crafter`` package, version 1.8.3.
-Nothing here depends on the state of a running world.
+Source: ``data.yaml`` and ``objects.py`` of the ``crafter`` package, version 1.8.3.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ SAPLING, RIPE = b"pP"
 OUTSIDE, UNKNOWN = b" ?"
 
 WALKABLE = frozenset((GRASS, PATH, SAND))
-"""Ground that player and creatures walk on; anything else also walls a creature out."""
+"""Ground that player and creatures walk on; anything else keeps creatures out."""
 
 RECIPES: Mapping[str, Mapping[str, int]] = MappingProxyType({
     "place_table": {"wood": 2},
@@ -27,25 +26,24 @@ RECIPES: Mapping[str, Mapping[str, int]] = MappingProxyType({
     "make_iron_pickaxe": {"wood": 1, "coal": 1, "iron": 1},
     "make_iron_sword": {"wood": 1, "coal": 1, "iron": 1},
 })  # fmt: skip
-"""What each action uses up."""
+"""The items that each action uses up."""
 
 MOST = 9
-"""The most of anything that can be carried, and the top of the four vital signs."""
+"""Maximum number of an item, and maximum of the four vital signs."""
 RIPENING = 301
-"""Updates that a plant needs; it gets one in each step in which the player is nearer than `UPDATE_RANGE`."""
+"""Updates until a plant is ripe, one for each step in which the player is nearer than `UPDATE_RANGE`."""
 UPDATE_RANGE = 18
-"""Things this many steps away, or more, stand still."""
+"""The distance from which objects are not updated."""
 DAY = 300
 """Steps from one morning to the next."""
 MORNING, EVENING, DUSK, BEDTIME = 8, 100, 155, 195
-"""Steps into a day: when zombies thin out; when to see to thirst and hunger; when to leave
-the grass; and when to go to sleep."""
+"""Hours, in steps of the day: zombies get fewer; time to drink and eat; time to leave the grass; time to sleep."""
 ACHIEVEMENTS = 22
-"""How many there are to unlock."""
+"""Number of achievements."""
 
 
 def is_night(step: int) -> bool:
-    """Return whether zombies are about in numbers: from dusk to the next morning."""
+    """Return whether many zombies are around: from dusk to the next morning."""
     return step % DAY >= DUSK or (step >= DAY and step % DAY < MORNING)
 
 
@@ -55,7 +53,7 @@ def is_evening(step: int) -> bool:
 
 
 def strength(inventory: Mapping[str, int]) -> int:
-    """Return the damage of one blow with the best sword in the inventory."""
+    """Return the damage of a hit with the best sword in the inventory."""
     for sword, damage in (("iron_sword", 5), ("stone_sword", 3), ("wood_sword", 2)):
         if inventory.get(sword):
             return damage
@@ -63,7 +61,7 @@ def strength(inventory: Mapping[str, int]) -> int:
 
 
 def affordable(recipe: str, inventory: Mapping[str, int]) -> bool:
-    """Return whether the inventory holds what the action uses up."""
+    """Return whether the inventory has the items that the action uses up."""
     return all(inventory.get(item, 0) >= amount for item, amount in RECIPES[recipe].items())
 
 

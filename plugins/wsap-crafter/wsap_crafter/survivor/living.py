@@ -1,4 +1,4 @@
-"""Living at home: going out and coming back, and what is done inside."""
+"""Living at home: leaving, returning, and activities inside."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from .site import beyond, ring_of
 from .state import Decision, State
 
 _DAWN, _SOONEST, _LATEST = 15, 35, 95
-"""The hours from which the agent goes out: in misery, as a rule; and until when."""
+"""The hours from which the agent leaves, in need and otherwise, and until which it leaves."""
 _EVENING, _LAST_DRINK = 85, 128
-"""The hours between which it goes out once more to drink, if there is no water at home."""
+"""The hours between which it leaves to drink if there is no water at home."""
 _HOMEWARD, _DARK = 115, 140
-"""The hours at which it turns back: when well fed, and in any case."""
+"""The hours at which it returns: if well fed, and in any case."""
 _CLOSE = 15
-"""How far away home may be for spending the night there."""
+"""Maximum distance of the home for spending the night there."""
 _NIGHT_WALK = 8
-"""How far it may be for going there in the dark."""
+"""Maximum distance of the home for going there in the dark."""
 _BOLD = 3000
 """The step from which it spends nights far from home."""
 _COW_WAY, _COW_CLOSE = 20, 8
-"""How far it goes for a cow: in need, and otherwise."""
+"""Maximum distance to a cow, in need and otherwise."""
 _SLACK = 6
-"""How much farther off the cow may be than that, once it has gone out for it."""
+"""Added to these distances once it has left for a cow."""
 _SPARE_TO_GO, _SPARE_TO_TURN = 64, 48
-"""Steps it would live on after the next plant is ripe, below which it goes out for a cow it knows, and still looks for
-one when out."""
+"""Minimum steps that it must be able to live after the next plant is ripe; with less it leaves for a known cow, or
+keeps looking for one outside."""
 _ALARM, _NO_ALARM = 6, 3
-"""How near a zombie keeps it in: as a rule, and when it starves or dies of thirst."""
+"""The distance at which a zombie keeps it inside: normally, and without food or drink."""
 
 
 def live(state: State, percept: Percept) -> Decision | None:
-    """Be at home by night, when hungry or hurt, and for good when everything is achieved."""
+    """Be at home at night, when hungry or hurt, and always once everything is achieved."""
     at_home = percept.cell in state.home or percept.cell in state.plots
     state.complete = finished(state, percept) or (state.complete and at_home)
     if not state.complete:
@@ -77,7 +77,7 @@ def live(state: State, percept: Percept) -> Decision | None:
 
 
 def _has_errands(percept: Percept) -> bool:
-    """Return whether anything is left to achieve that can't be done at home."""
+    """Return whether anything is left to do that can't be done at home."""
     return percept.has("stone") < 2 or len({*percept.unlocked, "eat_plant", "wake_up", "place_plant"}) < ACHIEVEMENTS
 
 
@@ -87,9 +87,9 @@ def _has_near_errand(state: State, percept: Percept) -> bool:
 
 
 def _starving(state: State, percept: Percept, reserve: int = 0) -> bool:
-    """Return whether it would not see the next plant ripen with this many steps to live, on what it has eaten.
+    """Return whether it would not live `reserve` steps longer than until the next plant is ripe without eating.
 
-    One food lasts 26 steps; without any, and awake, one health lasts 16.
+    One food lasts 26 steps; without food, and awake, one health lasts 16.
     """
     return ripening(state) + reserve > 26 * percept.food + 16 * (percept.health - 1)
 
@@ -103,7 +103,7 @@ def _cow_worth(state: State, percept: Percept, slack: int = 0) -> bool:
 
 
 def _leaves(state: State, percept: Percept) -> bool:
-    """Return whether it is time to leave home: for water, for food, or for what is still to be achieved."""
+    """Return whether it is time to leave home for water, food or achievements."""
     hour, wet, ripe = percept.step % DAY, is_wet(state), ripe_plants(state)
     alarm = _ALARM if min(percept.food, percept.drink) else _NO_ALARM
     if any(distance(cell, percept.cell) <= alarm for cell in percept.zombies):
@@ -149,7 +149,7 @@ def _returns(state: State, percept: Percept) -> bool:
 
 
 def _keep_out(state: State, percept: Percept) -> None:
-    """Let no way lead through the home while it is left alone."""
+    """Keep paths out of the home while the agent is outside."""
     if percept.cell not in _grounds(state) and not _has_visitor(state):
         state.memory.walls.update(dict.fromkeys((*state.home, state.door)))
 
@@ -159,12 +159,12 @@ def _grounds(state: State) -> tuple[int, ...]:
 
 
 def _has_visitor(state: State) -> bool:
-    """Return whether a cow has come in, which can be eaten there."""
+    """Return whether a cow, which can be eaten, has come in."""
     return any(cow in _grounds(state) for cow in state.memory.cows)
 
 
 def _go_out(state: State, percept: Percept) -> Decision | None:
-    """Leave by the door, whatever is to be done outside."""
+    """Leave by the door."""
     if percept.cell not in _grounds(state) or _has_visitor(state):
         return None
     following = head_for(state, percept, "out", cells=(state.door + ring_of(state.home)[state.door],))
@@ -172,7 +172,7 @@ def _go_out(state: State, percept: Percept) -> Decision | None:
 
 
 def _close_door(state: State, percept: Percept) -> Decision | None:
-    """Close the door from outside, after having left, unless a cow is to be had inside."""
+    """Close the door from outside after leaving, unless there is a cow inside."""
     door, memory = state.door, state.memory
     if memory.ground[door] not in WALKABLE or door in memory.occupied or not percept.has("stone") or state.resting:
         return None
@@ -182,7 +182,7 @@ def _close_door(state: State, percept: Percept) -> Decision | None:
 
 
 def _close_shore(state: State, percept: Percept) -> Decision | None:
-    """Wall up the place behind the well that arrows may come from."""
+    """Wall up the place behind the well from which arrows may come."""
     cell = shore(state)
     if state.memory.ground[cell] not in WALKABLE or cell == state.far_shore or cell in state.memory.occupied:
         return None
@@ -200,7 +200,7 @@ def _close_shore(state: State, percept: Percept) -> Decision | None:
 
 
 def _inside(state: State, percept: Percept) -> Decision | None:
-    """Live in the room: shut it, eat, drink, plant, sleep."""
+    """Close the room, eat, drink, plant or sleep."""
     ground = state.memory.ground
     for cell in state.home:
         if ground[cell] not in WALKABLE and _adjacent(cell, percept.cell):
@@ -218,7 +218,7 @@ def _inside(state: State, percept: Percept) -> Decision | None:
 
 
 def _shut(state: State, percept: Percept, gaps: list[int]) -> Decision | None:
-    """Close what is open, and the well, too, if arrows come in over it."""
+    """Close gaps, and the well, too, if arrows come in over it."""
     gap = breach(state)
     if gap and percept.has("stone"):
         return _mend(state, percept, gap)
@@ -240,7 +240,7 @@ def _shut(state: State, percept: Percept, gaps: list[int]) -> Decision | None:
 
 
 def _eat_and_drink(state: State, percept: Percept) -> Decision | None:
-    """Eat and drink at home, to the full before setting out."""
+    """Eat and drink at home, up to the maximum before leaving."""
     packing = _SOONEST - 15 <= percept.step % DAY <= _LATEST and _has_errands(percept)
     ripe = ripe_plants(state)
     if percept.food <= 5 or "eat_plant" not in percept.unlocked or (packing and percept.food <= 6 and len(ripe) > 1):
@@ -257,7 +257,7 @@ def _eat_and_drink(state: State, percept: Percept) -> Decision | None:
 
 
 def _plant(state: State, percept: Percept) -> Decision | None:
-    """Find saplings in the grass of the bare plots, and plant them, unless arrows may come in over the well."""
+    """Search the grass of the bare plots for saplings and plant them, unless arrows may come in over the well."""
     exposed = bool(state.well) and lets_in(state.memory.ground, state.well, ring_of(state.home)[state.well])
     if exposed and (percept.skeletons or percept.arrows):
         return None
@@ -267,7 +267,7 @@ def _plant(state: State, percept: Percept) -> Decision | None:
 
 
 def _mend(state: State, percept: Percept, gap: int) -> Decision:
-    """Wall up what lies behind a bare plot, from that plot."""
+    """Wall up the gap behind a bare plot, from that plot."""
     why, outward = "At home: mending the wall", beyond(state.home, state.plots)[gap]
     if percept.ahead == gap and gap not in state.memory.occupied:
         return Decision("place_stone", why)
@@ -283,7 +283,7 @@ def _adjacent(one: int, other: int) -> bool:
 
 
 def _calm_cell(state: State, percept: Percept) -> int:
-    """Return the neighbouring cell to which no arrow can come over the well, if this one is in reach; else 0."""
+    """Return the adjacent cell that no arrow over the well can reach, if one can reach this cell; else 0."""
     outward = ring_of(state.home).get(state.well, 0)
     if not outward or percept.cell not in (state.well - outward, state.well - 2 * outward):
         return 0
@@ -292,9 +292,9 @@ def _calm_cell(state: State, percept: Percept) -> int:
 
 
 def _from_inside(state: State, percept: Percept, targets: Iterable[int], action: str, reason: str) -> Decision | None:
-    """Do something to a cell of the ring, looking at it from inside the room; None if it can't be done now.
+    """Do something to a cell of the ring, facing it from inside the room; None if that is impossible now.
 
-    What is solid is turned to on the spot; what is free takes a run-up from across the room.
+    The agent can turn to a solid cell on the spot; for a free one it has to come from across the room.
     """
     memory, here = state.memory, percept.cell
     wanted = {cell for cell in targets if cell not in memory.occupied}

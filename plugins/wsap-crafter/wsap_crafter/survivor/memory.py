@@ -1,4 +1,4 @@
-"""The agent's map, from its own views: ground, cows and plants."""
+"""The agent's map from its observations: ground, cows and plants."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .percept import Percept
 _HIDDEN = frozenset("CZSa@")
 """Characters that hide the ground beneath them."""
 _BENEATH = {"C": GRASS, "Z": GRASS, "S": PATH, "@": GRASS, "a": UNKNOWN}
-"""What most likely lies beneath, where it was never seen: cows and zombies are born on grass, skeletons on path."""
+"""The most likely ground beneath if unknown: cows and zombies spawn on grass, skeletons on path."""
 _FORGET_COW = 2000
-"""Steps after which a cow is no longer believed to be near where it was seen."""
+"""Steps after which the position of a cow is forgotten."""
 BLOCKS = WIDTH // 4
 """Blocks of four by four cells along each side of the board."""
 _BLOCK_SAMPLES = tuple(row * WIDTH + column for row in (-2, 0, 2) for column in (-3, 0, 3))
@@ -23,30 +23,30 @@ _BLOCK_SAMPLES = tuple(row * WIDTH + column for row in (-2, 0, 2) for column in 
 
 
 def block_of(cell: int) -> int:
-    """Return the block that a cell belongs to."""
+    """Return the block of a cell."""
     row, column = divmod(cell, WIDTH)
     return row // 4 * BLOCKS + column // 4
 
 
 @dataclass
 class Memory:
-    """What the agent remembers of this world."""
+    """The agent's memory of one world."""
 
     ground: bytearray = field(default_factory=lambda: bytearray(bytes([UNKNOWN]) * SIZE))
-    """One character a cell, as in the view; `?` where nothing has been seen yet."""
+    """One character a cell, as in the view; `?` for unknown cells."""
     cows: dict[int, int] = field(default_factory=dict)
-    """Where cows were seen, and at which step."""
+    """Cell of a cow -> the step at which it was seen."""
     plants: dict[int, int] = field(default_factory=dict)
-    """Plants known, and how many updates each has had since it was first seen."""
+    """Cell of a plant -> its number of updates since it was first seen."""
     walls: dict[int, None] = field(default_factory=dict)
-    """Cells that fence a plant in; not to be dug through on the way somewhere."""
+    """Cells that fence plants in; paths must not dig through them."""
     visited: list[int] = field(default_factory=lambda: [-1] * (BLOCKS * BLOCKS))
-    """When each block of four by four cells was last seen; -1 for never."""
+    """The step at which each block of four by four cells was last seen; -1 for never."""
     occupied: set[int] = field(default_factory=set)
-    """Cells in view with a creature or an arrow on them, at this moment. Only for membership tests."""
+    """Cells in view that a creature or an arrow occupies now. Only for membership tests."""
 
     def update(self, percept: Percept) -> None:
-        """Take in what is seen now."""
+        """Update the memory from an observation."""
         ground = self.ground
         start = percept.cell - 3 * WIDTH - 4
         for row in percept.rows:
@@ -92,7 +92,7 @@ class Memory:
         return self.ground[cell] in WALKABLE and cell not in self.occupied
 
     def knows(self, codes: bytes) -> bool:
-        """Return whether any ground of these kinds has been seen and is still there."""
+        """Return whether the map has ground of any of these kinds."""
         return any(code in self.ground for code in codes)
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -107,14 +107,10 @@ class Memory:
 
     @classmethod
     def from_json(cls, data: dict[str, JsonValue]) -> Memory:
-        """Return the memory that `to_json` wrote.
-
-        Raises:
-            ValueError: the map is not of this world's size.
-        """
+        """Return the memory from `to_json`; raise ValueError if the map has another size."""
         ground = bytearray(data["ground"], "ascii")
         if len(ground) != SIZE or len(data["visited"]) != BLOCKS * BLOCKS:
-            raise ValueError("its map is not of the world's size")
+            raise ValueError("its map does not have the world's size")
         return cls(
             ground=ground,
             cows=dict(data["cows"]),
@@ -125,7 +121,7 @@ class Memory:
 
 
 def in_view(player: int, cell: int) -> bool:
-    """Return whether a cell lies in the view of a player."""
+    """Return whether a cell is in the view of a player."""
     row, column = divmod(player, WIDTH)
     other_row, other_column = divmod(cell, WIDTH)
     return abs(row - other_row) <= VIEW_ROWS // 2 and abs(column - other_column) <= VIEW_COLUMNS // 2

@@ -1,4 +1,4 @@
-"""Walking a planned way, and using or placing things where they should be."""
+"""Walking a planned path, and using or placing things."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .percept import Percept
 from .state import Decision, State
 
 _RETRY = 20
-"""Steps before an errand without a way is tried again."""
+"""Steps before an errand without a path is tried again."""
 
 
 def costs_now(percept: Percept) -> tuple[int, ...]:
-    """Return what each kind of ground costs the player at this moment."""
+    """Return the player's current cost of each kind of ground."""
     return costs_for(percept.inventory, is_night(percept.step))
 
 
@@ -29,10 +29,10 @@ def head_for(
     avoid: Collection[int] = (),
     limit: int = FAR,
 ) -> int | None:
-    """Return the next cell on the way to the nearest goal (see `paths.find_route`); None if there is no way.
+    """Return the next cell on the path to the nearest goal (see `paths.find_route`); None if there is no path.
 
-    The player's own cell is returned on arrival at a goal among `cells`; a goal of a `wanted` kind is returned
-    itself, from beside it. The way is kept in the state as long as it leads to the same errand.
+    At a goal among `cells` it is the player's own cell, beside a goal of a `wanted` kind that goal. The path is kept in
+    the state for the same errand.
     """
     here = percept.cell
     if here in cells:
@@ -81,7 +81,7 @@ def _still_good(state: State, percept: Percept, wanted: bytes, cells: Collection
 
 
 def advance(state: State, percept: Percept, cell: int, reason: str) -> Decision:
-    """Return the action that gets the player into the neighbouring cell: a step, a blow, or a stone on water."""
+    """Return the action that brings the player closer to an adjacent cell: a step, a hit, or a stone on water."""
     step = cell - percept.cell
     ground = state.memory.ground[cell]
     if ground in WALKABLE and cell not in state.memory.occupied:
@@ -94,7 +94,7 @@ def advance(state: State, percept: Percept, cell: int, reason: str) -> Decision:
 
 
 def use(percept: Percept, cell: int, action: str, reason: str) -> Decision:
-    """Return the action, or first the turn towards the neighbouring cell, which must not be free to step on."""
+    """Return the action, or first the turn to the adjacent cell, which must not be free."""
     step = cell - percept.cell
     return Decision(action if percept.facing == step else MOVE[step], reason)
 
@@ -109,7 +109,7 @@ def fetch(
     cells: Collection[int] = (),
     limit: int = FAR,
 ) -> Decision | None:
-    """Walk to the nearest goal and use it (`do`) from beside it; None if there is no way."""
+    """Walk to the nearest goal and use it (`do`) from beside it; None if there is no path."""
     target = head_for(state, percept, errand, wanted=wanted, cells=cells, limit=limit)
     if target is None:
         return None
@@ -121,10 +121,9 @@ def fetch(
 def put(
     state: State, percept: Percept, target: int, action: str, reason: str, avoid: Collection[int] = ()
 ) -> Decision | None:
-    """Do `action` to a given free cell, which takes looking at it: walk so that the last step points there.
+    """Do `action` to a free cell, walking so that the last step faces it; None if there is no path.
 
-    Turning towards a free cell would step onto it. So the player looks at it only after having come from the
-    opposite side, two cells away, or if something stands there. Returns None if there is no such way.
+    Turning to a free cell would step onto it, so the player must come from the opposite side, two cells away.
     """
     return put_any(state, percept, {target: (action, reason)}, avoid)
 
@@ -132,7 +131,7 @@ def put(
 def put_any(
     state: State, percept: Percept, targets: Mapping[int, tuple[str, str]], avoid: Collection[int] = ()
 ) -> Decision | None:
-    """Do to one of several free cells, whichever comes first, the action given for it (see `put`)."""
+    """Do the given action to the nearest of several free cells (see `put`)."""
     if percept.ahead in targets:
         return Decision(*targets[percept.ahead])
     memory = state.memory

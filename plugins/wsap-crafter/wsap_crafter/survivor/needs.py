@@ -15,13 +15,13 @@ from .state import Decision, State
 
 _WATER = bytes((WATER,))
 _ANY = 1000
-"""The price of a way that is worth going however long it is; if there is none, something is looked for."""
+"""An unlimited price; if nothing is known, the agent explores."""
 _DRINK_WAYS = {
     "day": (_ANY, _ANY, _ANY, _ANY, _ANY, 25, 10, 4, 0),
     "evening": (_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, 40, 30, 4),
     "night": (100, 100, 60, 20, 6, 4, 4, 2, 0),
 }
-"""How dear a way to water may be, by the hour and by how much drink is left (0 to 8)."""
+"""Maximum price of a path to water, by time of day and drink (0 to 8)."""
 _FOOD_WAYS = {
     "day": (_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, 20, 5, 0),
     "evening": (_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, 60, 30, 4),
@@ -29,17 +29,17 @@ _FOOD_WAYS = {
 }
 """The same for cows."""
 _AT_HAND = 20
-"""How far away well and plants at home may be for waiting until they are reached."""
+"""Maximum distance of well and plants at home for waiting until they are reached."""
 _UNEASY = 6
-"""How much food or drink is left when the search for the first cow or water begins."""
+"""Food or drink at which the search for the first cow or water starts."""
 _TWILIGHT = 130
-"""The hour after which only those go far who are in need."""
+"""The hour after which the agent goes far only in need."""
 _LAST_CALL = 130
-"""The hour after which no cows are looked for, unless food has all but run out."""
+"""The hour after which it does not search for cows, unless food has almost run out."""
 
 
 def _way_worth(step: int, level: int, ways: Mapping[str, tuple[int, ...]]) -> int:
-    """Return the price of the longest way that is worth going at this hour, at this level of a need."""
+    """Return the maximum price of a path at a step, for a level of food or drink."""
     late = is_night(step) or (is_evening(step) and step % DAY >= _TWILIGHT and level >= 4)
     hour = "night" if late else "evening" if is_evening(step) else "day"
     return ways[hour][level] if level < MOST else 0
@@ -50,7 +50,7 @@ def _near_home(state: State, percept: Percept) -> bool:
 
 
 def drink(state: State, percept: Percept) -> Decision | None:
-    """Drink when thirsty, or when water is close; once begun, to the full."""
+    """Drink when thirsty or close to water, and then up to the maximum."""
     level = percept.drink
     if level >= MOST:
         state.drinking = False
@@ -67,7 +67,7 @@ def drink(state: State, percept: Percept) -> Decision | None:
     decision = fetch(state, percept, f"water<{limit}", _thirst(state, percept), wanted=_WATER, limit=limit)
     state.drinking = decision is not None
     if decision is None and limit == _ANY:
-        # Water lies in the plains, not in the mountains.
+        # Water is in the plains, not in the mountains.
         return explore(state, percept, b"~_" if state.memory.knows(b"~_") else b".", "water")
     return decision
 
@@ -79,7 +79,7 @@ def _thirst(state: State, percept: Percept) -> str:
 
 
 def eat(state: State, percept: Percept) -> Decision | None:
-    """Eat a cow when hungry, or when one is close and there is room for it."""
+    """Eat a cow when hungry, or when one is close and food is not full."""
     level, first = percept.food, "eat_cow" not in percept.unlocked
     limit = _way_worth(percept.step, level, _FOOD_WAYS)
     if first and level <= 7:
@@ -97,14 +97,14 @@ def eat(state: State, percept: Percept) -> Decision | None:
         decision = fetch(state, percept, errand, reason, cells=cows, limit=limit)
         if decision is not None:
             return decision
-    # Towards dusk nobody sets out into the unknown for a meal that can wait until the morning.
+    # Towards dusk the agent does not explore for a meal that can wait until the morning.
     if limit < _ANY or (level >= 2 and percept.step % DAY > _LAST_CALL):
         return None
     return explore(state, percept, b".", "cows", revisit=True)
 
 
 def _wounded(step: int) -> int:
-    """Return the health at which to seek rest: in full daylight little can happen, so less is enough."""
+    """Return the health at which to seek rest: lower in daylight, which is safer."""
     return 5 if is_night(step) or is_evening(step) else 3
 
 
@@ -139,7 +139,7 @@ def _wants_plant(percept: Percept) -> bool:
 
 
 def _cell_with_something(state: State, percept: Percept) -> int:
-    """Return the shelter's other cell if there is water or food at it that is wanted now, else 0."""
+    """Return the shelter's other cell if it has water or food that is needed now, else 0."""
     other = other_of(state.refuge, percept.cell)
     around = [state.memory.ground[other + step] for step in DIRECTIONS]
     thirsty = percept.drink <= 6 and WATER in around
@@ -147,7 +147,7 @@ def _cell_with_something(state: State, percept: Percept) -> int:
 
 
 def _calm_cell(state: State, percept: Percept) -> int:
-    """Return the shelter's other cell if no arrow can reach it over water and one can reach this one, else 0."""
+    """Return the shelter's other cell if an arrow over water can reach this one but not the other, else 0."""
     pair = state.refuge
     calm = [cell for cell in pair if not any(is_water(state, spot) for spot in (*beside(pair, cell), *ends(pair)))]
     return calm[0] if calm and percept.cell not in calm else 0
@@ -160,7 +160,7 @@ def stay_in(state: State, percept: Percept) -> Decision | None:
 
 
 def is_water(state: State, cell: int) -> bool:
-    """Return whether one could drink from a cell."""
+    """Return whether a cell is water."""
     return state.memory.ground[cell] == WATER
 
 
@@ -172,7 +172,7 @@ _WHY = {
 
 
 def rest(state: State, percept: Percept) -> Decision | None:
-    """Seek a shelter and rest in it, if there is a reason to."""
+    """Seek a shelter and rest in it if there is a reason."""
     decide_rest(state, percept)
     if not state.resting:
         return None

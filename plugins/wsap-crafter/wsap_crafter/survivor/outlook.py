@@ -1,4 +1,4 @@
-"""The agent's plan, in words."""
+"""The agent's plan as text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STEPS = (
 
 
 def outlook(state: State) -> list[str]:
-    """Return the current aim, then the achievements still missing, in the usual order."""
+    """Return the current aim, then the missing achievements in the usual order."""
     now = []
     if state.doing:
         now.append(f"Now: {state.doing}")

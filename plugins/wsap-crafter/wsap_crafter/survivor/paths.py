@@ -1,4 +1,4 @@
-"""The cheapest way to something over the remembered map, digging and bridging included."""
+"""The cheapest path to a goal on the remembered map, including digging and bridging."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from .grid import DIRECTIONS, SIZE
 from .knowledge import COAL, DIAMOND, GRASS, IRON, PATH, SAND, STONE, TREE, WATER
 
 FAR = 1 << 20
-"""A distance larger than any way."""
+"""A price above that of any path."""
 _MOST_STEP = 8
-"""The dearest single step in a cost table."""
+"""Maximum price of a single step in a cost table."""
 
 
 @lru_cache(maxsize=64)
 def cost_table(pickaxe: int, bridges: bool, dark: bool) -> tuple[int, ...]:
-    """Return the price of entering each kind of ground, in game steps; 0 where there is no way.
+    """Return the price of entering each kind of ground, in game steps; 0 if it can't be entered.
 
-    `pickaxe` is 0 for none, then 1 wood, 2 stone, 3 iron. Digging costs a turn or a blow besides the step. With a
-    stone in hand and a pickaxe to take it up again, water is crossed stone by stone. At night, grass is dear,
-    because zombies walk there. Lava is never crossed: turning towards it is walking into it.
+    `pickaxe` is 0 for none, 1 for wood, 2 for stone, 3 for iron. Digging costs a turn or a hit besides the step. With a
+    stone, and a pickaxe to collect it again, water is crossed stone by stone. At night grass is expensive because of
+    zombies. Lava is never crossed: turning to it is walking into it.
     """
     table = [0] * 128
     table[SAND] = 1
@@ -58,12 +58,11 @@ def find_route(
     kept: Container[int] = (),
     limit: int = FAR,
 ) -> list[int] | None:
-    """Return the cheapest way as a list of cells without the start, ending on the goal; None if there is none.
+    """Return the cheapest path as a list of cells from after the start to the goal; None if there is none.
 
-    A goal is a cell whose ground is `wanted`, or one of `cells`; entering it costs 1 whatever stands there, since
-    goals such as trees and cows are used from beside them. `kept` cells are no goals though their ground is
-    wanted. `blocked` cells are entered only as goals. Ties go to
-    the direction that comes first in `grid.DIRECTIONS`. If the start is a goal among `cells`, the way is empty.
+    A goal is a cell whose ground is `wanted`, except `kept` cells, or one of `cells`; entering it costs 1 whatever is
+    there, because goals such as trees and cows are used from beside them. `blocked` cells are entered only as goals.
+    Ties go to the first direction in `grid.DIRECTIONS`. If the start is in `cells`, the path is empty.
     """
     if start in cells:
         return []

@@ -1,4 +1,4 @@
-"""Parsing of an observation: the only module that knows the shape of Crafter's observations."""
+"""Parsing of observations; the only module that depends on the class of Crafter's observations."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 from .grid import BY_NAME, MARGIN, WIDTH
 
 if TYPE_CHECKING:
-    # For its name only: the agent needs no adapter, and no game, to think.
+    # Only for types: the agent runs without adapter and game.
     from wsap_crafter.observation import CrafterObservation
 
 
 @dataclass(frozen=True, slots=True)
 class Percept:
-    """One moment as the agent sees it."""
+    """A parsed observation; creatures and arrows are the cells of those in view."""
 
     step: int
-    """Game steps since the episode began."""
+    """Game steps since the start of the episode."""
     cell: int
-    """Where the player stands (see `grid`)."""
+    """The player's cell (see `grid`)."""
     facing: int
-    """The direction looked in, one of `grid.DIRECTIONS`."""
+    """The player's direction, one of `grid.DIRECTIONS`."""
     health: int
     """0 to 9, like food, drink and energy."""
     food: int
@@ -32,21 +32,17 @@ class Percept:
     energy: int
     """Falls by one in about 31 steps awake, rises by one in about 11 asleep."""
     inventory: Mapping[str, int]
-    """Items carried; absent ones are left out."""
+    """Items without zero counts."""
     sleeping: bool
-    """Whether the player is asleep: then nothing that it does has an effect."""
+    """Whether the player is asleep, so that actions have no effect."""
     daylight: float
     """0 (deepest night) to 1 (noon)."""
     rows: tuple[str, ...]
-    """The view, seven rows of nine characters, the player in the middle."""
+    """The view, seven rows of nine characters, with the player in the middle."""
     cows: tuple[int, ...]
-    """Cells of the cows in view."""
     zombies: tuple[int, ...]
-    """Cells of the zombies in view."""
     skeletons: tuple[int, ...]
-    """Cells of the skeletons in view."""
     arrows: tuple[int, ...]
-    """Cells of the arrows in view."""
     unlocked: tuple[str, ...]
     """Names of the achievements unlocked so far."""
     damage: int
@@ -54,16 +50,16 @@ class Percept:
 
     @property
     def ahead(self) -> int:
-        """The cell that the player looks at."""
+        """The cell that the player faces."""
         return self.cell + self.facing
 
     def has(self, item: str) -> int:
-        """Return how many of an item are carried."""
+        """Return the number of an item in the inventory."""
         return self.inventory.get(item, 0)
 
 
 def perceive(observation: CrafterObservation) -> Percept:
-    """Return the agent's own view of an observation."""
+    """Parse an observation."""
     x, y = observation.location.coordinates[:2]
     cell = (int(y) + MARGIN) * WIDTH + int(x) + MARGIN
     found: dict[str, list[int]] = {"C": [], "Z": [], "S": [], "a": []}

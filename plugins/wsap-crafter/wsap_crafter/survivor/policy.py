@@ -29,7 +29,7 @@ _BY_DAY = (
     crafting.iron,
     crafting.diamond,
 )
-"""Safety first, then the body's needs, then the way up the tree of tools."""
+"""Safety first, then the body's needs, then the tech tree."""
 _BY_NIGHT = (
     combat.defend,
     farm.pluck,
@@ -43,13 +43,13 @@ _BY_NIGHT = (
     crafting.night_work,
     needs.stay_in,
 )
-"""Off the grass, where the zombies gather: underground as long as health allows, otherwise in a shelter."""
+"""Off the grass, where zombies are: underground as long as health allows, otherwise in a shelter."""
 _STUCK = 60
-"""Decisions on one cell after which the agent shakes itself loose."""
+"""Decisions on one cell after which the agent moves away and replans."""
 
 
 def think(state: State, percept: Percept) -> Decision:
-    """Take in a percept and return the next decision."""
+    """Update the state from a percept and return the next decision."""
     state.memory.update(percept)
     farm.note_walls(state)
     state.step, state.unlocked = percept.step, percept.unlocked
@@ -78,7 +78,7 @@ def _choose(state: State, percept: Percept) -> Decision:
 
 
 def _shake(state: State, percept: Percept) -> Decision | None:
-    """Step aside and plan everything anew, after having stood on one cell for too long."""
+    """Step aside and replan after too many decisions on one cell."""
     state.way, state.errand, state.refuge, state.lookout = [], "", (), 0
     for turn in range(4):
         cell = percept.cell + DIRECTIONS[(percept.step + turn) % 4]
@@ -88,7 +88,7 @@ def _shake(state: State, percept: Percept) -> Decision | None:
 
 
 def idle(state: State, percept: Percept) -> Decision:
-    """Do something sensible when every goal is reached or out of reach."""
+    """Explore or wait if every goal is reached or out of reach."""
     decision = None
     if not is_night(percept.step):
         decision = explore(state, percept, b".:T~", "anything new")

@@ -1,9 +1,8 @@
-"""A walled pocket of two cells to sleep and heal in.
+"""A shelter of two cells to sleep and heal in.
 
-Creatures move and strike along rows and columns only, and walk on grass, path and sand alone: two cells in line
-whose six outer neighbours are anything else are safe. Two, because one can't turn around in a single open cell:
-turning towards a free cell is walking onto it. Walking from one cell of the pocket to the other turns the player
-to the far end, where the last stone goes.
+Creatures move and strike only along rows and columns, and walk only on grass, path and sand: two adjacent cells whose
+six neighbours are anything else are safe. In a single cell the player could not turn to the last open neighbour without
+walking onto it; walking from one cell of the shelter to the other turns it to the far end, where the last stone goes.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from .percept import Percept
 from .state import Decision, State
 
 SHOT = 7
-"""How far over water an arrow may come from."""
+"""Maximum distance from which an arrow may come over water."""
 _SEARCH = 45
-"""The price within which a place for a shelter is sought."""
+"""Maximum price of the path in the first search for a shelter."""
 _FARTHER = 200
-"""The same, where there is none so near."""
+"""The same in the second search."""
 _DRY = 40
 """The price of a shelter without water beside it."""
 _SIDE_PRICE = 10
@@ -28,13 +27,13 @@ _SIDE_PRICE = 10
 
 
 def beside(line: tuple[int, ...], cell: int) -> list[int]:
-    """Return the two cells beside one of two cells in line."""
+    """Return the two cells beside one of two adjacent cells."""
     step = line[1] - line[0]
     return [cell + across for across in DIRECTIONS if across not in (step, -step)]
 
 
 def sides(line: tuple[int, ...]) -> list[int]:
-    """Return the four cells beside two cells in line."""
+    """Return the four cells beside two adjacent cells."""
     return [spot for cell in line for spot in beside(line, cell)]
 
 
@@ -44,7 +43,7 @@ def other_of(pair: tuple[int, ...], cell: int) -> int:
 
 
 def ends(pair: tuple[int, ...]) -> tuple[int, int]:
-    """Return the two cells at the ends of two in line: the first one's, then the second one's."""
+    """Return the two cells at the ends of two adjacent cells: the first one's, then the second one's."""
     return 2 * pair[0] - pair[1], 2 * pair[-1] - pair[-2]
 
 
@@ -53,13 +52,13 @@ def _open(state: State, cell: int) -> bool:
 
 
 def sealed(state: State, percept: Percept) -> bool:
-    """Return whether the player stands in a finished shelter."""
+    """Return whether the player is in a finished shelter."""
     pair = state.refuge
     return percept.cell in pair and not any(_open(state, cell) for cell in (*sides(pair), *ends(pair)))
 
 
 def lets_in(ground: bytearray, cell: int, outward: int) -> bool:
-    """Return whether creatures could walk in by a cell, or arrows come over water from behind it."""
+    """Return whether creatures could walk in through a cell, or arrows come over water from behind it."""
     for number in range(SHOT):
         code = ground[cell + number * outward]
         if code in WALKABLE:
@@ -79,7 +78,7 @@ def draughty(ground: bytearray, pair: tuple[int, ...]) -> bool:
 
 
 def _price(ground: bytearray, pair: tuple[int, ...], stones: int, digs: bool) -> int | None:
-    """Return what walling in two cells costs, in steps; None if they can't be walled in with these stones."""
+    """Return the price of walling in two cells, in steps; None if it is impossible with these stones."""
     beside_cells, around = sides(pair), [*sides(pair), *ends(pair)]
     if any(ground[cell] == UNKNOWN for cell in around) or draughty(ground, pair):
         return None
@@ -92,7 +91,7 @@ def _price(ground: bytearray, pair: tuple[int, ...], stones: int, digs: bool) ->
 
 
 def find_refuge(state: State, percept: Percept) -> bool:
-    """Choose the cheapest place for a shelter; False if there is none with the stones at hand."""
+    """Choose the cheapest place for a shelter; False if there is none for the stones at hand."""
     if state.hopeless.get("refuge", -1) > percept.step:
         return False
     memory = state.memory
@@ -126,7 +125,7 @@ def find_refuge(state: State, percept: Percept) -> bool:
 
 
 def build(state: State, percept: Percept, reason: str) -> Decision | None:
-    """Return the next action towards standing in a finished shelter; None if it can't be done."""
+    """Return the next action for getting into a finished shelter; None if that is impossible."""
     if not state.refuge and not find_refuge(state, percept):
         return None
     decision = _build(state, percept, state.refuge, reason)

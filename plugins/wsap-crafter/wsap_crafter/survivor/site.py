@@ -1,9 +1,8 @@
-"""The plan of a home, and the search for a place to build it.
+"""The layout of a home, and the search for its site.
 
-A home is a closed room of two by two cells. The eight cells around it, its ring, hold plants (the plots), water to
-drink (the well), a door, and walls; the cells beyond the plots are walls, too, since any creature beside a plant
-tramples it. In such a room every cell of the ring can be looked at from inside: walking across the room turns the
-player towards it.
+A home is a closed room of two by two cells. The eight cells around it, its ring, contain plants (the plots), water (the
+well), a door, and walls; the cells beyond the plots are walls, too, because any creature beside a plant tramples it. In
+such a room the player can face every cell of the ring from inside by walking across the room.
 """
 
 from __future__ import annotations
@@ -20,29 +19,29 @@ from .shelter import lets_in
 from .state import State
 
 WALL = 5
-"""The price, in steps, of a wall to be built."""
+"""The price of building a wall, in steps."""
 _SEARCH = 60
-"""The price of the longest way to a place for a home."""
+"""Maximum price of the path to a site."""
 _DEAREST = 80
-"""The price of way and building that is accepted at first; it grows by one in ten steps."""
+"""Maximum price of path and building at first; it grows by one in ten steps."""
 _PAUSE = 20
 """Steps between two searches."""
 _FEWEST, _ENOUGH = 3, 4
-"""Plots of a home: a plant gives four food in 301 steps, in which ten to twelve are used up."""
+"""Minimum and maximum plots: a plant gives four food in 301 steps, in which ten to twelve are used up."""
 _FOURTH = 12
-"""The worth of a fourth plot."""
+"""The value of a fourth plot."""
 _DRY, _DRY_WAY = 25, 3
 """The price of a home without a well, and of each step to the water."""
 _DRAUGHT = 20
-"""The price of a well that arrows can come over."""
+"""The price of a well over which arrows can come."""
 _TUNNEL = 2
-"""The price of each path close by: skeletons are born on them."""
+"""The price of each path cell close by, on which skeletons spawn."""
 _FAR = 30
-"""The distance of water or stone that counts for any farther one."""
+"""Maximum distance of water or stone in prices."""
 
 
 class Site(NamedTuple):
-    """A place for a home."""
+    """A site for a home."""
 
     price: int
     room: tuple[int, ...]
@@ -58,7 +57,7 @@ def room_at(cell: int) -> tuple[int, ...]:
 
 
 def ring_of(room: tuple[int, ...]) -> dict[int, int]:
-    """Return the eight cells around a room, going round, with the direction in which each lies from it."""
+    """Return the eight cells around a room, clockwise, each with its direction from the room."""
     a, b, c, d = room
     return {
         a + NORTH: NORTH, b + NORTH: NORTH, b + EAST: EAST, d + EAST: EAST,
@@ -67,13 +66,13 @@ def ring_of(room: tuple[int, ...]) -> dict[int, int]:
 
 
 def beyond(room: tuple[int, ...], plots: tuple[int, ...]) -> dict[int, int]:
-    """Return the cells beside the plots outside room and ring, with the direction in which each lies from its plot."""
+    """Return the cells beside the plots outside room and ring, each with its direction from its plot."""
     kept = {*room, *ring_of(room)}
     return {plot + step: step for plot in plots for step in DIRECTIONS if plot + step not in kept}
 
 
 def find_site(state: State, percept: Percept) -> bool:
-    """Choose the cheapest place for a home; False if none is known."""
+    """Choose the cheapest site for a home; False if none is known."""
     if state.hopeless.get("home", -1) > percept.step:
         return bool(state.home)
     state.hopeless["home"] = percept.step + _PAUSE
@@ -95,7 +94,7 @@ def find_site(state: State, percept: Percept) -> bool:
 
 
 def _site(ground: bytearray, costs: tuple[int, ...], cell: int, stones: int, limit: int) -> Site | None:
-    """Return the cheapest home with this north-western corner; None if there is none below the limit."""
+    """Return the cheapest site with this north-western corner; None if there is none below the limit."""
     room = room_at(cell)
     if any(not costs[ground[spot]] or ground[spot] == WATER for spot in room):
         return None
@@ -128,7 +127,7 @@ def _site(ground: bytearray, costs: tuple[int, ...], cell: int, stones: int, lim
 
 
 def _choices(ring: Mapping[int, int], codes: list[int]) -> dict[tuple[int, ...], None]:
-    """Return the sets of plots that lie side by side, so that they share walls."""
+    """Return sets of plots close together, so that they share walls."""
     cells = list(ring)
     found: dict[tuple[int, ...], None] = {}
     for start in range(8):
@@ -141,7 +140,7 @@ def _choices(ring: Mapping[int, int], codes: list[int]) -> dict[tuple[int, ...],
 
 
 def _way_to(ground: bytearray, cell: int, code: int) -> int:
-    """Return about how far the nearest ground of a kind is."""
+    """Return the approximate distance of the nearest ground of a kind."""
     for reach in range(1, _FAR, 3):
         for row in range(cell - reach * WIDTH, cell + reach * WIDTH + 1, WIDTH):
             if row >= reach and ground.find(code, row - reach, row + reach + 1) >= 0:
@@ -156,9 +155,9 @@ def _door(
     plots: tuple[int, ...],
     outer: Mapping[int, int],
 ) -> int:
-    """Return the cell of the ring to go in and out by, best away from the plants; 0 if there is none.
+    """Return the cell of the ring for the door, preferably away from the plants; 0 if there is none.
 
-    Two cells in line with it have to be free outside: one closes a door from there after a run-up.
+    Two cells in line with it must be free outside, because the door is closed from there.
     """
     fit = []
     for spot, outward in ring.items():

@@ -1,4 +1,4 @@
-"""Requests of OpenAI's chat completions: what servers do differently, as data, and the body that each is sent."""
+"""Requests of OpenAI's chat completions: the differences between servers, as data, and request bodies."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from wsap_llm.strict_schema import strict_violation
 # Any, in this module: JSON, as it goes over the wire.
 
 Regex = Literal["structured_outputs", "guided_regex"]
-"""How a regular expression is asked for: vLLM since 0.11, and before."""
+"""The field for a regular expression: vLLM since 0.11, and before."""
 
 Prefill = Literal["trailing", "continue_final_message"]
-"""How the assistant's turn is begun: a last message of the assistant; the same, with vLLM's flags."""
+"""How a reply is prefilled: a trailing assistant message, or the same with vLLM's flags."""
 
 Thinking = Literal["enable_thinking", "reasoning_effort"]
-"""How thinking is switched: by an argument of the chat template (Qwen3 and others), or OpenAI's effort."""
+"""How thinking is switched: by an argument of the chat template (Qwen3 and others), or by OpenAI's effort."""
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What the protocol leaves open, for one kind of server; None for fields that it does not take."""
+    """The variable parts of the protocol for one kind of server; None for fields that it does not support."""
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     schema: Literal["json_schema", "json_object"] = "json_schema"
-    """The kind of `response_format` that a JSON Schema goes with."""
+    """The kind of `response_format` that carries a JSON Schema."""
     strict_schema: bool = True
-    """Whether the server is told to enforce a JSON Schema."""
+    """Whether requests set `strict` for a JSON Schema."""
     subset: bool = False
-    """Whether it then takes only OpenAI's subset of JSON Schema (`wsap_llm.strict_schema`)."""
+    """Whether it accepts only OpenAI's subset of JSON Schema (`wsap_llm.strict_schema`)."""
     regex: Regex | None = None
     prefill: Prefill | None = None
     thinking: Thinking | None = None
     calls: bool = False
-    """Whether it is known to make calls of functions, whatever the model."""
+    """Whether every model of the server supports function calls."""
     repeat_penalty: Literal["repetition_penalty", "repeat_penalty"] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Fields that are always sent (Any: JSON)."""
+    """Fields sent with every request (Any: JSON)."""
 
 
 DIALECTS: Mapping[str, Dialect] = {
-    # A server that does not know the field refuses it, and is sent none from then on.
+    # If a server refuses the field, later requests leave it out.
     "generic": Dialect(thinking="enable_thinking"),
     "openai": Dialect(max_tokens="max_completion_tokens", subset=True, thinking="reasoning_effort", calls=True),
     "vllm": Dialect(
@@ -58,26 +58,26 @@ DIALECTS: Mapping[str, Dialect] = {
         thinking="enable_thinking",
         repeat_penalty="repetition_penalty",
     ),
-    # Its own server takes both forms, the one of its Python package this one alone.
+    # llama.cpp's server accepts both forms, that of its Python package only this one.
     "llama.cpp": Dialect(
         schema="json_object", prefill="trailing", thinking="enable_thinking", repeat_penalty="repeat_penalty"
     ),
 }
-"""By the name that the option `server` takes."""
+"""Dialects by the value of the option `server`."""
 
 OPENAI_HOSTS = ("api.openai.com", "openai.azure.com")
-"""Where OpenAI's own models answer; regions and customers have names before these."""
+"""Hosts of OpenAI's models; regions and customers have subdomains of these."""
 
 
 def dialect_name(host: str) -> str:
-    """Return the dialect that is spoken at a host unless an option says otherwise."""
+    """Return the default dialect of a host."""
     return "openai" if any(host == name or host.endswith(f".{name}") for name in OPENAI_HOSTS) else "generic"
 
 
 # --- the body of a request ----------------------------------------------------------------------
 
 _OWN = frozenset({"model", "messages", "stream", "stream_options"})
-"""Fields that provider options can't take the place of."""
+"""Fields that provider options can't override."""
 
 
 def request_body(
@@ -91,11 +91,11 @@ def request_body(
     reserve: int = 0,
     left_out: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the body of a request to `/chat/completions`, with a `reserve` of tokens for thinking and without the
-    fields that are `left_out`; without `images`, pictures are sent in words.
+    """Return the body of a request to `/chat/completions`; without `images`, pictures are replaced by words.
 
-    Raises ConstraintError if the server can't be asked for such a constraint, BadRequestError if the server can't go on
-    with a begun reply, and ConfigError if an option would take the place of what the request itself says.
+    `reserve` is the number of tokens added for thinking; `left_out` names fields to omit. Raises ConstraintError if the
+    server does not support the constraint, BadRequestError if it does not support prefill, and ConfigError if an option
+    would override a field of the request.
     """
     sampling = request.sampling
     body: dict[str, Any] = {"model": model, "messages": _messages(request, images)}
@@ -124,7 +124,7 @@ def request_body(
 def request_bytes(
     model: str, request: Request, dialect: Dialect, *, images: bool, options: Mapping[str, Any], **more: Any
 ) -> bytes:
-    """Return the body of a request as it is sent; takes and raises what `request_body` does."""
+    """Return the encoded body of a request; arguments and errors as for `request_body`."""
     if isinstance(request.constraint, CallConstraint):
         return _json(request_body(model, request, dialect, images=images, options=options, **more)).encode(
             "utf-8", "replace"
@@ -139,7 +139,7 @@ def request_bytes(
 
 
 def without_system(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return messages for a server that takes none of the system: the first of the user begins with its text."""
+    """Return messages for a server without system messages: their text is put before the first user message."""
     told = "\n\n".join(m.text() for m in messages if m.role == "system")
     rest = [m for m in messages if m.role != "system"]
     if not told or not rest or rest[0].role != "user":
@@ -150,7 +150,7 @@ def without_system(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def _form_text(constraint: JsonConstraint, form: Mapping[str, Any]) -> str:
-    # Kept with the constraint, which is the same object as long as the same is legal.
+    # Cached on the constraint, which is the same object as long as the legal actions are the same.
     key = f"_form_{form.get('json_schema', {}).get('strict')}"
     known: str | None = constraint.__dict__.get(key)
     if known is None:
@@ -162,7 +162,7 @@ def _form_text(constraint: JsonConstraint, form: Mapping[str, Any]) -> str:
 def _message_text(message: Message, *, images: bool) -> str:
     content = message.content
     if isinstance(content, str) and content.isascii() and message.role != "observation":
-        # Its canonical JSON is what belongs here, and is kept with it: most messages are sent many times.
+        # The cached canonical JSON of the message is valid here; most messages are sent many times.
         return dumps(message)
     return _json(_message(message, images=images))
 
@@ -185,7 +185,6 @@ def _message(message: Message, *, images: bool) -> dict[str, Any]:
 
 
 def _messages(request: Request, images: bool) -> list[dict[str, Any]]:
-    """Return the messages; where functions are declared, calls and what follows each of them in a form of their own."""
     if not isinstance(request.constraint, CallConstraint):
         return [_message(message, images=images) for message in request.messages]
     made: list[dict[str, Any]] = []
@@ -196,7 +195,7 @@ def _messages(request: Request, images: bool) -> list[dict[str, Any]]:
             made.append({"role": "assistant", "content": call.content, "tool_calls": calls})
             continue
         plain = _message(message, images=images)
-        if identity:  # only texts can answer a call
+        if identity:  # the answer to a call can only be text
             told = plain["content"] if isinstance(plain["content"], str) else "It was done."
             made.append({"role": "tool", "tool_call_id": identity, "content": told})
         if not identity or not isinstance(plain["content"], str):
@@ -210,7 +209,7 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
         return
     if isinstance(constraint, JsonConstraint):
         if dialect.subset and (reason := strict_violation(constraint.schema)) is not None:
-            raise ConstraintError(f"OpenAI's strict mode can't bind a reply to this schema. {reason}")
+            raise ConstraintError(f"OpenAI's strict mode does not support this schema. {reason}")
         if dialect.schema == "json_object":
             body["response_format"] = {"type": "json_object", "schema": dict(constraint.schema)}
             return
@@ -221,14 +220,14 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
         body |= {"tools": [declared(function) for function in constraint.functions], "tool_choice": "required"}
         body["parallel_tool_calls"] = False
     elif not isinstance(constraint, RegexConstraint):
-        raise ConstraintError("This backend can't bind replies in this way.")
+        raise ConstraintError("This backend does not support this kind of constraint.")
     elif dialect.regex == "structured_outputs":
         body["structured_outputs"] = {"regex": constraint.pattern}
     elif dialect.regex == "guided_regex":
         body["guided_regex"] = constraint.pattern
     else:
         raise ConstraintError(
-            "This server does not constrain replies by regular expression; if it is vLLM, set the option server=vllm."
+            "This server can't constrain replies by regular expression; if it is vLLM, set the option server=vllm."
         )
 
 
@@ -237,8 +236,7 @@ def _prefill(body: dict[str, Any], request: Request, dialect: Dialect) -> None:
         return
     if dialect.prefill is None:
         raise BadRequestError(
-            "This server does not continue the beginning of a reply; if it is vLLM or llama.cpp, say so with the "
-            "option server."
+            "This server can't continue a prefilled reply; if it is vLLM or llama.cpp, set the option server."
         )
     body["messages"].append({"role": "assistant", "content": request.prefill})
     if dialect.prefill == "continue_final_message":

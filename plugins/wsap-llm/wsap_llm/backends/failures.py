@@ -1,4 +1,4 @@
-"""Errors by class, made from a server's answers; used wherever OpenAI's protocol is spoken."""
+"""Maps error responses of servers with OpenAI's protocol to error classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wsap_core.seams import model_errors as errors
 from wsap_core.untrusted import single_line
 
 SHOWN = 300
-"""Characters of a server's own words that a message repeats."""
+"""Maximum number of characters of a server's message that an error quotes."""
 
 _CONTEXT = re.compile(
     r"context.{0,20}(length|size|window)|(length|size|window).{0,20}context|exceed_context|prompt is too long"
@@ -29,9 +29,9 @@ _SURELY_CONSTRAINT = re.compile(
     r"|support (tools|tool (use|calling)|function.?call)",
     re.IGNORECASE,
 )
-"""What words have to hold for a failure of the server to be one of its constraints."""
+"""Identifies a constraint error even if the status does not suggest a refused request."""
 _NOT_KEPT = "json_validate_failed"
-"""Groq's code for a reply that did not come out as it was bound to: that one, not every one."""
+"""Groq's code for a single reply that violated the constraint."""
 _REFUSES = re.compile(
     r"(?:un|not |n't |only .{0,40})(?:support|recogni[sz]ed|known|expected|allow|permit|accept)|extra|invalid|cannot"
     r"|can't|not implemented|must (?:alternate|be)",
@@ -44,34 +44,34 @@ _QUOTA = re.compile(r"insufficient_quota|billing_hard_limit|credit balance", re.
 
 @dataclass(frozen=True)
 class Asked:
-    """The request that failed, as error messages describe it."""
+    """A failed request, as error messages describe it."""
 
     model: str
     """The model's full address, `openai/gpt-...`."""
     place: str
     """The server's address."""
     key: str | None
-    """The key that was sent; never shown, and taken out of the server's words."""
+    """The API key; removed from the server's message."""
     key_variable: str
-    """The environment variable that keys come from."""
+    """The environment variable of the API key."""
     constrained: bool = False
     pictured: bool = False
-    """Whether there was a picture in the request."""
+    """Whether the request contained a picture."""
     fields: Collection[str] = ()
-    """The fields of the request that it can do without; "system" for messages of the system."""
+    """Optional fields of the request; "system" for system messages."""
 
 
 class FieldRefusedError(errors.BadRequestError):
-    """The server refuses a field of the request that it can do without."""
+    """The server refuses an optional field of the request."""
 
     def __init__(self, message: str, field: str) -> None:
         super().__init__(message)
         self.field = field
-        """The field; "system" for messages of the system."""
+        """The field; "system" for system messages."""
 
 
 def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked) -> errors.BackendError:
-    """Return the error that an answer with an HTTP status other than 200 stands for."""
+    """Return the error for a response with an HTTP status other than 200."""
     words, code = server_words(body)
     about = f"{words} {code}"
     told = f": {hide_key(words, asked.key)}" if words else "."
@@ -89,7 +89,7 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
     if status == 429 and _QUOTA.search(about):
         return errors.BadRequestError(f"{who} reports that the account has no credit left{told}")
     if status == 429 or (status == 503 and wait is not None):
-        why = "received too many requests" if status == 429 else "can't answer now"
+        why = "received too many requests" if status == 429 else "is unavailable"
         asks = "" if wait is None else f" and asks to wait {wait:g} s"
         return errors.RateLimitError(f"{who} {why}{asks}{told}", retry_after=wait)
     if (refused := _unseen(asked, f"{code} {words}", words)) is not None:
@@ -101,7 +101,7 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
     if 300 <= status < 400:
         return errors.BadRequestError(
             f"{who} redirects to another address ({single_line(headers.get('Location', 'not named'))[:SHOWN]}); "
-            "keys are not sent there. Set the base URL to the server's own address."
+            "keys are not sent there. Set the base URL to the server's final address."
         )
     if status == 413 or _CONTEXT.search(about):
         return errors.ContextTooSmallError(f"The prompt does not fit into the context of {asked.model}{told}")
@@ -123,25 +123,25 @@ def _unseen(asked: Asked, told: str, words: str) -> errors.BackendError | None:
 
 
 def refuses_constraint(status: int, about: str) -> bool:
-    """Return whether a server's words and codes say that it can't constrain a reply as asked; where the status is no
-    plain refusal of the request, they have to be clearer."""
+    """Return whether a server's message and codes report an unsupported constraint; they must be more explicit if the
+    status is not one of a refused request (400, 415, 422)."""
     if _NOT_KEPT in about or _CONTEXT.search(about):
         return False
     if status in (400, 415, 422):
         return _CONSTRAINT.search(about) is not None
-    # 404 is a gateway's, when none of its providers can: "No endpoints found that support ... response_format".
+    # Gateways respond 404 if no provider supports it: "No endpoints found that support ... response_format".
     return (status == 404 or status >= 500) and _SURELY_CONSTRAINT.search(about) is not None
 
 
 def _denied(status: int, asked: Asked, told: str) -> errors.AuthenticationError:
     if asked.key is None:
-        return errors.AuthenticationError(f"{asked.place} wants a key and none is set; set {asked.key_variable}{told}")
+        return errors.AuthenticationError(f"{asked.place} requires a key; set {asked.key_variable}{told}")
     word = "does not accept the key" if status == 401 else "does not allow this with the key"
     return errors.AuthenticationError(f"{asked.place} {word} in {asked.key_variable}{told}")
 
 
 def error_in_stream(value: object, asked: Asked) -> errors.BackendError:
-    """Return the error that a server reports in the middle of a stream, or in a body with status 200."""
+    """Return the error that a server reports within a stream, or in a body with status 200."""
     status = 0
     if isinstance(value, Mapping):
         for name in ("code", "status", "status_code"):
@@ -158,7 +158,7 @@ def error_in_stream(value: object, asked: Asked) -> errors.BackendError:
 
 
 def server_words(body: bytes) -> tuple[str, str]:
-    """Return what a server says about an error, on one line and capped, and its codes for it and what it is about."""
+    """Return a server's error message, on one line of at most `SHOWN` characters, and its code, type and parameter."""
     text = body[:20_000].decode("utf-8", "replace")
     try:
         found = json.loads(text)
@@ -173,15 +173,15 @@ def server_words(body: bytes) -> tuple[str, str]:
 
 
 def hide_key(text: str, key: str | None) -> str:
-    """Return text without the key, which some servers repeat."""
+    """Return text without the key, which some servers quote in errors."""
     return text.replace(key, "(key)") if key else text
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds a server asks clients to wait; None if it does not say, or in an unknown form.
+    """Return how many seconds a server asks clients to wait; None without a readable header.
 
-    `Retry-After` is seconds or a date (RFC 9110, section 10.2.3); a date is measured against the answer's own `Date`,
-    so that the local clock does not matter. OpenAI and Azure add `retry-after-ms`.
+    `Retry-After` is seconds or a date (RFC 9110, section 10.2.3), which is compared with the response's `Date` so that
+    the local clock does not matter. OpenAI and Azure add `retry-after-ms`.
     """
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
@@ -204,13 +204,10 @@ def _sane(seconds: float) -> float | None:
 
 
 def refused_picture(model: str, words: str) -> errors.BadRequestError | None:
-    """Return the error for a server's words about pictures that it does not take; None if they are about something
-    else.
-
-    The status does not matter: llama.cpp and Ollama answer 500 where a model can't see.
-    """
+    """Return the error for a server's message if it refuses pictures, else None. The status does not matter: llama.cpp
+    and Ollama respond 500 if a model does not accept images."""
     if not _PICTURES.search(words):
         return None
     return errors.BadRequestError(
-        f"{model} does not take pictures here ({words.rstrip('. ')}); leave --pictures out, or take a model that sees."
+        f"{model} does not accept images here ({words.rstrip('. ')}); omit --pictures, or use a model that does."
     )

@@ -1,4 +1,4 @@
-"""A context that fits what the model was made for and the memory there is."""
+"""Suggests a context length that fits the model and the memory of this machine."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ WANTED = 16_384
 """Tokens of context that hold a game's rules and a history of some 30 steps."""
 
 STEP = 1024
-"""What the memory has room for is rounded down to a multiple of this."""
+"""A context limited by memory is rounded down to a multiple of this."""
 
 SHARE = 0.85
-"""The share of the memory that a model with its context may take; the rest is the system's."""
+"""The share of the memory for a model with its context; the rest is left to the system."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What a model can be loaded into."""
+    """The memory into which models are loaded."""
 
     size: int
     """In bytes."""
@@ -39,17 +39,17 @@ class Fit:
 
     tokens: int
     reason: str
-    """What limits it, in a few words; empty if nothing does."""
+    """What limits it; empty if nothing does."""
 
 
 def fit(info: ModelInfo, memory: Memory | None) -> Fit:
-    """Return the context that is suggested for a model: `WANTED` tokens, or as many as it and the memory allow.
+    """Return the suggested context of a model: `WANTED` tokens, or as many as the model and the memory allow.
 
-    The weights and the cache of so long a context together take at most 85 % of the memory.
+    Weights and cache together take at most 85 % of the memory.
     """
     made_for = info.abilities.context
     if made_for is not None and made_for < WANTED:
-        tokens, reason = made_for, f"the model was made for no more than {made_for}"
+        tokens, reason = made_for, f"the model supports at most {made_for}"
     else:
         tokens, reason = WANTED, ""
     room = _room(info, memory)
@@ -66,7 +66,7 @@ def _room(info: ModelInfo, memory: Memory | None) -> int | None:
 
 
 def memory_here() -> Memory | None:
-    """Return the graphics memory of this machine, or its memory where it has none that can be asked about."""
+    """Return this machine's graphics memory, or its main memory if `nvidia-smi` reports none."""
     command = shutil.which("nvidia-smi")
     if command is not None:
         try:
@@ -82,7 +82,7 @@ def memory_here() -> Memory | None:
     try:
         return Memory(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "memory")
     except (AttributeError, ValueError, OSError):
-        return None  # not on this system
+        return None  # not available on this system
 
 
 def is_here(place: str) -> bool:

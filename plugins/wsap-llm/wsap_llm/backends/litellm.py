@@ -1,8 +1,7 @@
-"""`litellm/<model>`: a hundred providers through litellm, where it is installed.
+"""`litellm/<model>`: a hundred providers through litellm, if it is installed.
 
-litellm takes seconds to import and, left to itself, asks the network for a list of prices while it
-does; it is imported at the first request, with the list that it ships. About 200 calls a second are
-what one core manages with it; `openai/<model>` manages ten times that.
+Importing litellm takes seconds and by default downloads a price list, so it is imported at the first request, with the
+price list that it ships. One core handles about 200 calls a second, a tenth of the rate of `openai/<model>`.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ KEYS: Mapping[str, str] = {
     "OPENROUTER_API_KEY": "litellm/openrouter/...",
     "XAI_API_KEY": "litellm/xai/...",
 }
-"""The variables that the most common providers' keys are kept in."""
+"""Environment variables of the most common providers' API keys."""
 
 
 @dataclass(frozen=True)
@@ -52,31 +51,31 @@ class LiteLLMOptions:
     """How litellm is called."""
 
     api_base: str | None = None
-    """The provider's address, where it is not the usual one."""
+    """The provider's address, if it is not the usual one."""
     api_key: str | None = field(default=None, repr=False)
-    """The provider's key; from its own environment variable when None."""
+    """The provider's API key; if None, from the provider's environment variable."""
     stream: bool = False
-    """Take replies in pieces."""
+    """Stream replies."""
     json_schema: bool | None = None
-    """Whether the model constrains by JSON Schema; as litellm knows when None."""
+    """Whether the model supports JSON Schema; if None, as litellm reports."""
     schema_subset: bool | None = None
-    """Whether the provider takes only OpenAI's strict subset of JSON Schema; when None, OpenAI and Azure do."""
+    """Whether the provider supports only OpenAI's strict subset of JSON Schema; if None, OpenAI and Azure do."""
     calls: bool | None = None
-    """Whether the model makes calls of functions (tool calling); as litellm knows when None."""
+    """Whether the model supports function calls (tool calling); if None, as litellm reports."""
     images: bool | None = None
-    """Whether the model sees; as litellm knows when None."""
+    """Whether the model accepts images; if None, as litellm reports."""
     context: int | None = None
-    """The model's context in tokens; as litellm knows when None."""
+    """The model's context in tokens; if None, as litellm reports."""
     think_tokens: int = 1024
-    """Tokens for thinking, on top of the reply's, once the model has been seen to think."""
+    """Tokens for thinking in addition to the reply's, once the model has been seen to think."""
     timeout: float = 120.0
-    """Seconds for a whole reply."""
+    """Timeout for a whole reply in seconds."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """More arguments of `litellm.acompletion`, as an object."""
+    """Additional arguments of `litellm.acompletion`, as an object."""
 
 
 class LiteLLMBackend:
-    """A model of any provider by litellm's name for it, `anthropic/claude-...`. Never tries again by itself."""
+    """A model of any provider by litellm's name for it, `anthropic/claude-...`. Does not retry by itself."""
 
     def __init__(self, name: str, options: LiteLLMOptions | None = None) -> None:
         self.options = options or LiteLLMOptions()
@@ -88,21 +87,19 @@ class LiteLLMBackend:
         subset = _is_openai(name, self.options) if self.options.schema_subset is None else self.options.schema_subset
         self._dialect = Dialect(strict_schema=subset, subset=subset, prefill="trailing", thinking="reasoning_effort")
         self.abilities = self._abilities({})
-        """What the options say, and after `prepare` or the first request what litellm knows besides."""
+        """From the options and, after `prepare` or the first request, from litellm."""
 
     async def prepare(self) -> None:
-        """Import litellm and look up what the model can do; raise MissingServiceError if litellm is not installed."""
+        """Import litellm and look up the model's abilities; raise MissingServiceError if litellm is not installed."""
         if self._library is None:
             self._library = await asyncio.to_thread(_import)
-            with contextlib.suppress(Exception):  # where it is not in litellm's map, which is no fault
+            with contextlib.suppress(Exception):  # models missing from litellm's map are fine
                 self.abilities = self._abilities(self._library.get_model_info(self._name))
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply: in pieces if the option `stream` or the request's own says so, else when it is whole.
+        """Yield the reply: in pieces if `stream` is set in the options or the request, otherwise once it is complete.
 
-        Raises:
-            BackendError: by class.
-            MissingServiceError: litellm is not installed.
+        Raises BackendError, and MissingServiceError if litellm is not installed.
         """
         await self.prepare()
         given = dict(request.options.get("litellm", {}))
@@ -153,9 +150,9 @@ class LiteLLMBackend:
             yield chunk
 
     def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
-        """Return what so many tokens cost in US dollars by litellm's list; None where it says nothing.
+        """Return the cost in US dollars by litellm's price list; None if unknown.
 
-        litellm says 0 for a model that it has no price for, just as for one that is free, so 0 is taken for unknown.
+        litellm returns 0 for models without a price and for free models, so 0 counts as unknown.
         """
         if self._library is None:
             return None
@@ -168,7 +165,7 @@ class LiteLLMBackend:
             return None
 
     async def aclose(self) -> None:
-        """Close the clients that litellm keeps."""
+        """Close litellm's HTTP clients."""
         close = getattr(self._library, "close_litellm_async_clients", None)
         if close is not None:
             await close()
@@ -176,7 +173,7 @@ class LiteLLMBackend:
     def _abilities(self, found: Mapping[str, Any]) -> Abilities:
         options = self.options
         schema = found.get("supports_response_schema")
-        # A model that is in the map and not said to see does not; of one that is not there nothing is known.
+        # A model in litellm's map without this flag does not accept images; for other models it is unknown.
         images = bool(found.get("supports_vision")) if found else None
         context = found.get("max_input_tokens")
         return Abilities(
@@ -197,11 +194,7 @@ class LiteLLMBackend:
         return replace(finish, usage=replace(usage, cost=cost))
 
     def _error(self, error: Exception, asked: Asked) -> BackendError:
-        """Return the error that one of litellm's stands for, by the status that it keeps.
-
-        litellm goes by the words of an error where it knows them; that nobody answers, or that a redirect was refused,
-        is only told by what caused the error.
-        """
+        """Map an error of litellm by its status; only its causes reveal an unreachable server or a refused redirect."""
         words = hide_key(single_line(getattr(error, "message", None) or error), asked.key)
         status = getattr(error, "status_code", None)
         status = status if isinstance(status, int) and status >= 300 else 500
@@ -215,7 +208,7 @@ class LiteLLMBackend:
             if cause is None or status < 500:
                 break
             if isinstance(cause, ConnectionRefusedError) or type(cause).__name__ == "ClientConnectorError":
-                return NoServerError(f"No server answers for {self.model}; is it running?")
+                return NoServerError(f"The server of {self.model} does not respond; is it running?")
             if REDIRECTED in str(cause):
                 return BadRequestError(f"{self.model}: {single_line(cause)[:SHOWN]}; nothing is sent there.")
             cause = cause.__cause__ or cause.__context__
@@ -224,7 +217,7 @@ class LiteLLMBackend:
 
 
 def _is_openai(name: str, options: LiteLLMOptions) -> bool:
-    """Return whether a model is asked of OpenAI itself, or of Azure: not of another server in their protocol."""
+    """Return whether the provider is OpenAI or Azure, not another server with their protocol."""
     provider, slash, _ = name.partition("/")
     if options.api_base is not None:
         return dialect_name(urlsplit(options.api_base).hostname or "") == "openai"
@@ -234,11 +227,11 @@ def _is_openai(name: str, options: LiteLLMOptions) -> bool:
 
 
 def _import() -> Any:
-    """Import litellm so that it asks nothing of the network, prints nothing and never tries again by itself."""
+    """Import litellm without network access, output or retries."""
     if importlib.util.find_spec("litellm") is None:
         raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm: Any = importlib.import_module("litellm")  # deferred for weight, and it may not be there
+    litellm: Any = importlib.import_module("litellm")  # deferred: slow to import, and optional
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.num_retries = 0
@@ -250,8 +243,8 @@ REDIRECTED = "redirects to another address"
 
 
 def _refuse_redirects() -> None:
-    """Have litellm's clients refuse redirects: they would send prompts, and some the key, wherever they are told."""
-    import httpx  # deferred for weight, and there where litellm is
+    """Make litellm's clients refuse redirects, which would send prompts and sometimes the key to another address."""
+    import httpx  # deferred: slow to import; a dependency of litellm
 
     class Guard(httpx.AsyncBaseTransport):
         def __init__(self, inner: Any) -> None:
@@ -277,11 +270,11 @@ def _refuse_redirects() -> None:
 
 
 def create(context: Context) -> LiteLLMBackend:
-    """Return the backend for `litellm/<model>`. Raises ConfigError if an option is unknown, or the model is not named,
-    and MissingServiceError if litellm is not installed."""
+    """Return the backend for `litellm/<model>`. Raises ConfigError for an unknown option or a missing model name, and
+    MissingServiceError if litellm is not installed."""
     name = str(context.config.get("model") or "")
     if not name:
-        raise ConfigError("Name the model as litellm does: litellm/PROVIDER/MODEL.")
+        raise ConfigError("Missing model name; expected litellm/PROVIDER/MODEL.")
     options = read_options(LiteLLMOptions, context.config, "litellm")
     if importlib.util.find_spec("litellm") is None:
         raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
@@ -289,10 +282,10 @@ def create(context: Context) -> LiteLLMBackend:
 
 
 async def listing(context: Context) -> Listing:
-    """Return which providers have a key; litellm itself is not imported, and nobody is asked."""
+    """Return the providers that have a key, without importing litellm or sending requests."""
     if importlib.util.find_spec("litellm") is None:
         return Listing("litellm", reason=f"litellm is not installed; install it with: {INSTALL}")
     found = [where for variable, where in KEYS.items() if os.environ.get(variable)]
     if not found:
         return Listing("litellm", reason=f"no key is set, such as {', '.join(sorted(KEYS)[:3])}")
-    return Listing("litellm", note=f"there are keys for {', '.join(found)}; litellm lists no models")
+    return Listing("litellm", note=f"keys are set for {', '.join(found)}; litellm lists no models")

@@ -1,7 +1,7 @@
 """`openai/<model>`: any server that speaks OpenAI's chat completions, by a direct asynchronous client.
 
-aiohttp, because it takes the least of the processor: with 500 requests in flight 0.3 ms a call, where
-the openai package takes five times and one httpx client fifty times as much (`benchmarks/bench_backends.py`).
+aiohttp takes the least processor time: with 500 requests in flight 0.3 ms a call; the openai package takes 5 times and
+one httpx client 50 times as much (`benchmarks/bench_backends.py`).
 """
 
 from __future__ import annotations
@@ -40,14 +40,13 @@ _OPTIONAL = (
     *("chat_template_kwargs", "enable_thinking", "reasoning_effort", "stream_options", "stop", "system"),
     *("parallel_tool_calls", "tool_choice"),
 )
-"""What a request can do without; see `Asked.fields`."""
+"""Optional fields of a request; see `Asked.fields`."""
 
 
 class OpenAIBackend:
-    """A model behind a server that speaks OpenAI's chat completions, by its name there.
+    """A model of a server that speaks OpenAI's chat completions.
 
-    Never tries again by itself: the middleware `Retry` does. All requests share one pool of connections without a
-    limit, which `aclose` closes.
+    Retries are left to the middleware `Retry`. All requests share one unlimited connection pool, which `aclose` closes.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class OpenAIBackend:
             thinking=True,
             context=self.options.context,
         )
-        """What the options and the kind of server say."""
+        """From the options and the kind of server."""
         self._scorer = (
             Scorer(name, self.options.choose, partial(self._fetched, "completions")) if self.options.choose else None
         )
@@ -82,10 +81,9 @@ class OpenAIBackend:
         self._closed = False
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply: in pieces if the option `stream` or the request's own says so, else when it is whole.
+        """Yield the reply: in pieces if `stream` is set in the options or the request, otherwise once it is complete.
 
-        Raises:
-            BackendError: by class.
+        Raises BackendError.
         """
         begun = False
         while True:
@@ -129,7 +127,7 @@ class OpenAIBackend:
         asked = self._asked(constrained=request.constraint is not None, pictured=has_pictures(request))
         reader = ReplyReader(request, asked, opened=self.options.think_opened)
         if pieces:
-            # Closed here and now if the caller leaves early, so that the server stops writing.
+            # Closed at once if the caller leaves early, so that the server stops generating.
             async with self._failures(), aclosing(self._in_pieces(body, reader, asked)) as chunks:
                 async for chunk in chunks:
                     yield chunk
@@ -139,16 +137,16 @@ class OpenAIBackend:
         self._compare(reader.model)
 
     def _compare(self, model: str) -> None:
-        """Tell once if another model replies than was asked for; a name may be longer by a folder, version or file."""
+        """Warn once if another model replies; names may differ by a folder, version or file extension."""
         asked, replies = (name.lower().rstrip("/").rpartition("/")[2] for name in (self._name, model))
         if replies and asked not in replies and replies not in asked and replies not in self._others:
             self._others.add(replies)
             self._tell(f"{self.model}: the server replies with another model, {single_line(model)[:100]}.")
 
     async def prepare(self) -> None:
-        """Find out whether the server can let the model choose, if the options say so, and tell.
+        """If the options enable `choose`, test whether the server supports it, and report the result.
 
-        Raises AuthenticationError if it is known beforehand that a key is missing.
+        Raises AuthenticationError if a required key is missing.
         """
         self._open()
         if self._scorer is not None and not self.abilities.choose:
@@ -158,9 +156,9 @@ class OpenAIBackend:
             self._tell(f"{self.model} {f'cannot choose: {reason}' if reason else 'can choose (style choose)'}.")
 
     def _leave_out(self, field: str) -> None:
-        """Do without a field from now on, and tell."""
+        """Leave a field out from now on, and report it."""
         if field in self._left_out:
-            return  # another request that was sent at the same time has found out
+            return  # a concurrent request was first
         other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}.get(field)
         self._left_out.add(field)
         if other is not None and other not in self._left_out:
@@ -169,21 +167,19 @@ class OpenAIBackend:
         self._tell(f"{self.model}: the server refuses {field}, which is left out from now on{instead}.")
 
     async def aclose(self) -> None:
-        """Close the connections; nothing can be asked afterwards."""
+        """Close the connections; later requests fail."""
         self._closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
 
     async def models(self) -> list[dict[str, Any]]:
-        """Return what `/models` lists, as it comes (Any: JSON)."""
+        """Return the entries of `/models` (Any: JSON)."""
         body = await self._fetched("models")
         try:
             rows = json.loads(body)["data"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise errors.ServerFailedError(
-                f"{self.options.place}/models answered with something other than a list."
-            ) from error
+            raise errors.ServerFailedError(f"{self.options.place}/models did not return a list of models.") from error
         return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
 
     # --- the connection ----------------------------------------------------------------------
@@ -201,13 +197,13 @@ class OpenAIBackend:
             return content
 
     async def _in_pieces(self, body: bytes, reader: ReplyReader, asked: Asked) -> AsyncGenerator[Chunk, None]:
-        # No deadline may span a `yield`: it would go off in whatever the caller does in between.
+        # No timeout may span a `yield`: it would expire in the caller's code.
         first: float | None = asyncio.get_running_loop().time() + self.options.first_token_timeout
         async with await self._by(first, self._send("chat/completions", body)) as answer:
             if answer.status != 200:
                 raise error_of(answer.status, answer.headers, await self._read(answer), asked)
             if answer.content_type == "application/json":
-                # Some servers don't stream what they are asked to stream.
+                # Some servers do not stream although requested.
                 for chunk in reader.whole(await self._read(answer)):
                     yield chunk
                 return
@@ -232,7 +228,7 @@ class OpenAIBackend:
                 yield chunk
 
     async def _by(self, moment: float | None, waiting: Awaitable[T]) -> T:
-        """Return what is waited for, unless the moment passes first at which a reply has to have begun."""
+        """Await with the deadline of the first part of a reply; None for no deadline."""
         if moment is None:
             return await waiting
         try:
@@ -267,15 +263,14 @@ class OpenAIBackend:
         return Asked(self.model, options.place, options.api_key, options.key_variable, constrained, pictured, _OPTIONAL)
 
     def _open(self) -> aiohttp.ClientSession:
-        """Return the session, made in the event loop that runs now."""
-        import aiohttp  # deferred for weight: it takes as long to import as all of the command line
+        """Return the session of the running event loop."""
+        import aiohttp  # deferred: takes as long to import as the whole command line
 
         if self._closed:
-            raise errors.BadRequestError(f"{self.model} was closed; nothing can be asked of it.")
+            raise errors.BadRequestError(f"{self.model} is closed and accepts no requests.")
         if self.options.api_key is None and self.options.place == BASE_URL and not self.options.headers:
-            raise errors.AuthenticationError(  # known beforehand, also where there is no network to be told over
-                f"{BASE_URL} wants a key and none is set; set {self.options.key_variable}, or {URL_VARIABLE} for "
-                "another server."
+            raise errors.AuthenticationError(  # works without a network, too
+                f"{BASE_URL} requires a key; set {self.options.key_variable}, or {URL_VARIABLE} for another server."
             )
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
@@ -293,7 +288,7 @@ class OpenAIBackend:
 
     @asynccontextmanager
     async def _failures(self) -> AsyncIterator[None]:
-        """Turn what the client raises into errors by class; none of them holds a header."""
+        """Map the client's exceptions to error classes; no message contains a header."""
         import aiohttp
 
         place = self.options.place
@@ -302,7 +297,7 @@ class OpenAIBackend:
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
             if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
                 raise errors.BadRequestError(
-                    f"No secure connection to {place} is possible: {type(error).__name__}."
+                    f"Could not establish a secure connection to {place}: {type(error).__name__}."
                 ) from error
             raise errors.NoServerError(f"No server answers at {place}; is it running?") from error
         except TimeoutError as error:
@@ -310,18 +305,18 @@ class OpenAIBackend:
                 f"{place} did not finish a reply of {self.model} within {self.options.timeout:g} s."
             ) from error
         except UnicodeDecodeError as error:
-            raise errors.ServerFailedError(f"{place} answered for {self.model} with text that is not UTF-8.") from error
+            raise errors.ServerFailedError(f"{place} sent a reply of {self.model} that is not UTF-8.") from error
         except aiohttp.ClientError as error:
             raise errors.ServerFailedError(
-                f"{place} broke off in the middle of a reply of {self.model} ({type(error).__name__})."
+                f"{place} closed the connection during a reply of {self.model} ({type(error).__name__})."
             ) from error
 
 
 def _pause(answer: aiohttp.ClientResponse, seconds: float) -> Callable[[], None]:
-    """Read nothing from the connection for a while, and return what ends the pause early.
+    """Pause reading from the connection, and return a function that ends the pause early.
 
-    What comes in between waits in the system. Being woken for every packet is what costs most in taking a
-    reply in pieces: without pauses a reply of 40 pieces takes 1.5 times the processor time.
+    Data waits in the system meanwhile. Wakeups per packet are the main cost of streaming: without pauses a reply of 40
+    pieces takes 1.5 times the processor time.
     """
     transport = answer.connection.transport if answer.connection is not None else None
     if not isinstance(transport, asyncio.Transport) or transport.is_closing() or not transport.is_reading():
@@ -338,22 +333,22 @@ def _pause(answer: aiohttp.ClientResponse, seconds: float) -> Callable[[], None]
 
 
 def _nothing() -> None:
-    """Do nothing: there is no pause to end."""
+    pass
 
 
 # --- for the plugin host ---------------------------------------------------------------------
 
 
 def create(context: Context) -> OpenAIBackend:
-    """Return the backend for `openai/<model>`; raise ConfigError if an option is wrong, or the model is not named."""
+    """Return the backend for `openai/<model>`; raise ConfigError for an invalid option or a missing model name."""
     name = str(context.config.get("model") or "")
     if not name:
-        raise ConfigError("Name the model: openai/MODEL, as the server calls it.")
+        raise ConfigError("Missing model name; expected openai/MODEL, with the server's name of the model.")
     return OpenAIBackend(name, options_of(context.config, os.environ), tell=context.services.progress)
 
 
 async def listing(context: Context) -> Listing:
-    """Return what the server lists at `/models`; a server that can't be asked is told, not raised."""
+    """Return the models that the server lists at `/models`; if it can't be reached, a listing with the reason."""
     from wsap_core.errors import WsapError
 
     options = options_of(context.config, os.environ)
@@ -371,7 +366,7 @@ async def listing(context: Context) -> Listing:
 
 
 def _info(row: Mapping[str, Any], abilities: Abilities) -> ModelInfo:
-    # vLLM tells the context as max_model_len, llama.cpp in `meta`, gateways as context_length.
+    # vLLM gives the context as max_model_len, llama.cpp in `meta`, gateways as context_length.
     meta = row.get("meta") if isinstance(row.get("meta"), dict) else {}
     found = row.get("max_model_len") or row.get("context_length") or (meta or {}).get("n_ctx")
     context = found if isinstance(found, int) else abilities.context

@@ -1,4 +1,4 @@
-"""How a server that speaks OpenAI's protocol is reached, and what it can do."""
+"""Connection settings and abilities of a server that speaks OpenAI's protocol."""
 
 from __future__ import annotations
 
@@ -21,52 +21,52 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True)
 class OpenAIOptions:
-    """How the server is reached and what it can do."""
+    """Connection settings and abilities of the server."""
 
     base_url: str = BASE_URL
-    """The server, without `/chat/completions`; usually ends in `/v1`. From `OPENAI_BASE_URL` where it is set."""
+    """The server's base URL, without `/chat/completions`; usually ends in `/v1`. Default: `OPENAI_BASE_URL`, if set."""
     api_key: str | None = field(default=None, repr=False)
-    """The key; from `key_variable` when None."""
+    """The API key; if None, from `key_variable`."""
     key_variable: str = KEY_VARIABLE
-    """The environment variable that the key is kept in."""
+    """The environment variable of the API key."""
     server: str | None = None
-    """What the server is: `generic`, `openai`, `vllm`, `llama.cpp`; by the host when None. Says how thinking is
-    switched, whether it constrains by regular expression, and whether it continues a begun reply."""
+    """The kind of server: `generic`, `openai`, `vllm` or `llama.cpp`; by the host if None. Determines how thinking is
+    switched and whether regular expressions and prefilled replies are supported."""
     stream: bool = False
-    """Take replies in pieces; costs more processor time, so only where somebody waits for them."""
+    """Stream replies; takes more processor time."""
     gather: float = 0.05
-    """Seconds over which the pieces after the first are gathered, to be handed on together; 0 to hand on each
-    as it comes, which costs several times the processor time."""
+    """Interval in seconds in which pieces after the first are collected and passed on together; 0 passes each piece on
+    at once, which takes several times the processor time."""
     json_schema: bool = True
-    """Whether the server constrains by JSON Schema."""
+    """Whether the server supports JSON Schema."""
     schema_subset: bool | None = None
-    """Whether it takes only OpenAI's strict subset of JSON Schema, as a gateway to OpenAI's models may;
-    as is known of the host when None: OpenAI's own servers and Azure's do."""
+    """Whether it supports only OpenAI's strict subset of JSON Schema, as a gateway to OpenAI's models may; if None,
+    servers of OpenAI and Azure do."""
     calls: bool | None = None
-    """Whether server and model make calls of functions (tool calling); as is known of the host when None."""
+    """Whether server and model support function calls (tool calling); if None, by the kind of server."""
     choose: str | None = None
-    """Let the model choose (style `choose`) where `/completions` gives log-probabilities of given text, as servers of
-    vLLM and llama-cpp-python do: the form of the model's chat template, `chatml` or `llama3`."""
+    """Enables the style `choose` if `/completions` returns log-probabilities of prompt tokens, as vLLM and
+    llama-cpp-python do; the value is the format of the chat template, `chatml` or `llama3`."""
     images: bool | None = None
-    """Whether the model sees; when None pictures are sent, and the server says if it can't."""
+    """Whether the model accepts images; if None, pictures are sent and the server may refuse them."""
     context: int | None = None
-    """The model's context in tokens; not known when None."""
+    """The model's context in tokens; unknown if None."""
     think_opened: bool = False
-    """Whether the chat template begins replies inside `<think>`."""
+    """Whether the chat template starts replies inside `<think>`."""
     think_tokens: int = 1024
-    """Tokens for thinking, on top of the reply's, once the model has been seen to think."""
+    """Tokens for thinking in addition to the reply's, once the model has been seen to think."""
     timeout: float = 120.0
-    """Seconds for a whole reply."""
+    """Timeout for a whole reply in seconds."""
     first_token_timeout: float = 120.0
-    """Seconds until a streamed reply begins."""
+    """Timeout for the first part of a streamed reply in seconds."""
     connect_timeout: float = 10.0
-    """Seconds for the connection."""
+    """Timeout for the connection in seconds."""
     max_bytes: int = 16 * 1024 * 1024
-    """Most bytes of an answer."""
+    """Maximum size of a response in bytes."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """More headers, such as those of gateways, as an object."""
+    """Additional HTTP headers, such as those of gateways, as an object."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """More fields of every request, as an object."""
+    """Additional fields of every request, as an object."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
@@ -83,31 +83,31 @@ class OpenAIOptions:
 
     @property
     def host(self) -> str:
-        """The server's name."""
+        """The host name of the server."""
         return urlsplit(self.base_url).hostname or ""
 
     @property
     def dialect(self) -> Dialect:
-        """What kind of server it is."""
+        """The dialect of the server."""
         known = DIALECTS[self.server or dialect_name(self.host)]
         return known if self.schema_subset is None else replace(known, subset=self.schema_subset)
 
     @property
     def place(self) -> str:
-        """The address as messages show it."""
+        """The base URL without a trailing slash."""
         return self.base_url.rstrip("/")
 
     @property
     def proxy(self) -> str | None:
-        """The proxy that the environment names for the server; never one for this machine itself."""
+        """The proxy that the environment sets for the server; None for local addresses."""
         if self.host in _LOCAL or urllib.request.proxy_bypass(self.host):
             return None
         return urllib.request.getproxies().get(urlsplit(self.base_url).scheme)
 
 
 def options_of(config: Mapping[str, Any], environ: Mapping[str, str]) -> OpenAIOptions:
-    """Return options from a configuration and, for what it leaves out, the environment. Raises ConfigError if an option
-    is unknown or of the wrong kind."""
+    """Return options from a configuration, with defaults from the environment. Raises ConfigError if an option is
+    unknown or has the wrong type."""
     url = environ.get(URL_VARIABLE, "").strip() or BASE_URL
     options = read_options(OpenAIOptions, {"base_url": url, **config}, "openai")
     if options.api_key is None:

@@ -1,5 +1,4 @@
-"""`ModelPool`: from an address such as `ollama/qwen3:8b` to a backend with its middlewares, one for each set
-of options."""
+"""`ModelPool`: creates one backend with its middleware for each address, such as `ollama/qwen3:8b`, and its options."""
 
 from __future__ import annotations
 
@@ -31,41 +30,39 @@ from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
 from wsap_llm.secrets import with_secrets
 
-# Any, in this module: options have every kind of value.
+# Any, in this module: options have values of any type.
 
 ELSEWHERE: Mapping[str, str] = {"ollama": "wsap-ollama", "outlines": "wsap-outlines"}
-"""Backends of our own that come in distributions of their own."""
+"""WSAP's backends in separate distributions."""
 
 
 @dataclass(frozen=True)
 class RequestPolicy:
-    """How models are asked, whichever they are."""
+    """How requests are sent, for all models."""
 
     attempts: int = 5
-    """Calls in all for one request, where trying again can help."""
+    """Maximum number of calls for one request, if retries can help."""
     longest_pause: float = 60.0
-    """Most seconds between two of them."""
+    """Maximum pause between two calls in seconds."""
     concurrency: int | None = None
-    """Requests to one model at the same time; None for any number."""
+    """Maximum concurrent requests to one model; None for no limit."""
     per_minute: int | None = None
-    """Requests to one model in any minute; None for any number."""
+    """Maximum requests to one model in any minute; None for no limit."""
     early: bool = False
-    """Pass pieces of a reply on as they come; one that breaks off can't be asked for again then."""
+    """Pass on pieces of a reply at once; an interrupted reply then can't be retried."""
 
 
 class ModelPool:
-    """Hands out models by address, each with retries, limits and budgets around it, and closes them all.
+    """Provides models by address, each with retries, limits and budgets, and closes them.
 
     Args:
-        host: where backends are registered; everything installed when None.
+        host: the registered backends; everything installed if None.
         options: backend name -> its options.
-        policy: how models are asked.
-        budgets: what may be spent, over all models together.
+        budgets: spending limits over all models.
         prices: address -> price, for models whose backend does not know it.
-        clock: what waits.
-        services: what backends are given.
-        seed: for the jitter of pauses.
-        decision: what may be spent for one decision of an agent.
+        services: the services of backends.
+        seed: seed of the jitter of pauses.
+        decision: spending limits of one decision of an agent.
     """
 
     def __init__(
@@ -92,18 +89,18 @@ class ModelPool:
         self._services = replace(services, progress=self._tell)
         self._seed = seed
         self.decision = decision or BudgetLimits()
-        """What may be spent for one decision."""
+        """Spending limits of one decision."""
         self._models: dict[tuple[str, str], Model] = {}
         self._rates: dict[str, RateLimit] = {}
         self.meter = Meter()
-        """How fast the models answered."""
+        """The speed of the models."""
 
     def backend(self, name: str, own: Mapping[str, Any] | None = None) -> Model:
-        """Return the model of an address with options of its own, which come before those for all of its backend; the
-        same one each time. Limits on requests to a model hold for all its options together.
+        """Return the model of an address with its own options, which override those of the backend; the same object for
+        equal arguments. Request limits apply to a model with all its options together.
 
-        Raises UsageError if it is no address, UnknownNameError if no backend of that name is installed, and PluginError
-        if the backend can't be made.
+        Raises UsageError for an invalid address, UnknownNameError if the backend is not installed, and PluginError if
+        the backend can't be created.
         """
         name, own = name.strip(), own or {}
         key = name, json.dumps(own, sort_keys=True, default=repr)
@@ -112,14 +109,14 @@ class ModelPool:
             context = self._context(spec, rest, own)
             made = build(spec.factory, context)
             if not isinstance(made, Backend):
-                raise PluginError(f"The factory of the backend {spec.name!r} gave a {type(made).__name__}.")
+                raise PluginError(f"The factory of the backend {spec.name!r} returned a {type(made).__name__}.")
             assert isinstance(context.config, Options), "_context makes it"
             check_used(f"The backend {spec.name!r}", context.config)
             self._models[key] = Model(made, self._shared(name, made, context))
         return self._models[key]
 
     def _shared(self, name: str, backend: Backend, context: Context) -> list[Middleware]:
-        # Those of an agent go around these: see `AgentModels`.
+        # An agent's middleware wraps these: see `AgentModels`.
         policy, price = self._policy, self._prices.get(name)
         found: list[Middleware] = []
         if policy.attempts > 1:
@@ -134,7 +131,7 @@ class ModelPool:
             )
             found.append(retry)
         if policy.concurrency is not None or policy.per_minute is not None:
-            # Inside the retries, so that a request that pauses takes nobody's place.
+            # Inside the retries, so that a pausing request does not count as concurrent.
             limit = RateLimit(concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock)
             found.append(self._rates.setdefault(name, limit))
         if self._budgets or price is not None:
@@ -143,44 +140,43 @@ class ModelPool:
         return found
 
     def cost_of(self, name: str, backend: Backend) -> CostOf | None:
-        """Return what tells the cost of tokens of a model: its stated price, or its backend; None where neither can."""
+        """Return the function for the cost of a model's tokens, by its stated price or its backend; None if unknown."""
         price = self._prices.get(name.strip())
         return price.of if price is not None else getattr(backend, "cost_of", None)
 
     def run_limits(self, words: Sequence[str], asked: Iterable[str], stated_by: str) -> BudgetLimits:
-        """Return what `--limit` allows a run that asks these models; `stated_by` says which option states a price.
+        """Return the limits of a run from the values of `--limit`; `stated_by` names the option that states a price.
 
-        Raises UsageError if a limit has another form, or one of cost can't be kept because a price was neither given
-        nor is known to the backend; and WsapError if there is no such backend, or it can't be made.
+        Raises UsageError if a limit is malformed, or if it limits cost and the price of one of the models in `asked` is
+        neither stated nor known to the backend; and WsapError if a backend does not exist or can't be created.
         """
         limits = Budgets.parse(words, scopes=("run",)).run
         for address in asked if limits.cost is not None else ():
             if self.cost_of(address, self.backend(address).backend) is None:
                 raise UsageError(
-                    f"--limit cost can't be kept: the price of {address} is not known; state it with "
+                    f"--limit cost can't be enforced: the price of {address} is unknown; state it with "
                     f"{stated_by.format(address=address)}, or limit calls or tokens."
                 )
         return limits
 
     def belongs_to(self, run_id: str) -> None:
-        """Say for which recorded run models are asked here: a day's budget counts it once."""
+        """Set the recorded run that uses the models, so that daily budgets count it once."""
         for budget in self._budgets:
             budget.belongs_to(run_id)
 
     async def ready(self, name: str, own: Mapping[str, Any] | None = None) -> Model:
-        """Return the model of an address with these options once its backend knows what it can do. Raises
-        BackendError if it can't be asked; besides what `backend` raises."""
+        """Return the model of an address with these options, with its abilities known. Raises BackendError if the
+        server can't be reached, and the errors of `backend`."""
         model = self.backend(name, own)
         if (prepare := getattr(model.backend, "prepare", None)) is not None:
             await prepare()
         return model
 
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Model:
-        """Return the model of an address once its backend knows what it can do; for commands and games.
+        """Return the model of an address, with its abilities known, for commands and games.
 
-        Of an agent's or a game's `options`, those that begin with `model.` are the backend's. Raises ConfigError if an
-        option names an environment variable that is not set, and WsapError if there is no such backend, or it can't be
-        asked.
+        Options of an agent or a game that start with `model.` are passed to the backend. Raises ConfigError if an
+        option refers to an unset environment variable, and WsapError if the backend does not exist or can't be reached.
         """
         own = with_prefix(options or {}, "model.")
         return await self.ready(name, {key[6:]: value for key, value in with_secrets(own, os.environ).items()})
@@ -192,8 +188,7 @@ class ModelPool:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close every backend that was handed out, also if one of them fails to close. Raises PluginError if one could
-        not be closed."""
+        """Close all backends; raise PluginError afterwards if one could not be closed."""
         models, self._models = self._models, {}
         results = await asyncio.gather(*(model.aclose() for model in models.values()), return_exceptions=True)
         for (name, _), result in zip(models, results, strict=True):
@@ -202,7 +197,7 @@ class ModelPool:
 
     def _context(self, spec: BackendSpec, rest: str, own: Mapping[str, Any]) -> Context:
         config = Options({**self._options.get(spec.name, {}), **own, "model": rest})
-        config.get("model")  # which a backend of one model need not ask for
+        config.get("model")  # counts as used even if a backend with a single model ignores it
         return Context.create(
             self._seed, "backend", spec.name, rest, config=config, clock=self._clock, services=self._services
         )
@@ -210,30 +205,30 @@ class ModelPool:
 
 @dataclass(frozen=True)
 class AgentModels:
-    """The models that one agent asks: its own, and those of its memory, for which it is the service `models`."""
+    """The models of one agent and of its memory, which gets this as the service `models`."""
 
     pool: ModelPool
     address: str
-    """Of its own model."""
+    """The address of the agent's model."""
     own: Mapping[str, Any] = field(default_factory=dict)
-    """The options of that, which hold for every model of the same backend."""
+    """Options for all the agent's models of the same backend."""
     journal: CallJournal | None = None
-    """Where calls are kept; None where nothing is recorded."""
+    """Records calls; None for no recording."""
     counter: UsageCounter = field(default_factory=UsageCounter)
-    """What is asked, until a decision takes it over."""
+    """Usage since the last decision."""
 
     def decider(self) -> Model:
-        """Return the model for the agent's decisions: recorded, or replayed, and within limits."""
+        """Return the model for the agent's decisions, recorded or replayed, with its limits."""
         return self._recorded(self.address, self._limited)
 
     def backend(self, name: str) -> Model:
-        """Return the model of an address for the agent's memory: counted, recorded, or replayed."""
+        """Return the model of an address for the agent's memory, counted, and recorded or replayed."""
         own = self.own if name.partition("/")[0] == self.address.partition("/")[0] else None
         model = self._recorded(name, lambda: self.pool.backend(name, own), failures=True)
         return Model(model, [Count(self.counter)])
 
     def _limited(self) -> Model:
-        # Inside the record: what is kept is not asked, so that it can't pass a limit.
+        # Inside the recording: replayed replies do not count against the limits.
         model, limits = self.pool.backend(self.address, self.own), self.pool.decision
         cost_of = self.pool.cost_of(self.address, model.backend)
         return Model(model, [CheckDecision(limits, self.counter, cost_of)]) if limits else model
@@ -247,21 +242,19 @@ class AgentModels:
 
 
 def find_backend(host: PluginHost, address: str) -> tuple[BackendSpec, str]:
-    """Return the spec that an address names, and the rest of the address. Raises UsageError if it is no address, and
-    UnknownNameError, with suggestions, if no backend of that name is installed."""
+    """Return the backend's spec and the model name of an address. Raises UsageError for an invalid address, and
+    UnknownNameError with suggestions if the backend is not installed."""
     names = host.backends.names()
     name, slash, rest = address.partition("/")
     if not slash or not name or not rest:
         shown = single_line(address)[:80]
         guess = f" Did you mean ollama/{shown}?" if ":" in shown and "ollama" in names and not slash else ""
         raise UsageError(
-            f"A model is named BACKEND/MODEL, such as openai/qwen3:8b, not {shown!r}.{guess} "
+            f"Invalid model {shown!r}; expected BACKEND/MODEL, such as openai/qwen3:8b.{guess} "
             f"Backends: {', '.join(names)}."
         )
     if name in ELSEWHERE and name not in names and not host.backends.duplicates().get(name):
-        raise UnknownNameError(
-            "backend", name, (), hint=f"It comes in a package of its own: pip install {ELSEWHERE[name]}"
-        )
+        raise UnknownNameError("backend", name, (), hint=f"It is in a separate package: pip install {ELSEWHERE[name]}")
     if name not in names and name not in host.backends.duplicates():
         raise UnknownNameError("backend", single_line(name)[:80], names, hint=f"There are: {', '.join(names)}.")
     return host.backends.get(name), rest
@@ -270,31 +263,31 @@ def find_backend(host: PluginHost, address: str) -> tuple[BackendSpec, str]:
 async def list_models(
     host: PluginHost, *, options: Mapping[str, Mapping[str, Any]] | None = None, within: float = 3.0
 ) -> list[Listing]:
-    """Return what every installed backend can reach, asked at the same time, each within so many seconds.
+    """Return the models of all installed backends, queried concurrently with a timeout of `within` seconds each.
 
-    What goes wrong with one becomes the reason in its listing.
+    If one fails, its listing has the reason.
     """
     specs = [entry.spec for entry in host.backends.all()]
     for spec in specs:
-        # Importing takes what it takes on this machine: no provider's time, and none of its fellows'.
+        # Imports are slow on some machines and must not count towards a provider's timeout.
         if spec.models is not None:
-            with suppress(Exception):  # it is told of below
+            with suppress(Exception):  # reported below
                 load(spec.models)
     return list(await asyncio.gather(*(_listed(spec, (options or {}).get(spec.name, {}), within) for spec in specs)))
 
 
 async def _listed(spec: BackendSpec, options: Mapping[str, Any], within: float) -> Listing:
     if spec.models is None:
-        return Listing(spec.name, note=f"it lists no models. {single_line(spec.summary)}")
+        return Listing(spec.name, note=f"lists no models. {single_line(spec.summary)}")
     try:
         async with asyncio.timeout(within):
             found = await load(spec.models)(Context.create(config=options))
     except TimeoutError:
-        return Listing(spec.name, reason=f"it did not answer within {within:g} s")
+        return Listing(spec.name, reason=f"no response within {within:g} s")
     except WsapError as error:
         return Listing(spec.name, reason=single_line(error))
     except Exception as error:
         return Listing(spec.name, reason=error_line(error, 200, kind=True))
     if not isinstance(found, Listing):
-        return Listing(spec.name, reason=f"it gave a {type(found).__name__} where a Listing belongs")
+        return Listing(spec.name, reason=f"it returned a {type(found).__name__} instead of a Listing")
     return found

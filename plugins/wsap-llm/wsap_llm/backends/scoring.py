@@ -1,4 +1,4 @@
-"""Choosing by a server that gives log-probabilities of given text: `echo` with `logprobs` at `/completions`."""
+"""Scores options by a server that returns log-probabilities of prompts: `echo` with `logprobs` at `/completions`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TEMPLATES = {
     "chatml": "<|im_start|>{role}\n{content}<|im_end|>\n",
     "llama3": "<|start_header_id|>{role}<|end_header_id|>\n\n{content}<|eot_id|>",
 }
-"""The form of a message, by the name that the option `choose` takes: completions take text, not messages."""
+"""The format of a message in a prompt, by the value of the option `choose`."""
 
 
 class _Given(NamedTuple):
-    """What a server says of a text: its tokens and their log-probabilities (Any: as they came), of which those of the
-    first may be missing; how many it has; then the same of the token that the server writes behind it, if any."""
+    """A server's data about a text: its tokens, their log-probabilities and their number, then tokens and
+    log-probabilities of the completion, if any (Any: unchecked JSON). The first tokens may be missing."""
 
     text: list[Any]
     chances: list[Any]
@@ -31,7 +31,7 @@ class _Given(NamedTuple):
 
 
 class Scorer:
-    """Asks for the scores of options, one request each, after one for the prompt; `complete` posts a request."""
+    """Scores options with one request each, after one for the prompt; `complete` posts a request."""
 
     def __init__(self, model: str, template: str, complete: Callable[[bytes], Awaitable[bytes]]) -> None:
         self._model = model
@@ -41,24 +41,20 @@ class Scorer:
     async def unable(self) -> str:
         """Return why the server can't score; empty if it can.
 
-        What it writes and is then given has to have the same log-probability, within rounding: some servers tell the
-        log-probability of each token at the place after it.
+        A token must have the same log-probability, within rounding, as completion and as prompt: some servers return
+        them shifted by one token.
         """
         prompt = self._opened([Message("user", "Count from one to ten.")])
         try:
             said = await self._given(prompt, echo=False)
             score, _ = await self._score(prompt + said.written[-1], await self._given(prompt))
-            wrong = f"the server gives {score:.2f} as the log-probability of a token that it wrote at {said.at[-1]:.2f}"
+            wrong = f"the log-probability of a token is {said.at[-1]:.2f} in a completion but {score:.2f} in a prompt"
             return "" if abs(score - said.at[-1]) <= 0.1 else wrong
         except (BackendError, TypeError, ValueError, IndexError) as error:
-            return f"the server gives no log-probabilities of given text ({error_line(error, 200).rstrip('.')})"
+            return f"the server returns no log-probabilities of prompts ({error_line(error, 200).rstrip('.')})"
 
     async def choose(self, request: Request, constraint: ChooseConstraint) -> list[Chunk]:
-        """Return the option that is drawn.
-
-        Raises:
-            BackendError: by class; ServerFailedError if the server does not tell what is asked for.
-        """
+        """Return the drawn option; raise BackendError, such as ServerFailedError if log-probabilities are missing."""
         prompt = self._opened(request.messages)
         base = await self._given(prompt)
         found = [await self._score(prompt + option, base) for option in constraint.options]
@@ -69,15 +65,15 @@ class Scorer:
         return [TextChunk(constraint.options[index]), Finish("stop", usage=usage, probabilities=chances)]
 
     async def _score(self, text: str, base: _Given) -> tuple[float, _Given]:
-        """Return the mean log-probability of the tokens of a text behind the prompt, and what the server said."""
+        """Return the mean log-probability of the text's tokens after the prompt, and the server's data."""
         given = await self._given(text)
         size = given.size - base.size
-        # An option whose first letters become a token with the prompt's last ones would be scored by something else.
+        # An option whose first letters form a token with the prompt's last ones would get a wrong score.
         if size < 1 or len(given.text) <= size or given.text[:-size] != base.text:
-            raise ServerFailedError("The server does not tell the tokens of an option apart from those of the prompt.")
+            raise ServerFailedError("The tokens of an option can't be separated from those of the prompt.")
         chances = given.chances[-size:]
         if not all(isinstance(chance, int | float) and math.isfinite(chance) for chance in chances):
-            raise ServerFailedError("The server does not give the log-probability of each token of an option.")
+            raise ServerFailedError("The server did not return a log-probability for each token of an option.")
         return sum(chances) / size, given
 
     async def _given(self, text: str, *, echo: bool = True) -> _Given:
@@ -89,10 +85,10 @@ class Scorer:
             size, end = int(usage["prompt_tokens"]), len(tokens) - int(usage["completion_tokens"])
             return _Given(tokens[:end], chances[:end], size, tokens[end:], chances[end:])
         except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-            raise ServerFailedError("The server's completion has no log-probabilities in it.") from error
+            raise ServerFailedError("The server's completion contains no log-probabilities.") from error
 
     def _opened(self, messages: Sequence[Message]) -> str:
-        """Return messages as text, up to where the reply begins; what reads as a mark in one is broken up."""
+        """Return messages as a prompt that ends where the reply starts; special tokens in messages are broken up."""
         shown = [("user" if m.role == "observation" else m.role, m.text().replace("<|", "< |")) for m in messages]
         head = self._form.partition("{content}")[0].format(role="assistant")
         return "".join(self._form.format(role=role, content=text) for role, text in shown) + head

@@ -1,10 +1,10 @@
-"""Replies of OpenAI's chat completions, whole or as server-sent events: nothing here does any input or output."""
+"""Replies of OpenAI's chat completions, whole or as server-sent events, without any I/O."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from json.decoder import scanstring  # type: ignore[attr-defined]  # what json itself reads strings with
+from json.decoder import scanstring  # type: ignore[attr-defined]  # json's own string reader
 from typing import Any, Literal
 
 from wsap_core.seams.agent import Usage
@@ -38,10 +38,7 @@ _KEY = '"content":'
 
 
 class EventReader:
-    """Reads server-sent events (`text/event-stream` of the HTML standard) from bytes, cut anywhere.
-
-    Fields other than `data` are skipped.
-    """
+    """Reads server-sent events (`text/event-stream` of the HTML standard) from pieces of bytes; only `data` fields."""
 
     def __init__(self) -> None:
         self._held: list[bytes] = []
@@ -49,22 +46,21 @@ class EventReader:
         self._first = True
 
     def feed(self, piece: bytes) -> Iterator[str]:
-        """Give the data of every event that is complete now. Raises UnicodeDecodeError if the data of an event is not
-        UTF-8."""
+        """Yield the data of each complete event. Raises UnicodeDecodeError if the data is not UTF-8."""
         self._held.append(piece)
         if b"\n" in piece or b"\r" in piece:
             *lines, rest = self._lines()
             if rest.endswith(b"\n"):
                 lines.append(rest)
             else:
-                self._held = [rest]  # of a CRLF, too, the second half may be on its way
+                self._held = [rest]  # the second half of a CRLF may follow
             yield from self._events(lines)
 
     def close(self) -> Iterator[str]:
-        """Give the last event if the stream ended without the empty line that belongs after it.
+        """Yield the last event if the stream ended without the empty line after it.
 
-        The standard drops it; servers that end on `data: [DONE]` alone exist. Raises UnicodeDecodeError if the data of
-        the event is not UTF-8.
+        The standard drops it, but some servers end with just `data: [DONE]`. Raises UnicodeDecodeError if the data is
+        not UTF-8.
         """
         yield from self._events([*self._lines(), b""])
 
@@ -85,32 +81,31 @@ class EventReader:
 
 
 class Deltas:
-    """Reads events that only say the next piece of text without reading all of each as JSON.
+    """Reads events that only contain the next piece of text without parsing them as JSON.
 
-    Such events differ in nothing but the piece: the same identity, model and fields stand around it each
-    time. What is around it is learned from one event and compared from then on, which takes half the
-    processor time of a streamed reply. Where anything differs, the event is read like every other.
+    Such events differ only in that piece. The text around it is learned from one event and then compared, which halves
+    the processor time of a streamed reply. Events that differ in anything else are parsed normally.
     """
 
     def __init__(self, tries: int = 3) -> None:
         self._before = ""
         self._after = ""
-        self._tries = tries  # some servers put something new into every event
+        self._tries = tries  # some servers change other fields with every event
 
     def text(self, data: str) -> str | None:
-        """Return the piece of text that an event says; None if it is not known to do that alone."""
+        """Return the text of an event; None unless it is known to contain nothing else."""
         before = self._before
         if not before or not data.startswith(before):
             return None
         try:
-            # From behind the opening quote to behind the closing one, as json itself reads a string.
+            # From after the opening quote to after the closing one, like json's reader.
             text, end = scanstring(data, len(before), True)
         except ValueError:
             return None
         return text if text and data[end:] == self._after else None
 
     def learn(self, data: str, found: Any) -> None:
-        """Learn from an event, given as text and as JSON, if it does nothing but say a piece of text."""
+        """Learn from an event, given as text and as JSON, if it only contains a piece of text."""
         if not self._tries or not _only_says(found):
             return
         self._tries -= 1
@@ -126,7 +121,7 @@ class Deltas:
             return
         if data.startswith(before) and probe == found | {
             "choices": [found["choices"][0] | {"delta": delta | {"content": other}}]
-        }:  # it was that string and no other of the name
+        }:  # it was this string, not another "content"
             self._before, self._after = before, data[end:]
 
 
@@ -143,8 +138,7 @@ def _only_says(found: Any) -> bool:
 
 
 class ReplyReader:
-    """Makes chunks of what a server sends, whole or in pieces; `opened` if the chat template begins the reply inside a
-    `<think>` block."""
+    """Converts a server's reply to chunks; `opened` if the chat template starts replies inside `<think>`."""
 
     def __init__(self, request: Request, asked: Asked, *, opened: bool = False) -> None:
         self._request = request
@@ -153,29 +147,29 @@ class ReplyReader:
         self._reason: str | None = None
         self._stop: str | None = None
         self._usage: Mapping[str, Any] | None = None
-        self._said: list[str] = []  # a piece is about a token, where the server doesn't count them
+        self._said: list[str] = []  # for an estimate if the server does not count tokens
         self._calls: dict[Any, tuple[str, str]] = {}
         self._written = Written(request)
         self._deltas = Deltas(0 if self._written.held else 3)
         self._refused = False
         self.done = False
-        """Whether the server has said that this was all."""
+        """Whether the server has marked the reply as complete."""
         self.model = ""
-        """What the server calls the model that replies; empty if it doesn't tell."""
+        """The server's name of the replying model; empty if it gives none."""
         self._fingerprint = ""
 
     def whole(self, body: bytes) -> Iterator[Chunk]:
-        """Give the chunks of a reply that came in one. Raises ServerFailedError if it can't be read, and BackendError
-        if it reports an error."""
+        """Yield the chunks of a whole reply. Raises ServerFailedError if it can't be parsed, and BackendError if it
+        reports an error."""
         choice = self._choice(self._parsed(body))
         if choice is None:
-            raise ServerFailedError(f"{self._asked.place} answered without a reply in it.")
+            raise ServerFailedError(f"The response of {self._asked.place} contains no reply.")
         yield from self._take(choice.get("message"), choice)
         self.done = True
         yield from self.close()
 
     def event(self, data: str) -> Iterator[Chunk]:
-        """Give the chunks of one event of a stream; raises what `whole` does."""
+        """Yield the chunks of one event of a stream; raises the errors of `whole`."""
         if data.strip() == "[DONE]":
             self.done = True
             return
@@ -190,7 +184,7 @@ class ReplyReader:
             yield from self._take(choice.get("delta"), choice)
 
     def events(self, several: Iterable[str]) -> list[Chunk]:
-        """Return the chunks of several events of a stream, neighbouring texts joined; raises what `whole` does."""
+        """Return the chunks of several events, with adjacent texts joined; raises the errors of `whole`."""
         chunks: list[Chunk] = []
         texts: list[str] = []
         for data in several:
@@ -209,9 +203,9 @@ class ReplyReader:
         return chunks + _joined(texts)
 
     def close(self) -> Iterator[Chunk]:
-        """Give what was kept back, and the finish; raise ServerFailedError if the stream ended before the reply did."""
+        """Yield the rest of the reply and the finish; raise ServerFailedError if the stream ended early."""
         if not self.done and self._reason is None:
-            raise ServerFailedError(f"{self._asked.place} broke off in the middle of a reply of {self._asked.model}.")
+            raise ServerFailedError(f"{self._asked.place} closed the connection during a reply of {self._asked.model}.")
         yield from self._written.keep(self._splitter.close())
         if self._written.held or not "".join(self._said).strip():
             yield from self._written.rest(self._calls.values())
@@ -225,13 +219,13 @@ class ReplyReader:
 
     def _parsed(self, body: bytes | str) -> Mapping[str, Any]:
         try:
-            # Decoded here, because json guesses an encoding from bytes.
+            # Decoded here because json guesses the encoding of bytes.
             found = json.loads(body.decode() if isinstance(body, bytes) else body)
         except (ValueError, RecursionError) as error:
             what = "text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else "broken JSON"
-            raise ServerFailedError(f"{self._asked.place} answered for {self._asked.model} with {what}.") from error
+            raise ServerFailedError(f"{self._asked.place} sent {what} for {self._asked.model}.") from error
         if not isinstance(found, dict):
-            raise ServerFailedError(f"{self._asked.place} answered with JSON other than an object.")
+            raise ServerFailedError(f"{self._asked.place} sent JSON that is not an object.")
         if found.get("error"):
             raise error_in_stream(found["error"], self._asked)
         return found
@@ -265,12 +259,12 @@ class ReplyReader:
             self._take_calls(message)
         if isinstance(choice.get("finish_reason"), str):
             self._reason = choice["finish_reason"]
-        # vLLM tells which stop text it was.
+        # vLLM gives the stop text that matched.
         if isinstance(choice.get("stop_reason"), str) and choice["stop_reason"] in self._request.stop:
             self._stop = choice["stop_reason"]
 
     def _take_calls(self, message: Mapping[str, Any]) -> None:
-        """Take calls in the form of tools, whole or in pieces, which some servers make of a reply in JSON."""
+        """Collect tool calls, whole or in pieces; some servers convert replies in JSON to them."""
         given = message.get("tool_calls")
         for call in given if isinstance(given, list) else ():
             function = call.get("function") if isinstance(call, dict) else None
@@ -287,7 +281,7 @@ class ReplyReader:
         return self._written.keep(self._splitter.feed(text))
 
     def _counted(self) -> Usage:
-        """Return the usage as the server counts, or as it can be estimated; never nothing."""
+        """Return the usage as counted by the server, or an estimate."""
         usage = self._usage or {}
         prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if prompt is None:
@@ -298,7 +292,6 @@ class ReplyReader:
 
 
 def _parts(message: Mapping[str, Any], kind: Literal["text", "thinking"]) -> str:
-    """Return the text of a reply's parts of a kind, or its thoughts."""
     content = message.get("content")
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     kinds = ("text", "output_text") if kind == "text" else ("thinking", "reasoning")

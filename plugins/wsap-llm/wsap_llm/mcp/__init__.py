@@ -1,12 +1,11 @@
-"""Tools of any server that speaks the Model Context Protocol, by configuration.
+"""Tools of any server that speaks the Model Context Protocol.
 
-config       which servers, how they are reached, and their limits
-mapping      their tools and results as this protocol's
-connection   one server: started, called, given up on, and started again
+config       the configuration of servers and their limits
+mapping      converts their tools and results to this protocol
+connection   the connection to one server, with restarts
 source       the `ToolSource` that is registered as the tool `mcp`
 
-The official SDK (`mcp`, an extra of this package) speaks the protocol; it is imported when a
-server is first reached.
+The official SDK (`mcp`, an extra of this package) is imported when a server is first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which servers of tools there are, how they are reached, and their limits."""
+"""The configuration of tool servers."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """One server: a program that is started and spoken to through its standard input and output, or an address."""
+    """One server: a program that uses standard input and output, or an address."""
 
     name: str
-    """How it is called in messages."""
+    """The name in messages."""
     command: tuple[str, ...] = ()
-    """A program and its arguments; never read by a shell."""
+    """A program and its arguments; started without a shell."""
     url: str = ""
-    """The address of a server that is running already (streamable HTTP)."""
+    """The address of a running server (streamable HTTP)."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Variables for the program; of this process's own it gets a few harmless ones such as PATH, and no keys."""
+    """Environment variables of the program; of this process's variables it inherits only a few such as PATH."""
     cwd: str | None = None
-    """The folder the program runs in."""
+    """The working directory of the program."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Sent with each request to the address, such as Authorization."""
+    """HTTP headers for each request to the address, such as Authorization."""
     prefix: str = ""
-    """Put before the name of each tool, with a low line between."""
+    """Prefix of the tools' names, followed by an underscore."""
     tools: tuple[str, ...] | None = None
     """The server's tools that are offered; None for all."""
     timeout: float = 30.0
-    """Seconds that a call may take; a server that takes longer counts as hung and is started again."""
+    """Timeout of a call in seconds, after which the server is restarted."""
     start_timeout: float = 30.0
-    """Seconds that starting it and listing its tools may take."""
+    """Timeout in seconds for starting the server and listing its tools."""
     restarts: int = 3
-    """How often it is started again, after the first time."""
+    """Maximum number of restarts."""
     longest: int = 4000
-    """Most characters of a result; the rest is cut off, and the model is told."""
+    """Maximum length of a result in characters; the rest is cut off with a note for the model."""
 
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """What is confidential in the options above: hidden in what the server answers and in what is said of it."""
+    """Confidential values in the options above, which are hidden in results and messages."""
 
     @property
     def where(self) -> str:
-        """The program or address for a person to read, without anything secret an address may hold."""
+        """The program or address for messages, without secrets."""
         if self.command:
             return PurePath(self.command[0]).name
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.hostname or ''}" + (f":{parts.port}" if parts.port else "") + parts.path
 
     def hide(self, text: str) -> str:
-        """Return a text in which nothing of what is confidential can be read."""
+        """Return a text without this server's secrets."""
         return without(text, self.secrets)
 
 
@@ -81,11 +81,10 @@ def read_servers(config: Mapping[str, Any]) -> tuple[ServerConfig, ...]:
         {"command": ["python", "server.py"]}
         {"servers": {"files": {"command": ["npx", "server"]}, "wiki": {"url": "http://127.0.0.1:8000/mcp"}}}
 
-    Tools of several servers are prefixed with the server's name, unless `prefix` says otherwise. What comes from a
-    command line may be the JSON text of such a table or list. Raises ConfigError if an option is missing, unknown or
-    wrong.
+    Tools of several servers have the server's name as default `prefix`. Tables and lists from a command line are JSON.
+    Raises ConfigError if an option is missing, unknown or invalid.
     """
-    # Any: options come from a person's file or command line, and have any type.
+    # Any: options from a file or command line have any type.
     if "servers" not in config:
         return (_read("mcp", config, ""),)
     try:
@@ -93,13 +92,11 @@ def read_servers(config: Mapping[str, Any]) -> tuple[ServerConfig, ...]:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"The option servers of the tool mcp is not valid JSON: {error_line(error, 100)}.") from None
     if len(config) > 1 or not isinstance(servers, Mapping) or not servers:
-        raise ConfigError(
-            "The option servers of the tool mcp must be a table of servers by name, with nothing beside it."
-        )
+        raise ConfigError("The option servers of the tool mcp must be a table of servers by name, and the only option.")
     for name in servers:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigError(
-                f"{str(name)[:60]!r} can't name a server of tools: use up to 32 letters, digits, - and _."
+                f"Invalid name of a tool server {str(name)[:60]!r}; use up to 32 letters, digits, - and _."
             )
     return tuple(_read(name, options, name) for name, options in servers.items())
 
@@ -112,9 +109,9 @@ def _read(name: str, options: Any, prefix: str) -> ServerConfig:
     read = ServerConfig(name, **{"prefix": prefix, **read_table(owner, options, _OPTIONS)})
     read = replace(read, secrets=secrets_in({o: getattr(read, o) for o in _TELLING}, surely=True))
     if bool(read.command) == bool(read.url):
-        raise ConfigError(f"Give {where} either command, a list such as ['python', 'server.py'], or url.")
+        raise ConfigError(f"Set either command, a list such as ['python', 'server.py'], or url for {where}.")
     if read.url and urlsplit(read.url).scheme not in ("http", "https"):
-        raise ConfigError(f"The option url of {where} must begin with http:// or https://.")
+        raise ConfigError(f"The option url of {where} must start with http:// or https://.")
     if read.prefix and not _NAME.fullmatch(read.prefix):
         raise ConfigError(f"The option prefix of {where} must be up to 32 letters, digits, - and _.")
     return read

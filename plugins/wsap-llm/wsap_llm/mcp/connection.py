@@ -1,4 +1,4 @@
-"""One server of tools: started, called, given up on, and started again."""
+"""The connection to one tool server, with restarts."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from mcp.types import Tool as RemoteTool
 
 Tell = Callable[[str], None]
-"""Tells a person something, in one sentence."""
+"""Shows one sentence to the user."""
 
 
 class ToolServerError(WsapError, code="TOOL_SERVER", exit_code=3, http_status=502, retryable=True):
-    """A server of tools can't be reached or used."""
+    """A tool server can't be reached or used."""
 
 
 def sdk_missing() -> MissingServiceError:
-    """Return what is said where the SDK is not installed."""
+    """Return the error for a missing SDK."""
     return MissingServiceError(
-        "Tools of MCP servers need the package mcp, version 2.3 or newer 2.x; "
+        "Tools of MCP servers require the package mcp, version 2.3 or newer 2.x; "
         "install it with: pip install 'wsap-llm[mcp]'"
     )
 
@@ -40,10 +40,9 @@ def sdk_missing() -> MissingServiceError:
 class Connection:
     """Holds the connection to one server, and calls its tools.
 
-    A server that dies, hangs past its time or answers what can't be read loses its connection (a program is ended with
-    all it started), and is started again by the next call, at most `restarts` times. The call during which it happened
-    is not repeated, because nobody knows how far it got. A person is told once of the first failure, and once that it
-    is given up on.
+    If a server exits, times out or sends an unreadable response, the connection is closed (a program is ended with its
+    child processes), and the next call starts it again, at most `restarts` times. The failed call is not repeated,
+    because it may have had effects. The user is informed once of the first failure, and once when no restarts are left.
     """
 
     def __init__(self, server: ServerConfig, tell: Tell) -> None:
@@ -58,8 +57,8 @@ class Connection:
         self._closed = False
 
     async def open(self) -> list[RemoteTool]:
-        """Reach the server and return its tools, at most `MOST_TOOLS`. Raises MissingServiceError if the SDK is not
-        installed, and ToolServerError if the server can't be reached, or does not list its tools in time."""
+        """Connect to the server and return its tools, at most `MOST_TOOLS`. Raises MissingServiceError if the SDK is
+        not installed, and ToolServerError if the server can't be reached or does not list its tools in time."""
         async with self._lock:
             client = await self._started(first=True)
             try:
@@ -69,11 +68,11 @@ class Connection:
                 reason = self._reason(error)
                 await self._drop()
                 raise ToolServerError(
-                    f"The tool server {self._server.name} does not list its tools: {reason}."
+                    f"The tool server {self._server.name} did not list its tools: {reason}."
                 ) from error
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Return a tool's result as text, or one line that says why there is none. Any: parameters of every type."""
+        """Return a tool's result as text, or one line with the error. Any: parameters of every type."""
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
@@ -92,13 +91,13 @@ class Connection:
                 return f"The tool server {name} refused: {server.hide(single_line(error.message)[:200])}"
             reason = self._reason(error)
             async with self._lock:
-                if self._client is client:  # another call may have noticed first
+                if self._client is client:  # another call may have closed it first
                     await self._drop()
             self._tell_failure(reason)
             return f"The tool server {name} failed in this call: {reason}. Whether anything was done is not known."
 
     async def aclose(self) -> None:
-        """Give back the connection, and end the program."""
+        """Close the connection and end the program."""
         self._closed = True
         async with self._lock:
             await self._drop()
@@ -109,7 +108,7 @@ class Connection:
             raise ToolServerError(f"The tool server {server.name} is closed.")
         if self._starts > server.restarts:
             self._tell_once(
-                "given up", f"The tool server {server.name} failed {self._starts} times and is not started again."
+                "given up", f"The tool server {server.name} failed {self._starts} times and will not be restarted."
             )
             raise ToolServerError(f"The tool server {server.name} is out of order; do without it.")
         self._starts += 1
@@ -131,7 +130,7 @@ class Connection:
         return self._client
 
     async def _hold(self, ready: asyncio.Future[Client], tail: _Tail | None) -> None:
-        """Hold the connection until the scope is cancelled. The SDK wants it closed by the task that opened it."""
+        """Hold the connection until the scope is cancelled. The SDK requires the same task to open and close it."""
         try:
             try:
                 import anyio
@@ -146,7 +145,7 @@ class Connection:
         except BaseException as error:
             if not ready.done():
                 ready.set_exception(error if isinstance(error, Exception) else ToolServerError("it was ended"))
-                ready.exception()  # it may be that nobody waits any more
+                ready.exception()  # marked as retrieved, because no one may be waiting
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -170,7 +169,7 @@ class Connection:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
-        # Answers of a tool may be long in coming; the limits of calls are kept here, not there.
+        # Tools may be slow; timeouts of calls are enforced by this class, not by the HTTP client.
         limits = httpx2.Timeout(server.start_timeout, read=server.timeout + server.start_timeout)
         async with httpx2.AsyncClient(headers=dict(server.headers), timeout=limits) as http:
             yield streamable_http_client(server.url, http_client=http)
@@ -190,9 +189,7 @@ class Connection:
     def _tell_failure(self, reason: str) -> None:
         server = self._server
         left = max(0, server.restarts + 1 - self._starts)
-        again = (
-            f"it is started again when it is next needed, at most {left} times" if left else "it is not started again"
-        )
+        again = f"it will be restarted when needed, at most {left} times" if left else "it will not be restarted"
         self._tell_once("failed", f"The tool server {server.name} ({server.where}) failed: {reason}; {again}.")
 
     def _tell_once(self, what: str, sentence: str) -> None:
@@ -204,31 +201,30 @@ class Connection:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, TimeoutError):
-            return "it did not answer in time"
+            return "it did not respond in time"
         if isinstance(error, FileNotFoundError):
-            return "there is no such program or folder"
+            return "program or working directory not found"
         if isinstance(error, PermissionError):
-            return "it may not be run"
+            return "permission denied"
         kind = type(error).__name__
         if kind == "ValidationError":
-            return "it answered what can't be read"
+            return "it sent an invalid response"
         if kind in ("ConnectError", "ConnectTimeout"):
-            return "nobody answers at the address"
+            return "no server responds at the address"
         said = self._server.hide(single_line(error))[:200].rstrip(".")
         return "the connection was lost" if said in ("", "Connection closed") else said
 
 
 class _Tail:
-    """Keeps the end of what a program says on its error output.
+    """Keeps the end of a program's error output.
 
-    It must go somewhere: unread, a pipe fills up and the program stands still; to the terminal, it
-    would be text that nobody has cleaned; in a file, it grows for months.
+    An unread pipe would block the program, the terminal would show unsanitized text, and a file would grow for months.
     """
 
     def __init__(self) -> None:
         read, write = os.pipe()
         self.file = os.fdopen(write, "w")
-        """Our end, to be closed; the reading ends with the program's."""
+        """Our end, to be closed; reading ends when the program closes its end."""
         self._kept = b""
         self._thread = threading.Thread(target=self._keep, args=[read], daemon=True)
         self._thread.start()
@@ -247,7 +243,7 @@ class _Tail:
 async def _all_tools(client: Client) -> list[RemoteTool]:
     found: list[RemoteTool] = []
     cursor: str | None = None
-    while len(found) < MOST_TOOLS:  # a server whose pages are empty and never end is ended by the time limit
+    while len(found) < MOST_TOOLS:  # the caller's timeout stops endless empty pages
         page = await client.list_tools(cursor=cursor)
         found += page.tools
         cursor = page.next_cursor
@@ -257,7 +253,7 @@ async def _all_tools(client: Client) -> list[RemoteTool]:
 
 
 def _quieten() -> None:
-    """Keep the SDK's log off the terminal, unless the program asked for logs; it prints tracebacks of bad input."""
+    """Keep the SDK's log, which has tracebacks for invalid input, off the terminal unless logging is configured."""
     logger = logging.getLogger("mcp")
     if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
         logger.addHandler(logging.NullHandler())

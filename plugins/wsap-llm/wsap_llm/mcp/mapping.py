@@ -1,4 +1,4 @@
-"""What a server of tools says, as this protocol's tools and texts. None of it is trusted."""
+"""Converts a server's tools and results, all untrusted, to this protocol's tools and to texts."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 MOST_TOOLS, MOST_PARAMETERS = 64, 32
-"""Most tools that are taken of a server, and most parameters of a tool."""
+"""Maximum number of tools of a server, and of parameters of a tool."""
 DESCRIPTION = 500
-"""Most characters of a description."""
+"""Maximum length of a description in characters."""
 _DEEPEST = 6
 _SCHEMA_SIZE = 4000
 _PARAMETER = re.compile(r"[A-Za-z_][\w.-]{0,63}", re.ASCII)
 
 
 class UnusableToolError(Exception):
-    """The tool can't be offered; the message says why."""
+    """The tool can't be offered; the message gives the reason."""
 
 
 def tool_of(name: str, description: str | None, schema: Mapping[str, Any], *, prefix: str = "") -> Tool:
-    """Return a server's tool as this protocol describes it, each property of its JSON Schema as a parameter.
+    """Return a server's tool, with each property of its JSON Schema as a parameter.
 
-    What can't be part of a tag in its name becomes a low line; its description is put on one line and cut. Raises
-    UnusableToolError if it has too many parameters, or a required one has a name that can't be used.
+    Characters of its name that are invalid in a tag become underscores; the description is put on one line and cut.
+    Raises UnusableToolError if it has too many parameters, or a required one has an unusable name.
     """
     wanted = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}_{name}" if prefix else name)[:64]
     if not re.match(r"[A-Za-z]", wanted):
@@ -51,7 +51,7 @@ def _parameters(schema: Mapping[str, Any]) -> list[ParamDef]:
     for name, part in properties.items():
         if not isinstance(name, str) or not _PARAMETER.fullmatch(name):
             if name in required:
-                raise UnusableToolError("one of its parameters has a name that can't be used")
+                raise UnusableToolError("one of its parameters has an unusable name")
             continue
         says = part.get("description") if isinstance(part, Mapping) else None
         meaning = single_line(says)[:DESCRIPTION] if isinstance(says, str) else ""
@@ -62,10 +62,10 @@ def _parameters(schema: Mapping[str, Any]) -> list[ParamDef]:
 
 
 def subset(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
-    """Return as much of a JSON Schema as the protocol's subset can say; the server checks the rest itself.
+    """Return the part of a JSON Schema that the protocol's subset can express; the server checks the rest.
 
-    References within `root` are followed, alternatives of plain types become a list of types, and keywords outside the
-    subset are left out. Whatever fits the given schema fits the returned one.
+    References within `root` are resolved, alternatives of plain types become a list of types, and keywords outside the
+    subset are left out. Every value valid by the given schema is valid by the returned one.
     """
     made = _subset(schema, root, 0)
     if check_schema(made) is not None or len(json.dumps(made, default=str)) > _SCHEMA_SIZE:
@@ -93,7 +93,7 @@ def _subset(schema: Any, root: Mapping[str, Any], depth: int) -> dict[str, Any]:
         if types and "type" not in made:
             made["type"] = types if len(types) > 1 else types[0]
     if "patternProperties" in schema:
-        made.pop("additionalProperties", None)  # it speaks of what no pattern matches, and patterns are left out
+        made.pop("additionalProperties", None)  # it excludes what patterns match, and they are left out
     return {keyword: value for keyword, value in made.items() if keyword not in ANNOTATIONS}
 
 
@@ -112,7 +112,7 @@ def _plain_types(choices: Any, root: Mapping[str, Any], depth: int) -> list[str]
 
 def _followed(reference: str, root: Mapping[str, Any]) -> Any:
     if not reference.startswith("#/"):
-        return {}  # elsewhere is not looked at
+        return {}  # external references are ignored
     found: Any = root
     for part in reference[2:].split("/"):
         found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
@@ -120,7 +120,7 @@ def _followed(reference: str, root: Mapping[str, Any]) -> Any:
 
 
 def text_of(result: CallToolResult, longest: int) -> str:
-    """Return a result as text for the model: cleaned of control characters, and cut."""
+    """Return a result as text for the model, without control characters and cut to `longest` characters."""
     parts = [_content(block) for block in result.content]
     if not parts and result.structured_content is not None:
         parts = [json.dumps(result.structured_content, ensure_ascii=False, default=str)]
@@ -131,14 +131,14 @@ def text_of(result: CallToolResult, longest: int) -> str:
 
 
 def capped(text: str, longest: int) -> str:
-    """Return text without control characters, cut after `longest` characters with a remark that says so."""
-    # Cut first, so that only what is kept is cleaned.
+    """Return text without control characters, cut after `longest` characters with a note."""
+    # Cut first, so that only the rest is cleaned.
     more = len(text) - longest
     return strip_control(text[:longest]).strip() + (f"\n(cut off: {more} more characters)" if more > 0 else "")
 
 
 def _content(block: Any) -> str:
-    # Any: blocks of several classes, told apart by their `type`.
+    # Any: blocks of several classes, distinguished by their `type`.
     match block.type:
         case "text":
             return str(block.text)

@@ -1,4 +1,4 @@
-"""The tools of MCP servers as a source of tools; registered as the tool `mcp`."""
+"""The tool source of MCP servers, registered as the tool `mcp`."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from wsap_llm.mcp.mapping import UnusableToolError, tool_of
 
 @dataclass(frozen=True)
 class RemoteTool:
-    """A tool of a server. What it answers is text of somebody else's: data, and never an instruction."""
+    """A tool of a server. Its results are untrusted data, never instructions."""
 
     connection: Connection
     name: str
-    """As the server calls it."""
+    """The server's name of the tool."""
     definition: Tool
-    """Its name, what it does, and what it takes, as far as the server told."""
+    """The tool as offered to the agent."""
 
     def run(self, parameters: Mapping[str, Any]) -> Awaitable[str]:
-        """Return what the server answers, or one line that says why it doesn't. Any: parameters of every type."""
+        """Return the result, or one line with the error. Any: parameters of every type."""
         return self.connection.call(self.name, parameters)
 
 
 class McpTools:
-    """Reaches servers when opened, and offers their tools; tells a person once what is wrong with a server."""
+    """Connects to servers when opened, and offers their tools; reports each problem with a server once."""
 
     def __init__(self, servers: Sequence[ServerConfig], tell: Tell) -> None:
         self._servers = tuple(servers)
@@ -40,10 +40,10 @@ class McpTools:
         self._connections: list[Connection] = []
 
     async def open(self) -> Sequence[RemoteTool]:
-        """Return the tools of all servers, in the order they list them.
+        """Return the tools of all servers, in their order.
 
-        Raises MissingServiceError if the SDK is not installed, and ToolServerError if a server can't be reached now,
-        which is sooner told before a run than in it.
+        Raises MissingServiceError if the SDK is not installed, and ToolServerError if a server can't be reached: before
+        a run rather than during it.
         """
         found: list[RemoteTool] = []
         for server in self._servers:
@@ -57,7 +57,7 @@ class McpTools:
                 try:
                     made = tool_of(tool.name, tool.description, tool.input_schema, prefix=server.prefix)
                     if made.name in kept:
-                        raise UnusableToolError("another one has its name here")
+                        raise UnusableToolError("another tool has the same name")
                 except UnusableToolError as problem:
                     self._leave_out(server, tool.name, str(problem))
                     continue
@@ -65,11 +65,11 @@ class McpTools:
                 theirs.add(tool.name)
             found += kept.values()
             for name in sorted(set(server.tools or ()) - theirs):
-                self._tell(f"The tool server {server.name} has no tool {name!r} that could be used.")
+                self._tell(f"The tool server {server.name} has no usable tool {name!r}.")
         return found
 
     async def aclose(self) -> None:
-        """Give back all connections, and end the programs."""
+        """Close all connections and end the programs."""
         while self._connections:
             await self._connections.pop().aclose()
 
@@ -78,8 +78,8 @@ class McpTools:
 
 
 def create(context: Context) -> McpTools:
-    """Return the tools of the servers that the options name; `config.py` says how. Raises ConfigError if an option is
-    missing, unknown or wrong, and MissingServiceError if the SDK is not installed."""
+    """Return the tools of the configured servers; for the options see `config.py`. Raises ConfigError if an option is
+    missing, unknown or invalid, and MissingServiceError if the SDK is not installed."""
     servers = read_servers(context.config)
     if importlib.util.find_spec("mcp") is None:
         raise sdk_missing()

@@ -1,15 +1,14 @@
 """The built-in memories.
 
-none       keeps nothing
+none       stores nothing
 fifo       the last K steps in detail, and a running summary of everything before (seed 003)
 facts      facts, plans and history: the protocol's plain `Memory`
-fulltext   everything lived through, searched by relevance, recency and importance
+fulltext   everything experienced, searched by relevance, recency and importance
 
-cells      what they are made of: cells, words, budgets of tokens, snapshots
+cells      shared parts: cells, words, token budgets, snapshots
 
-A memory counts time in moments (one for each thing remembered) and in the steps of games, never
-by the clock, so that the same life gives the same memory. What is remembered is data wherever it
-comes from: one line each, without control characters, and never an instruction to anything here.
+A memory counts time in moments (one for each entry) and in the steps of games, never by the clock, so that equal
+experiences give equal memories. All entries are untrusted data: one line each, without control characters.
 """
 
 from __future__ import annotations

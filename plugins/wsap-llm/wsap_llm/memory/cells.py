@@ -1,4 +1,4 @@
-"""What memories are made of: cells (one line of text with its provenance), words, budgets and snapshots."""
+"""Shared parts of memories: cells (one line of text with its provenance), words, token budgets and snapshots."""
 
 from __future__ import annotations
 
@@ -20,39 +20,38 @@ from wsap_core.untrusted import single_line
 from wsap_llm.prompts import said_of, words_of
 
 MAX_TEXT = 600
-"""Most characters in a cell; a longer text is cut and ends in an ellipsis."""
+"""Maximum length of a cell in characters; a longer text is cut and ends in an ellipsis."""
 MAX_NAME = 80
-"""Most characters in the name of a world or of a kind."""
+"""Maximum length of the name of a world or kind in characters."""
 
 ACHIEVED, ENDED, FACT, PLAN, DANGER, REWARDED, FAILED, PLAIN = 1.0, 0.9, 0.8, 0.5, 0.4, 0.4, 0.3, 0.1
-"""Importance of a step (the highest that fits) and of a note, from 0 to 1: an achievement, the end of an
-episode, a fact, a plan, an event of a kind in `DANGEROUS`, a reward other than 0, a failure, anything else."""
+"""Importance of a step (the highest applies) or note, from 0 to 1: an achievement, the end of an episode, a fact, a
+plan, an event type in `DANGEROUS`, a reward other than 0, a failure, anything else."""
 DANGEROUS = frozenset({"combat", "damage", "danger", "death", "warning"})
-"""Types of events that are worth remembering more than others."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One thing remembered."""
+    """One entry of a memory."""
 
     text: str
     """One line, without its provenance."""
     world: str = ""
-    """The game it happened in; empty where that is not known."""
+    """The game; empty if unknown."""
     step: int | None = None
-    """The step it happened at, as the game counts."""
+    """The game's step."""
     kind: str = "event"
     importance: float = PLAIN
     """From 0 to 1."""
     until: int | None = None
     """The last step, if equal cells were merged."""
     times: int = 1
-    """How many equal cells this stands for."""
+    """Number of merged cells."""
     run: str = ""
-    """The run it happened in, where the memory outlives runs."""
+    """The run, if the memory outlives runs."""
 
     def shown(self) -> str:
-        """Return the text as a model reads it: where and when it was, then what."""
+        """Return the text for a model, prefixed with place and time."""
         where = [name for name in (self.world, self.run) if name]
         if self.step is not None:
             last = self.until if self.until is not None and self.until != self.step else None
@@ -61,24 +60,24 @@ class Cell:
         return f"{prefix}{self.text}" + (f" ({self.times} times)" if self.times > 1 else "")
 
     def recollection(self, score: float = 0.0) -> Recollection:
-        """Return it with its provenance."""
+        """Return the cell with its provenance as a recollection."""
         return Recollection(self.shown(), self.world, self.step, self.kind, score, self.run)
 
     def followed_by(self, other: Cell) -> Cell | None:
-        """Return one cell for both if the other says the same of the same world and run; None if not."""
+        """Return one cell for both if they have the same text, world, kind and run, else None."""
         if (self.text, self.world, self.kind, self.run) != (other.text, other.world, other.kind, other.run):
             return None
         last = other.until if other.until is not None else other.step
         return replace(self, times=self.times + other.times, until=last if last is not None else self.until)
 
     def state(self) -> list[JsonValue]:
-        """Return it as JSON-ready data."""
+        """Return the cell as JSON-ready data."""
         state = [self.text, self.world, self.step, self.kind, self.importance, self.until, self.times]
         return [*state, self.run] if self.run else state
 
     @classmethod
     def from_state(cls, state: JsonValue) -> Cell:
-        """Return the cell that `state` gave; raise ValueError if it is not one."""
+        """Return the cell for data from `state`; raise ValueError if it is invalid."""
         if not isinstance(state, list) or len(state) not in (7, 8):
             raise ValueError("a cell is a list of seven values, or eight with its run")
         text, world, step, kind, importance, until, times, run = state if len(state) == 8 else [*state, ""]
@@ -90,13 +89,13 @@ class Cell:
             raise ValueError("the steps of a cell are whole numbers")
         if not isinstance(importance, int | float) or isinstance(importance, bool) or not 0 <= importance <= 1:
             raise ValueError("importance is a number from 0 to 1")
-        # What a snapshot says is cleaned again: a file may have been edited.
+        # Cleaned again because the file may have been edited.
         names = single_line(text), single_line(world), single_line(kind), single_line(run)
         return cls(names[0], names[1], step, names[2], float(importance), until, times, names[3])
 
 
 class CellMemory(AgentMemory, OutlivesRuns, Browsable):
-    """A memory made of cells, each marked with the run it happened in."""
+    """A memory made of cells, each with its run."""
 
     run = ""
 
@@ -113,21 +112,18 @@ class CellMemory(AgentMemory, OutlivesRuns, Browsable):
 
     @abstractmethod
     def keep_note(self, cell: Cell) -> None:
-        """Keep a note, which is not empty."""
+        """Store a note that is not empty."""
 
 
 def cell_of(entry: HistoryEntry, run: str = "") -> Cell:
-    """Return a lived step as a cell: what was tried and why, what came of it, what was heard and seen."""
+    """Return a step as a cell: the action with its reasoning, the result, messages and events."""
     step = entry.step if entry.step is not None else entry.observation.step
     return Cell(describe(entry), _name(entry.world), step, "event", importance_of(entry), run=_name(run))
 
 
 def describe(entry: HistoryEntry) -> str:
-    """Return a lived step in the first person, as one line of at most `MAX_TEXT` characters.
-
-    Seed 003 wants what was tried, what came of it, and how it is understood; the last is the
-    reasoning that the agent gave with its action.
-    """
+    """Return a step in the first person, as one line of at most `MAX_TEXT` characters: by seed 003 the attempt, its
+    result and the agent's reasoning."""
     result = entry.result
     words = words_of(entry.observation.language)
     said = words.say(f"I tried {_spoken(entry.action)}")
@@ -154,7 +150,7 @@ def describe(entry: HistoryEntry) -> str:
 
 
 def importance_of(entry: HistoryEntry) -> float:
-    """Return how much a lived step matters, from 0 to 1; the constants above say by what."""
+    """Return the importance of a step, from 0 to 1, by the constants above."""
     result = entry.result
     if result is None:
         return PLAIN
@@ -171,7 +167,7 @@ def importance_of(entry: HistoryEntry) -> float:
 
 def cut(text: object, limit: int) -> str:
     """Return text on one line, with at most `limit` characters."""
-    # Cut before it is cleaned, so that the work is bounded; what is left out could only have been longer.
+    # Cut before cleaning, to bound the work.
     line = single_line(str(text)[: 4 * limit + 100])
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
@@ -182,7 +178,7 @@ def _spoken(action: Action) -> str:
 
 
 def _items(parameters: Mapping[str, JsonValue]) -> Iterable[tuple[str, JsonValue]]:
-    # An integer of thousands of digits can't be written out.
+    # Python can't print integers of thousands of digits.
     for key, value in list(parameters.items())[:6]:
         large = isinstance(value, int) and value.bit_length() > 200
         yield str(key), "a very large number" if large else value
@@ -212,14 +208,12 @@ def _is_step(value: JsonValue) -> bool:
 
 _WORD = re.compile(r"[^\W_]+")
 MOST_WORDS = 2_000
-"""Most words that are taken of a text."""
+"""Maximum number of words of a text."""
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text in order: small letters without accents, and without a plural's s.
-
-    Words are runs of letters and digits of any script; there is no other character in them.
-    """
+    """Return the words of a text in order, in lower case, without accents and plural s: runs of letters and digits of
+    any script."""
     folded = text[: 16 * MOST_WORDS].lower()
     if not folded.isascii():
         folded = "".join(c for c in unicodedata.normalize("NFD", folded) if not unicodedata.combining(c))
@@ -227,7 +221,7 @@ def words(text: str) -> list[str]:
 
 
 def overlap(own: Iterable[str], asked: Set[str]) -> float:
-    """Return the share of the different words of a text that are asked for, from 0 to 1."""
+    """Return the share of a text's distinct words that are in `asked`, from 0 to 1."""
     different = dict.fromkeys(own)
     return sum(word in asked for word in different) / len(different) if different else 0.0
 
@@ -239,14 +233,11 @@ def _stem(word: str) -> str:
 # --- budgets of tokens ---
 
 SHORTEST = 24
-"""What does not fit whole is shortened, if at least this many tokens are left for it."""
+"""Minimum number of tokens to which a text is shortened."""
 
 
 def within(found: Iterable[Recollection], budget: int) -> list[Recollection]:
-    """Return the recollections that fit, in their order; one that does not fit whole is shortened or passed over.
-
-    The estimated tokens of all texts together are never more than the budget.
-    """
+    """Return the recollections within a budget of estimated tokens, in order; others are shortened or skipped."""
     taken: list[Recollection] = []
     left = budget
     for recollection in found:
@@ -264,14 +255,14 @@ def within(found: Iterable[Recollection], budget: int) -> list[Recollection]:
 
 
 def cost(found: Iterable[Recollection]) -> int:
-    """Return the estimated tokens of recollections together."""
+    """Return the estimated tokens of all recollections."""
     return sum(estimate_tokens(recollection.text) for recollection in found)
 
 
 def shortened(text: str, budget: int) -> str:
-    """Return as much of the beginning of a text as fits into the budget, an ellipsis included."""
+    """Return the start of a text that fits into the budget with an ellipsis."""
     low, high = 0, len(text)
-    while low < high:  # the longest beginning that fits; more text never has fewer tokens by more than the ellipsis
+    while low < high:  # binary search for the longest start that fits
         middle = (low + high + 1) // 2
         if estimate_tokens(text[:middle].rstrip() + "…") <= budget:
             low = middle
@@ -283,26 +274,25 @@ def shortened(text: str, budget: int) -> str:
 # --- snapshots ---
 
 SNAPSHOT_LIMIT = 64 * 1024 * 1024
-"""Most bytes of JSON in a snapshot; no built-in memory reaches it at its default sizes."""
+"""Maximum size of a snapshot's JSON in bytes, which default sizes of the built-in memories do not reach."""
 _MAGIC = b"WSAP memory 1\n"
 
 
 def pack(kind: str, state: dict[str, JsonValue]) -> bytes:
-    """Return a snapshot of a kind of memory. Equal states give equal bytes."""
+    """Return a snapshot of a kind of memory; equal states give equal bytes."""
     return packing.pack(_MAGIC, dict(sorted({"kind": kind, **state}.items())))
 
 
 def unpack(kind: str, data: bytes, limit: int = SNAPSHOT_LIMIT) -> dict[str, JsonValue]:
-    """Return the state in a snapshot of a kind of memory. Raises SnapshotError if it is damaged, too large, or of
-    another kind of memory."""
+    """Return the state in a snapshot. Raises SnapshotError if it is damaged, too large or of another kind of memory."""
     state = packing.unpack(_MAGIC, data, "a memory", limit)
     if (found := state.get("kind")) != kind:
-        raise SnapshotError(f"This is the snapshot of another kind of memory than {kind!r}: {str(found)[:40]!r}.")
+        raise SnapshotError(f"Expected a snapshot of the memory {kind!r}, got one of {str(found)[:40]!r}.")
     return state
 
 
 def listed(state: Mapping[str, JsonValue], name: str) -> list[JsonValue]:
-    """Return a list in a snapshot's state; raise ValueError if it is something else."""
+    """Return a list in a snapshot's state; raise ValueError if it is not a list."""
     value = state.get(name)
     if not isinstance(value, list):
         raise ValueError(f"{name} is not a list")

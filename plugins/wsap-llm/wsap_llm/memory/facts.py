@@ -1,4 +1,4 @@
-"""Facts, plans and history: the protocol's plain `Memory`, kept and recalled."""
+"""Facts, plans and history: the protocol's plain `Memory`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from wsap_llm.option_reading import read_table
 from wsap_llm.option_table import Range
 
 FACTS, PLANS, HISTORY = 200, 20, 50
-"""Most facts, plans and steps that are kept; the oldest go first."""
+"""Maximum number of facts, plans and steps; the oldest are dropped first."""
 OPTIONS = {"facts": Range(FACTS, 1, 5000), "plans": Range(PLANS, 1, 1000), "history": Range(HISTORY, 1, 1000)}
 
 
 class FactsMemory(CellMemory):
-    """Keeps what is held to be true, what is intended, and the last steps as they were.
+    """Stores facts, plans and the last steps, dropping the oldest of each when there are too many.
 
-    A note of the kind "plan" is a plan, any other a fact; noting something again makes it the newest. Each new
-    achievement becomes a fact, with what was done for it. What is kept is bounded: the oldest fact, plan or step goes
-    when there is one too many. Facts and plans of the `memory` that it begins with have no provenance.
+    A note of the kind "plan" is a plan, any other a fact; repeating a note makes it the newest. Each new achievement
+    becomes a fact, with its action. Facts and plans from the initial `memory` have no provenance.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class FactsMemory(CellMemory):
 
     @property
     def memory(self) -> Memory:
-        """What is remembered, in the protocol's form; oldest first."""
+        """The content as the protocol's `Memory`, oldest first."""
         return Memory([c.text for c in self._facts], [c.text for c in self._plans], self._history)
 
     @override
@@ -67,10 +66,10 @@ class FactsMemory(CellMemory):
 
     @override
     def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
-        """Return what shares most words with the query, of equals plans before facts before steps, newest first.
+        """Return the best matches of the query; ties are ordered by plans, facts, steps, then newest first.
 
-        The score is the share of a text's own words that are in the query (0 to 1) plus its
-        importance (0 to 1) plus up to 0.1 for how new it is among its kind.
+        The score is the share of a text's words that are in the query (0 to 1) plus its importance (0 to 1) plus up to
+        0.1 for its recency among its kind.
         """
         asked = frozenset(words(query))
         scored: list[tuple[float, int, Recollection]] = []
@@ -82,7 +81,7 @@ class FactsMemory(CellMemory):
 
     @override
     def compact(self) -> None:
-        pass  # room is made as things are remembered
+        pass  # entries are dropped when others are added
 
     @override
     def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
@@ -102,8 +101,8 @@ class FactsMemory(CellMemory):
 
     @override
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of; the extras of a game's own kind of observation stay as they were.
-        Raises SnapshotError if it is damaged, or of another kind of memory; nothing has changed then."""
+        """Restore a snapshot; the extra fields of a game's own observation type are kept. Raises SnapshotError, without
+        changes, if it is damaged or of another kind of memory."""
         state = unpack("facts", data)
         codec = wire.Codec()
         try:
@@ -137,6 +136,6 @@ def _text(item: JsonValue) -> str:
 
 
 def create(context: Context) -> FactsMemory:
-    """Return a memory of facts, plans and history; the options `facts` (200), `plans` (20) and `history` (50) say how
-    many of each are kept. Raises ConfigError if an option is wrong."""
+    """Return a memory of facts, plans and history, at most as many as the options `facts` (200), `plans` (20) and
+    `history` (50). Raises ConfigError if an option is invalid."""
     return FactsMemory(**read_table("facts memory", context.config, OPTIONS))

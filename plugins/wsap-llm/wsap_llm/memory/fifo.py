@@ -25,15 +25,15 @@ from wsap_llm.thinking import split_thinking
 CELLS = 5
 """K of seed 003."""
 NOTES = 20
-"""Most notes that are kept as they are."""
+"""Maximum number of notes kept unchanged."""
 SUMMARY = 1200
-"""Most characters of the summary."""
+"""Maximum length of the summary in characters."""
 LINE = 160
-"""Most characters of a cell in a summary that is made without a model."""
+"""Maximum length of a cell in a summary made without a model, in characters."""
 WAITING = 64
-"""Most cells that wait for a model; more are folded without one, so that memory stays bounded."""
+"""Maximum number of cells that wait for a model; more are folded without it, to bound the memory."""
 ASKED = 16
-"""Most cells that a model is asked to fold at a time, so that the request fits into small contexts."""
+"""Maximum number of cells that a model folds at a time, so that the request fits into small contexts."""
 OPTIONS: Mapping[str, Range | Kind] = {
     "cells": Range(CELLS, 1, 1000),
     "summary_chars": Range(SUMMARY, 100, 20_000),
@@ -45,7 +45,7 @@ OPTIONS: Mapping[str, Range | Kind] = {
 _KEPT = ("cells", "notes", "overflow", "summary")
 
 Summary = tuple[Cell, ...]
-"""What is left of everything before the cells, oldest first."""
+"""The summary of everything before the cells, oldest first."""
 
 _SYSTEM = """\
 You keep the memory of one player. You are given what the player remembers so far, and what has since been lived \
@@ -56,20 +56,17 @@ Answer with the memory alone."""
 
 
 class FifoMemory(CellMemory):
-    """Keeps the last `cells` steps as they were, and a summary of everything before.
+    """Keeps the last `cells` steps unchanged, and a summary of everything before, all bounded in size.
 
-    Newest first. A cell that falls out waits in `overflow` until `compact` has folded it into the summary, and is
-    recalled meanwhile, so that nothing is lost: not when a summary fails, not when it is never asked for. What an agent
-    notes has a queue of its own, or a plan of some lines would push out what was lived.
-
-    A summary blurs, as the seed says: without a model, lines that matter least are let go when it is full. All sizes
-    are bounded (cells, notes, cells that wait, the summary), so a life may last as long as it likes.
+    A cell that falls out waits in `overflow` until `compact` has folded it into the summary, and can be recalled
+    meanwhile, so that it is not lost if a summary fails or is never made. Notes have their own queue, so that they do
+    not displace steps. Without a model, the summary drops the least important lines when it is full.
 
     Args:
-        backend: asked for summaries; without one they are made by picking lines.
-        summary_limit: most characters of the summary.
-        batch: how many cells wait before the model is asked; 1 is the seed's one request a step.
-        language: in which the model is asked.
+        backend: the model for summaries; without it they are made by picking lines.
+        summary_limit: maximum length of the summary in characters.
+        batch: number of waiting cells at which the model is asked; 1 is the seed's one request a step.
+        language: the language of requests.
     """
 
     def __init__(
@@ -91,17 +88,16 @@ class FifoMemory(CellMemory):
         self.cells: deque[Cell] = deque()
         """The steps in detail, newest first."""
         self.notes: deque[Cell] = deque()
-        """What the agent noted, newest first."""
+        """The agent's notes, newest first."""
         self.overflow: deque[Cell] = deque()
-        """What has fallen out and is not in the summary yet, oldest first."""
+        """Cells waiting for the summary, oldest first."""
         self.summary: Summary = ()
-        """What is left of everything before, oldest first."""
         self._folding = False
         self._generation = 0
         self.failures = 0
-        """Failed summaries so far; their cells wait."""
+        """Number of failed summaries so far; their cells wait."""
         self.last_failure = ""
-        """Why the last one did, in one line."""
+        """The last failure, in one line."""
 
     @override
     def remember(self, entry: HistoryEntry) -> None:
@@ -117,10 +113,10 @@ class FifoMemory(CellMemory):
 
     @override
     def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
-        """Return the cells, newest first, then what waits, the notes, and the summary, within the budget.
+        """Return the cells, newest first, then waiting cells, notes and the summary, within the budget.
 
-        Seed 003 shows everything there is, whatever the moment, so the query does not matter. Where
-        not everything fits, notes and summary have a quarter of the budget each, if they need it.
+        As in seed 003, everything is shown whatever the query. If not everything fits, up to a quarter of the budget is
+        reserved for notes and for the summary each.
         """
         lived = [cell.recollection() for cell in (*self.cells, *reversed(self.overflow))]
         notes = [cell.recollection() for cell in self.notes]
@@ -133,10 +129,10 @@ class FifoMemory(CellMemory):
 
     @override
     def compact(self) -> Coroutine[JsonValue, JsonValue, None] | None:
-        """Fold what has fallen out into the summary; with a backend, return the coroutine that asks it.
+        """Fold waiting cells into the summary; with a backend, return the coroutine that asks it.
 
-        One request runs at a time; steps may be remembered and snapshots taken beside it. A
-        failure is counted in `failures`, and the cells wait for the next time.
+        Only one request runs at a time; the memory can be used meanwhile. A failure is counted in `failures`, and the
+        cells wait for the next time.
         """
         if not self.overflow or self._folding:
             return None
@@ -147,7 +143,7 @@ class FifoMemory(CellMemory):
 
     @override
     def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
-        """Return notes, cells and what waits, each newest first, then the summary."""
+        """Return notes, cells and waiting cells, each newest first, then the summary."""
         kept = [cell.recollection() for cell in (*self.notes, *self.cells, *reversed(self.overflow))]
         return [found for found in (*kept, *self._recalled_summary()) if kind in (None, found.kind)][:most]
 
@@ -158,8 +154,8 @@ class FifoMemory(CellMemory):
 
     @override
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of; what this memory has no cells for waits to be folded. Raises
-        SnapshotError if it is damaged, or of another kind of memory; nothing has changed."""
+        """Restore a snapshot; cells beyond this memory's size wait to be folded. Raises SnapshotError, without changes,
+        if it is damaged or of another kind of memory."""
         state = unpack("fifo", data)
         try:
             cells, notes, overflow, summary = ([Cell.from_state(item) for item in listed(state, n)] for n in _KEPT)
@@ -167,14 +163,14 @@ class FifoMemory(CellMemory):
             raise SnapshotError(f"The fifo memory's snapshot is damaged: {error}.") from None
         self.cells, self.notes = deque(cells), deque(notes)
         self.overflow, self.summary = deque(overflow), tuple(summary)
-        self._generation += 1  # an answer that is still to come is about another life
+        self._generation += 1  # invalidates a pending request
         self._settle()
 
     def _settle(self) -> None:
         while len(self.cells) > self._size:
             self.overflow.append(self.cells.pop())
         while len(self.notes) > self._most_notes:
-            # Plans go first: the next one replaces them, and a lesson is for life.
+            # Plans first: they are soon replaced, while lessons stay valid.
             oldest = next((note for note in reversed(self.notes) if note.kind == "plan"), self.notes[-1])
             self.notes.remove(oldest)
             self.overflow.append(oldest)
@@ -188,7 +184,7 @@ class FifoMemory(CellMemory):
 
     async def _ask(self, backend: Backend) -> None:
         if self._folding:
-            return  # asked for twice before either began
+            return  # two coroutines were created before either started
         self._folding = True
         generation, waiting = self._generation, tuple(self.overflow)[:ASKED]
         try:
@@ -197,8 +193,8 @@ class FifoMemory(CellMemory):
             self.failures += 1
             self.last_failure = error_line(error, 200)
         else:
-            # Cells are dropped only here, together with the summary that has them; where they were
-            # folded otherwise meanwhile, the answer is dropped instead.
+            # Cells are dropped only with the summary that includes them; if they were folded meanwhile, the reply is
+            # dropped instead.
             if waiting and generation == self._generation:
                 for _ in waiting:
                     self.overflow.popleft()
@@ -220,8 +216,8 @@ class FifoMemory(CellMemory):
 def fold_plainly(summary: Summary, cells: Iterable[Cell], limit: int) -> Summary:
     """Return the summary with cells added, without a model.
 
-    Equal lines in a row become one that counts them. While the whole is longer than `limit`
-    characters, the least important line is let go, of equal ones the oldest.
+    Equal adjacent lines are merged and counted. While the summary is longer than `limit` characters, the least
+    important line is dropped, the oldest first.
     """
     lines = list(summary)
     for cell in cells:
@@ -234,7 +230,7 @@ def fold_plainly(summary: Summary, cells: Iterable[Cell], limit: int) -> Summary
     total = sum(map(_length, lines))
     if total <= limit:
         return tuple(lines)
-    # The order in which lines are let go; Python's sort keeps the oldest first among equals.
+    # The order in which lines are dropped; the sort is stable, so the oldest comes first among equals.
     gone: set[int] = set()
     for index in sorted(range(len(lines)), key=lambda i: lines[i].importance):
         if total <= limit or len(gone) == len(lines) - 1:
@@ -251,10 +247,9 @@ def _length(line: Cell) -> int:
 async def fold_by_model(
     backend: Backend, summary: Summary, cells: Sequence[Cell], limit: int, language: str
 ) -> Summary:
-    """Return the summary with cells added by a model, asked in a language, in at most `limit` characters.
+    """Return the summary with cells added by a model, in at most `limit` characters (seed 003, phase 4).
 
-    Seed 003, phase 4: one request folds the cells that fall out into what there was before. Raises BackendError if the
-    model could not be asked, and ValueError if it answered with nothing, or was cut off.
+    Raises BackendError if the request failed, and ValueError if the reply was empty or cut off.
     """
     most, words = max(20, limit // 7), words_of(language)
     before = "\n".join(f"- {words.say(cell.shown())}" for cell in summary) or f"- {words.say('(nothing yet)')}"
@@ -265,7 +260,7 @@ async def fold_by_model(
             Message("system", words.say(_SYSTEM.format(words=most))),
             Message("user", f"{titles[0]}:\n{before}\n\n{titles[1]}:\n{since}"),
         ),
-        # Low, because a memory is no place for invention; tokens for thinking models, too.
+        # A low temperature against invention; the tokens suffice for thinking models.
         sampling=Sampling(max_tokens=max(300, 3 * most), temperature=0.3),
         thinking=False,
     )
@@ -273,13 +268,13 @@ async def fold_by_model(
     split = split_thinking(reply.text)
     said = single_line(split.said)
     if reply.truncated or split.unfinished or not said:
-        raise ValueError("its answer was cut off" if reply.truncated or split.unfinished else "it answered nothing")
+        raise ValueError("the reply was cut off" if reply.truncated or split.unfinished else "the reply was empty")
     worlds = {cell.world for cell in (*summary, *cells)}
     world = cells[-1].world if len(worlds) == 1 else ""
     first = next((c.step for c in (*summary, *cells) if c.step is not None), None)
     last = next((c.until if c.until is not None else c.step for c in reversed(cells) if c.step is not None), None)
     if not world:
-        first = last = None  # steps of several games are not one count
+        first = last = None  # steps of different games can't be compared
     return (Cell(cut(said, limit), world, first, "summary", 1.0, last),)
 
 
@@ -287,8 +282,8 @@ def create(context: Context) -> FifoMemory:
     """Return a memory of K cells and a summary.
 
     Options: `cells` (5), `summary_chars` (1200), `notes` (20), `batch` (1), and `summary_model`, the address of a model
-    that writes the summaries; without one they are made by picking lines. Raises ConfigError if an option is wrong, and
-    MissingServiceError if a model is named, and nothing installed can ask one.
+    that writes the summaries; without it they are made by picking lines. Raises ConfigError if an option is invalid,
+    and MissingServiceError if a model is set without a runtime that provides models.
     """
     given = read_table("fifo memory", context.config, OPTIONS)
     model = given.get("summary_model")

@@ -1,4 +1,4 @@
-"""Everything lived through, searched by relevance, recency and importance (SQLite FTS5)."""
+"""Everything experienced, searched by relevance, recency and importance (SQLite FTS5)."""
 
 from __future__ import annotations
 
@@ -19,49 +19,47 @@ from wsap_llm.option_reading import NAME, read_table
 from wsap_llm.option_table import Range
 
 KEEP = 10_000
-"""Most things that are remembered."""
+"""Maximum number of entries."""
 CANDIDATES = 48
-"""How many of those that match are weighed against each other."""
+"""Maximum number of matches that are ranked."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What counts how much when memories are ranked: score = relevance + recency + importance, each weighed.
+    """The weights in an entry's score, the weighted sum of relevance, recency and importance.
 
-    relevance   the BM25 of this memory divided by the best in the answer: 1 for the best match, 0 without any
-    recency     0.5 ** (age / half_life), the age in moments: things remembered since
-    importance  from 0 to 1, as set when it was remembered (`cells.py` says by what)
+    relevance   BM25 of the entry divided by the best among the candidates: 1 for the best match, 0 for no match
+    recency     0.5 ** (age / half_life), with the age in moments, the number of entries added since
+    importance  from 0 to 1, set when the entry was added (see `cells.py`)
 
-    SQLite finds the matches, by its own BM25. They are weighed by BM25 with k1 = 1.2 and b = 0.75, the
-    average length taken over the candidates, and ln(1 + (N - n + 0.5) / (n + 0.5)) for the weight of
-    a word that n of N memories have; SQLite's weight is nothing for a word that half of them have,
-    which in a young memory is every word. The three are those of Park et al., "Generative Agents"
-    (2023), which adds them with equal weights.
+    SQLite finds the candidates by its BM25. They are ranked by BM25 with k1 = 1.2, b = 0.75, the average length of the
+    candidates and the weight ln(1 + (N - n + 0.5) / (n + 0.5)) of a word in n of N entries, because SQLite's weight is
+    0 for a word in half of the entries, which in a new memory is every word. Park et al., "Generative Agents" (2023),
+    add the same three terms with equal weights.
     """
 
     relevance: float = 1.0
     recency: float = 0.5
     importance: float = 0.5
     half_life: int = 200
-    """After how many moments the recency of a memory has halved."""
+    """Number of moments after which the recency has halved."""
 
 
 DEFAULT_WEIGHTS = Weights()
 
 
 class FullTextMemory(CellMemory):
-    """Remembers everything, and recalls what fits the moment.
+    """Stores everything, and recalls the entries with the best score (see `Weights`).
 
-    The candidates are the best matches of the query's words, the newest memories and the most important ones; they are
-    ranked as `Weights` says. A query is words and nothing else: there is no syntax in it that a text could use. Of
-    equal texts of one world the best is recalled alone.
+    Candidates are the best matches of the query's words, the newest and the most important entries. A query is plain
+    words, without syntax. Of equal texts of one world only the best is recalled.
 
-    At most `keep` things are remembered, so a life may last as long as it likes. Shortly before that `compact` (or,
-    where nobody calls it, remembering itself) forgets a tenth: those whose moment plus importance times `keep` is
-    least, so that something of importance 1 outlives what does not matter by `keep` moments.
+    There are at most `keep` entries. When they are almost reached, `compact` (or else adding an entry) forgets a tenth:
+    those with the smallest moment plus importance times `keep`, so that an entry of importance 1 outlives one of
+    importance 0 by `keep` moments.
 
-    It lives across runs in the file `path`; None for memory that ends with the agent. Raises MissingServiceError if
-    this Python's SQLite has no FTS5, and StorageError if the file can't be used.
+    The memory is stored in the file `path`; None for one that ends with the agent. Raises MissingServiceError if this
+    Python's SQLite has no FTS5, and StorageError if the file can't be used.
     """
 
     def __init__(self, path: str | None = None, *, keep: int = KEEP, weights: Weights = DEFAULT_WEIGHTS) -> None:
@@ -73,12 +71,12 @@ class FullTextMemory(CellMemory):
         return len(self._store)
 
     def close(self) -> None:
-        """Close the database; nothing can be remembered afterwards."""
+        """Close the database."""
         self._store.close()
 
     @override
     def remember(self, entry: HistoryEntry) -> None:
-        """Keep a lived step; raise StorageError if the file can't be written."""
+        """Store a step; raise StorageError if the file can't be written."""
         self._add(cell_of(entry, self.run))
 
     @override
@@ -87,7 +85,7 @@ class FullTextMemory(CellMemory):
 
     @override
     def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
-        """Return what fits best within the budget, best first; the newest and weightiest where nothing matches."""
+        """Return the best entries within the budget, best first; the newest and most important if nothing matches."""
         if budget <= 0:
             return []
         matches, counts = self._store.matching(query, CANDIDATES)
@@ -102,13 +100,11 @@ class FullTextMemory(CellMemory):
 
     @override
     def compact(self) -> None:
-        """Forget what matters least, where there is too much."""
         if len(self._store) >= self._keep - self._keep // 40:
             self._forget()
 
     @override
     def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
-        """Return what is remembered, newest first."""
         rows = self._store.newest_rows(most) if kind is None else self._store.rows_of(kind, most)
         return [row.cell.recollection() for row in rows]
 
@@ -119,8 +115,8 @@ class FullTextMemory(CellMemory):
 
     @override
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of, the file included. Raises SnapshotError if it is damaged, or of
-        another kind of memory, and StorageError if the file can't be written; nothing has changed then."""
+        """Restore a snapshot, also in the file. Raises SnapshotError if it is damaged or of another kind of memory, and
+        StorageError if the file can't be written, both without changes."""
         state = unpack("fulltext", data)
         try:
             rows, newest = state.get("rows"), state.get("newest")
@@ -167,8 +163,8 @@ def _row(item: object) -> Lived:
 def create(context: Context) -> FullTextMemory:
     """Return a memory with full-text search.
 
-    Options: `path`, a file to live in across runs (each agent needs its own), and `keep` (10,000). Raises ConfigError
-    if an option is wrong, MissingServiceError if SQLite has no FTS5, and StorageError if the file can't be used.
+    Options: `path`, a file for use across runs (one for each agent), and `keep` (10,000). Raises ConfigError if an
+    option is invalid, MissingServiceError if SQLite has no FTS5, and StorageError if the file can't be used.
     """
     return FullTextMemory(
         **read_table("fulltext memory", context.config, {"path": NAME, "keep": Range(KEEP, 1, 1_000_000)})

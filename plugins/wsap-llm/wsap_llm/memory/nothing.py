@@ -1,4 +1,4 @@
-"""The memory that keeps nothing."""
+"""The memory that stores nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wsap_llm.memory.cells import pack, unpack
 
 
 class NoMemory(AgentMemory):
-    """Keeps nothing: the agent has its window of the conversation and no more."""
+    """Stores nothing: the agent has only the window of its conversation."""
 
     @override
     def remember(self, entry: HistoryEntry) -> None:
@@ -41,5 +41,5 @@ class NoMemory(AgentMemory):
 
 
 def create(context: Context) -> NoMemory:
-    """Return a memory that keeps nothing."""
+    """Return a memory that stores nothing."""
     return NoMemory()

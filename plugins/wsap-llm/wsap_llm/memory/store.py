@@ -1,4 +1,4 @@
-"""The SQLite side of the full-text memory: rows, an index of their words, and the counting of moments."""
+"""The SQLite database of the full-text memory: rows, an index of their words, and moments."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from wsap_core.protocol.values import JsonValue
 from wsap_llm.memory.cells import Cell, words
 
 APPLICATION = 0x57534D31
-"""Marks the file as such a memory (SQLite's application_id)."""
+"""SQLite's application_id of these files."""
 VERSION = 2
-"""1 did not know of runs; such a file is brought up to date when it is opened."""
+"""Version 1 lacks runs; such a file is upgraded when it is opened."""
 WORDS, MATCHES = 16, 1_000
-"""Most words of a query that are looked for, and most memories that they are in together (the rarest word always)."""
+"""Maximum number of a query's words that are searched, and of their occurrences (the rarest word always counts)."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS lived (
@@ -34,8 +34,7 @@ CREATE TABLE IF NOT EXISTS lived (
     importance REAL NOT NULL, run TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS lived_by_importance ON lived (importance DESC, moment DESC);
 """
-# The index is of words of our own making, letters and digits only, so that its tokenizer and the reading of a query
-# can't differ.
+# The index contains words from `cells.words`, letters and digits only, so that its tokenizer can't differ from queries.
 _INDEX = """
 CREATE VIRTUAL TABLE IF NOT EXISTS said USING fts5(words, content='', tokenize='unicode61 remove_diacritics 0');
 CREATE VIRTUAL TABLE IF NOT EXISTS known USING fts5vocab(said, 'row');
@@ -48,20 +47,20 @@ class Lived:
     """One row."""
 
     moment: int
-    """Counts what was remembered, from 1; this memory's own time."""
+    """The number of the entry, from 1."""
     cell: Cell
 
 
 class Store:
-    """What was lived, in a SQLite database in a file, made where there is none, or in memory if `path` is None. Raises
-    MissingServiceError if this Python's SQLite has no FTS5, and StorageError, by class, if the file can't be used."""
+    """A SQLite database of cells in a file, created if missing, or in memory if `path` is None. Raises
+    MissingServiceError if this Python's SQLite has no FTS5, and StorageError if the file can't be used."""
 
     def __init__(
         self, path: str | None = None, *, connect: Callable[..., sqlite3.Connection] = sqlite3.connect
     ) -> None:
         self._where = f"the memory in {path!r}" if path is not None else "the full-text memory"
         with self._told():
-            # An agent is one at a time, but not always in the thread that made it.
+            # An agent is used by one thread at a time, but not always by the thread that created it.
             self._db = connect(path or ":memory:", isolation_level=None, check_same_thread=False, timeout=2.0)
         self._closing = weakref.finalize(self, self._db.close)
         try:
@@ -71,7 +70,7 @@ class Store:
             self.close()
             raise
         self.newest = self._one("SELECT max(moment) FROM lived")
-        """The moment of the newest row, also when it is forgotten; 0 before anything was lived."""
+        """The moment of the newest row, even if it was forgotten; 0 before the first."""
         self._count = self._one("SELECT count(*) FROM lived")
 
     def __len__(self) -> int:
@@ -89,17 +88,16 @@ class Store:
         self._count += 1
 
     def matching(self, query: str, most: int) -> tuple[list[Lived], Mapping[str, int]]:
-        """Return rows that share words with a text, best first by SQLite's BM25, of equals the newest; and the words
-        that were looked for, each with the number of rows that have it.
+        """Return rows that share words with a text, by SQLite's BM25 and then newest first; and the words that were
+        searched, each with its number of rows.
 
-        A query is taken as words and nothing else. The rarest are looked for, at most `WORDS` of
-        them, and no more than occur `MATCHES` times together: a word that is in every other
-        memory tells nothing, and would cost a look at each.
+        Only the query's rarest words are searched, at most `WORDS` with `MATCHES` rows together: frequent words are not
+        informative and would be slow.
         """
         asked = self._rarest(dict.fromkeys(words(query)))
         if not asked:
             return [], {}
-        # Each word is quoted. There is no quote in a word, but should one ever get there, it is doubled.
+        # Each word is quoted; words contain no quotes, but one would be doubled.
         match = " OR ".join('"' + word.replace('"', '""') + '"' for word in asked)
         with self._told():
             found = self._db.execute(
@@ -120,15 +118,15 @@ class Store:
         return self._rows("WHERE kind = ? ORDER BY moment DESC LIMIT ?", kind, most)
 
     def weightiest_rows(self, most: int) -> list[Lived]:
-        """Return the most important rows, of equals the newest first."""
+        """Return the most important rows, then newest first."""
         return self._rows("ORDER BY importance DESC, moment DESC LIMIT ?", most)
 
     def all_rows(self) -> list[Lived]:
-        """Return everything, oldest first."""
+        """Return all rows, oldest first."""
         return self._rows("ORDER BY moment")
 
     def forget(self, count: int, worth: float) -> None:
-        """Forget rows, those first whose moment plus `worth` times their importance is least."""
+        """Delete the rows with the smallest moment plus `worth` times their importance."""
         gone = self._rows("ORDER BY moment + importance * ?, moment LIMIT ?", worth, count)
         with self._told(), self._transaction():
             for row in gone:
@@ -136,12 +134,11 @@ class Store:
         self._count -= len(gone)
 
     def replace(self, rows: Sequence[Lived], newest: int) -> None:
-        """Become these rows, all or nothing. Raises ValueError if moments are not positive, rising, and at most
-        `newest`."""
+        """Replace all rows, atomically; raise ValueError unless moments are positive, increasing and <= `newest`."""
         before = 0
         for row in rows:
             if not before < row.moment <= newest:
-                raise ValueError("the moments do not rise")
+                raise ValueError("the moments do not increase")
             before = row.moment
         if not 0 <= newest < 2**62:
             raise ValueError("the newest moment is out of bounds")
@@ -158,11 +155,11 @@ class Store:
             known = run("PRAGMA application_id").fetchone()[0]
             tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if tables and known != APPLICATION:
-                raise NotADatabaseError(f"{path!r} is a database of something else; name another file for the memory.")
+                raise NotADatabaseError(f"{path!r} is not a memory database; choose another file for the memory.")
             version = run("PRAGMA user_version").fetchone()[0]
             if version > VERSION:
                 raise StorageVersionError(f"A newer WSAP wrote {self._where}; upgrade with: pip install -U wsap-core")
-            run("PRAGMA journal_mode = WAL")  # survives the end of the process at once, without a sync for each step
+            run("PRAGMA journal_mode = WAL")  # survives a crash of the process without a sync for each step
             run("PRAGMA synchronous = NORMAL")
         run("PRAGMA trusted_schema = OFF")
         with self._transaction():
@@ -224,15 +221,15 @@ def _explained(error: sqlite3.Error, where: str) -> MissingServiceError | Storag
     said = str(error)
     if "no such module: fts5" in said:
         return MissingServiceError(
-            "The memory 'fulltext' needs SQLite's full-text search (FTS5), which the SQLite of this Python does not "
-            "have; choose the memory 'fifo' or 'facts', or another build of Python."
+            "The memory 'fulltext' requires SQLite's full-text search (FTS5), which the SQLite of this Python lacks; "
+            "use the memory 'fifo' or 'facts', or another build of Python."
         )
     kinds: tuple[tuple[str, type[StorageError], str], ...] = (
-        ("UNIQUE", StorageLockedError, "Another process writes it, too; give each agent a file of its own."),
-        ("locked", StorageLockedError, "Another process holds it; give each agent a file of its own."),
-        ("readonly", StorageReadOnlyError, "It can't be written."),
-        ("unable to open", StorageReadOnlyError, "The file can't be opened or made."),
-        ("not a database", NotADatabaseError, "The file is something else; name another one."),
+        ("UNIQUE", StorageLockedError, "Another process writes to it; use a separate file for each agent."),
+        ("locked", StorageLockedError, "Another process has locked it; use a separate file for each agent."),
+        ("readonly", StorageReadOnlyError, "It is read-only."),
+        ("unable to open", StorageReadOnlyError, "The file can't be opened or created."),
+        ("not a database", NotADatabaseError, "The file is not a database; choose another one."),
         ("full", StorageFullError, "The disk is full."),
     )
     kind, advice = next(((k, a) for words_, k, a in kinds if words_ in said), (StorageError, "Is the file damaged?"))
@@ -240,7 +237,7 @@ def _explained(error: sqlite3.Error, where: str) -> MissingServiceError | Storag
 
 
 def words_of(cell: Cell) -> list[str]:
-    """Return the words by which a cell is found: those of its text, and its world's."""
+    """Return the searchable words of a cell: those of its text and world."""
     return words(f"{cell.text} {cell.world}")
 
 

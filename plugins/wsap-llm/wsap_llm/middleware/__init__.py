@@ -1,13 +1,13 @@
-"""Middlewares between an agent and a backend, each with one concern; `Model` puts them around a backend.
+"""Middleware between an agent and a backend; `Model` wraps a backend with it.
 
-Count         adds up what an agent's parts ask
-Record        keeps every reply and sends nothing that is kept; `Replayed` stands for a model that is not asked
-CheckDecision, CheckBudgets   refuse before a limit in tokens, money or calls could be passed
-Retry         tries again after errors that may be over in a moment
-RateLimit     so many requests at once, so many a minute
-Measure       tokens and seconds by model
+Count         adds up an agent's usage
+Record        records replies, and replays recorded ones; `Replayed` replaces a model that may not be asked
+CheckDecision, CheckBudgets   refuse requests that could exceed a limit in tokens, cost or calls
+Retry         retries after transient errors
+RateLimit     limits concurrent requests, and requests a minute
+Measure       measures tokens and seconds by model
 
-`wsap_llm.backends.pool` says in which order an agent's models have them.
+`wsap_llm.backends.pool` defines the order.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ from typing import Protocol, TypeAlias
 from wsap_core.seams.model import Abilities, Backend, Chunk, Request
 
 Ask: TypeAlias = Callable[[Request], AsyncGenerator[Chunk, None]]
-"""Sends a request on and gives the reply as it comes."""
+"""Passes a request on and yields the reply."""
 
 
 class Middleware(Protocol):
-    """What happens to each request and its reply between an agent and a backend; one concern each."""
+    """A step in the processing of each request between an agent and a backend."""
 
     def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply. `ask` sends a request on; it may be called several times, or not at all. Close what it
-        returns (`contextlib.aclosing`)."""
+        """Yield the reply. `ask` passes a request on and may be called any number of times; close its result
+        (`contextlib.aclosing`)."""
 
 
 class Model:
-    """A backend with middlewares, the outermost first, around it: itself a backend. Around a `Model` they go around its
-    own."""
+    """A backend wrapped in middleware, the outermost first; if it is a `Model`, outside its own middleware."""
 
     def __init__(self, backend: Backend, middlewares: Iterable[Middleware]) -> None:
         own = backend.middlewares if isinstance(backend, Model) else ()
@@ -56,7 +55,7 @@ class Model:
         return self.backend.abilities
 
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply, through all middlewares."""
+        """Yield the reply, through all middleware."""
         return self._ask(request)
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""What calls take: usage by agent, and throughput by model."""
+"""Usage by agent and throughput by model."""
 
 from __future__ import annotations
 
@@ -15,40 +15,36 @@ from wsap_llm.tokens import estimate_request
 
 Tell = Callable[[str], None]
 MOST_TOKENS = 10**9
-"""Tokens of one call above which a count is a mistake."""
+"""Maximum plausible number of tokens of one call."""
 MOST_COST = 10**6
-"""US dollars of one call above which a cost is one."""
+"""Maximum plausible cost of one call in US dollars."""
 
 
 @dataclass
 class UsageCounter:
-    """Adds up what an agent, its memory and whatever else works for it ask of models.
-
-    There is one for all of them, so that nothing is left out of the sums: a decision takes over
-    what was asked since the one before, a summary by the memory included.
-    """
+    """Adds up the usage of an agent and its memory; each decision reports the usage since the last one."""
 
     pending: Usage = NO_USAGE
-    """What no decision has taken over yet."""
+    """Usage that no decision has reported yet."""
 
     def add(self, usage: Usage) -> None:
-        """Add what a reply took."""
+        """Add the usage of a reply."""
         self.pending += usage
 
     def flush(self) -> Usage:
-        """Return what is pending, and start again at nothing."""
+        """Return the pending usage and reset it."""
         taken, self.pending = self.pending, NO_USAGE
         return taken
 
 
 @dataclass(frozen=True)
 class Count:
-    """Adds every reply to a counter, replayed ones included."""
+    """Adds the usage of every reply, also of replayed ones, to a counter."""
 
     counter: UsageCounter
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply."""
+        """Yield the reply."""
         async with aclosing(ask(request)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, Finish):
@@ -64,7 +60,7 @@ class Throughput:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
-    """From each request to the end of its reply, added up; calls at the same time count each."""
+    """Sum of the times from request to end of reply; concurrent calls count separately."""
 
 
 @dataclass
@@ -72,31 +68,31 @@ class Meter:
     """The throughput of each model of a pool."""
 
     clock: Callable[[], float] = time.perf_counter
-    """Seconds on a clock that never goes back."""
+    """A monotonic clock in seconds."""
     models: dict[str, Throughput] = field(default_factory=dict)
     """By address, in the order of the first reply."""
     retries: int = 0
-    """Pauses above `retry.LONG` seconds before a call was tried again."""
+    """Number of pauses above `retry.LONG` seconds before a retry."""
 
     def of(self, address: str) -> Throughput:
-        """Return the throughput of one model, which goes on being measured."""
+        """Return the throughput of one model; it is updated by later calls."""
         return self.models.setdefault(address, Throughput())
 
     @property
     def calls(self) -> int:
-        """Successful calls to all models."""
+        """Number of successful calls to all models."""
         return sum(model.calls for model in self.models.values())
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens of reply for each second of a call, reading the prompt included; None before the first."""
+        """Reply tokens per second of call time, including prompt processing; None before the first."""
         seconds = sum(model.seconds for model in self.models.values())
         tokens = sum(model.completion_tokens for model in self.models.values())
         return tokens / seconds if seconds > 0 and tokens else None
 
 
 class Measure:
-    """Measures every successful call; innermost, because pauses between attempts are not to be counted."""
+    """Measures successful calls; innermost, so that pauses between attempts are not counted."""
 
     def __init__(self, meter: Meter, address: str, tell: Tell) -> None:
         self._meter = meter
@@ -104,7 +100,7 @@ class Measure:
         self._tell: Tell | None = tell
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply as it comes, its usage estimated where what the backend counts can't be."""
+        """Yield the reply, with estimated usage if the backend's counts are implausible."""
         clock = self._meter.clock
         began, tokens = clock(), 0
         async with aclosing(ask(request)) as chunks:
@@ -134,8 +130,8 @@ class Measure:
         counted = Usage(usage.calls, estimate_request(request), tokens, None) if wrong else usage
         if wrong and self._tell is not None:
             self._tell(
-                f"{self._address} counts usage that can't be ({', '.join(wrong)}); it is estimated instead, and the "
-                "cost is not known."
+                f"{self._address} reports implausible usage ({', '.join(wrong)}); it is estimated instead, and the "
+                "cost is unknown."
             )
             self._tell = None
         return replace(finish, usage=counted)

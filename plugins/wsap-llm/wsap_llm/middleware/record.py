@@ -1,4 +1,4 @@
-"""Replies that are kept: a whole run can be replayed from them without a network."""
+"""Recording of replies, from which a whole run can be replayed without a network."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ _CLASSES: Mapping[str, type[BackendError]] = {
 
 @dataclass(frozen=True)
 class Record:
-    """Keeps what came of every request in a journal before passing it on; a request is not sent of which that is kept.
+    """Records the outcome of every request in a journal before passing it on, and returns recorded outcomes without
+    sending the request, so that resuming a run does not pay for a reply twice.
 
-    The second makes resuming a run free: no reply is paid for twice. That a constraint was refused is kept in the same
-    way, because the agent goes another way after it.
+    Refused constraints are recorded as well, because they change the agent's later requests.
     """
 
     journal: CallJournal
     model: str
     """The model's address."""
     failures: bool = False
-    """Whether failures are kept, too, for a caller that goes on from them: a memory whose summary fails keeps what it
-    wanted to sum up and asks another time, and a replayed run goes the same way."""
+    """Whether failures are recorded, too, for a caller that continues after them, such as a memory whose summary fails,
+    so that a replayed run does the same."""
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply, kept or new. Raises ConstraintError if the backend refuses the constraint, now or when the
-        request was kept, and BackendError as the backend does, or as it was kept."""
+        """Yield the reply, recorded or new. Raises ConstraintError and BackendError as the backend does or did."""
         key = request_key(self.model, request)
         if (reason := self.journal.refusal(key)) is not None:
             raise ConstraintError(reason)
@@ -62,31 +61,31 @@ class Record:
 
 @dataclass(frozen=True)
 class Replayed:
-    """In place of a model that was recorded, whose replies `Record` gives: nobody is ever asked."""
+    """Replaces a recorded model whose replies come from `Record`; it is never asked."""
 
     model: str
-    """The address of the model that was recorded."""
+    """The address of the recorded model."""
     abilities: Abilities = field(default_factory=Abilities)
-    """What that model could do."""
+    """The abilities of that model."""
 
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Raise UsageError: this was never asked in the recorded run, or not so often."""
+        """Raise UsageError: the recorded run has no further reply to this request."""
         raise UsageError(
-            f"The recorded run has no reply of {self.model} to this request left: it ends before, or something that "
-            "the prompts are made of has changed."
+            f"The recorded run has no further reply of {self.model} to this request: it ends earlier, or the prompts "
+            "have changed."
         )
 
     async def aclose(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """Do nothing."""
 
 
 def kind_of(error: BackendError) -> str:
-    """Return the class by which a failure is recorded: that of the kernel which it is of."""
+    """Return the name of the kernel's class of a failure, for the record."""
     return next(cls.__name__ for cls in type(error).__mro__ if cls.__name__ in _CLASSES)
 
 
 def failure_of(kind: str, words: str) -> BackendError:
-    """Return a recorded failure as an error again."""
+    """Return the error for a recorded failure."""
     return _CLASSES.get(kind, BackendError)(words)
 
 

@@ -1,4 +1,4 @@
-"""When a request is sent: again after a failure, and not too many at once or in a minute."""
+"""Retries after failures, and rate limits."""
 
 from __future__ import annotations
 
@@ -17,39 +17,38 @@ from wsap_llm.middleware import Ask
 from wsap_llm.middleware.measure import Meter
 
 LONG = 2.0
-"""Seconds of a pause above which a waiting person wants to know why."""
+"""Pauses longer than this, in seconds, are reported to the user."""
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Tries again after errors that may be over in a moment; everything else fails at once.
+    """Retries after transient errors.
 
-    A rate limit with a stated wait is waited for; otherwise the pause doubles from `first` to
-    `longest` seconds, each drawn from the upper half of its range, so that many callers don't
-    come back together.
+    The pause is the one stated by a rate limit; otherwise it doubles from `first` to `longest` seconds, each drawn from
+    the upper half of its range to spread out concurrent callers.
     """
 
     attempts: int = 5
-    """Calls in all, the first included."""
+    """Maximum number of calls, including the first."""
     first: float = 0.5
-    """Seconds before the second attempt."""
+    """Pause before the second attempt in seconds."""
     longest: float = 60.0
-    """Most seconds of any pause; a server that asks for more ends the attempts."""
+    """Maximum pause in seconds; if a server asks for more, the error is raised."""
     hold: bool = True
-    """Keep chunks back until the stream has ended, so that one that breaks off can be tried again; without it, what was
-    passed on can't be taken back and the error is raised."""
+    """Hold chunks back until the stream has ended, so that an interrupted stream can be retried; otherwise the error is
+    raised once a chunk was passed on."""
     clock: Clock = field(default_factory=SystemClock)
-    """What waits."""
+    """Used for pauses."""
     generator: random.Random = field(default_factory=random.Random)
-    """Where the jitter comes from."""
+    """Source of the jitter."""
     tell: Callable[[str], None] | None = None
-    """Told of each pause above `LONG` seconds."""
+    """Receives a message about each pause above `LONG` seconds."""
     meter: Meter | None = None
-    """Where these pauses are counted."""
+    """Counts these pauses."""
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply of the first attempt that succeeds. Raises BackendError if the last attempt's error, or one
-        that trying again can't help."""
+        """Yield the reply of the first successful attempt. Raises the BackendError of the last attempt, or one that is
+        not transient."""
         for attempt in range(1, self.attempts + 1):
             held: list[Chunk] = []
             passed = False
@@ -87,7 +86,7 @@ class Retry:
 
 
 class RateLimit:
-    """Lets so many requests run at once, and so many start in any minute; the others wait in order."""
+    """Limits concurrent requests and those started in any minute; the others wait in order."""
 
     def __init__(
         self, *, concurrency: int | None = None, per_minute: int | None = None, clock: Clock | None = None
@@ -99,7 +98,7 @@ class RateLimit:
         self._clock = clock or SystemClock()
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply once there is room for the request."""
+        """Yield the reply once the limits allow the request."""
         if self._slots is not None:
             await self._slots.acquire()
         try:
@@ -114,7 +113,7 @@ class RateLimit:
     async def _await_rate(self) -> None:
         if self._per_minute is None:
             return
-        # The lock keeps those who wait in order.
+        # The lock keeps waiting requests in order.
         async with self._gate:
             while True:
                 now = self._clock.now()

@@ -1,17 +1,17 @@
-"""What a reply must look like, and reading it: by its shape, never by what prose may mean.
+"""The formats of replies, and a lenient parser that goes by form and never interprets prose.
 
-schema, tags        the two forms that are asked for, made from what is legal now, and reading tags
-steps               how several steps are asked for in either form
+schema, tags        the formats for the legal actions, and the parser for tags
+steps               requests for several steps in either format
 
-reading             read_reply: the rest of this list in order, for replies in any other form; the one question after it
-├── shapes          words before actions by language, calls of model families, and what leaves a call in doubt
+reading             read_reply, for replies in any format, with the modules below in this order; reask
+├── shapes          labels of actions by language, calls of model families, marks of doubt about a call
 ├── repair          JSON as language models write it
-├── objects         what a JSON value asks for
-└── calls           `move(direction=north)` and bare names; calls behind labels and between tags
-choices             what may be named now, and near misses of names
-candidates          what one place in a reply asks for, with its parameters, and what came of reading it all
+├── objects         the actions in a JSON value
+└── calls           `move(direction=north)` and bare names; calls after labels and between tags
+choices             the names of legal actions and tools, with near misses
+candidates          one action in a reply with its parameters, and the result of parsing
 
-Calls that a backend returns beside the text (`tool_calls`) have the form that `objects` reads already.
+Calls that a backend returns separately from the text (`tool_calls`) have a format that `objects` reads.
 """
 
 from __future__ import annotations

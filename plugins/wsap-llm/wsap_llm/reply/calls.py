@@ -1,4 +1,4 @@
-"""Calls in a text: `move(direction=north)` by itself, `Action: wait` behind a label, `<move>north</move>` in tags."""
+"""Calls in a text: `move(direction=north)` alone, `Action: wait` after a label, `<move>north</move>` in tags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wsap_llm.reply.repair import Found, bare_value, read_loose
 from wsap_llm.reply.shapes import ACTIONS, ANSWERS, CHOSEN, PARAMETERS, PLACEHOLDERS, WHOSE
 
 LONGEST = 4_000
-"""Characters; a longer text is no call."""
+"""Maximum length of a call in characters."""
 
 _DECORATION = " \t\r\n`*_~\"'“”‘’«»<>[]|#"
 _ENUMERATOR = re.compile(r"^(?:\(?\d{1,3}[.):]|[-•–—>/!])\s{0,3}")
@@ -23,38 +23,37 @@ _PARENTHESES = re.compile(
 )
 _NUMBER = re.compile(r"\(?(\d{1,3})(?:[.):]|$)(?P<rest>.*)", re.DOTALL)
 _BRACES = re.compile(r"([^\W\d][\w .\-]{0,60}?)[\s:]{0,3}(\{.{0,4000}\})[ .;!]*", re.DOTALL)
-_UNREADABLE = "{"  # in the place of parameters
+_UNREADABLE = "{"  # instead of parameters
 _PAIR = re.compile(
     r"""\s{0,9}([A-Za-z_]\w{0,40})\s{0,3}[=:]\s{0,3}("[^"]{0,500}"|'[^']{0,500}'|[^,\s]{1,200})\s{0,9},?"""
 )
 _WORD = re.compile(r"[^\W_]+")
-# Why it is done, after what is done: the only prose that a call may end in.
+# An explanation, the only prose that may follow a call.
 _EXPLANATION = re.compile(r"(?:\s(?:because|since)\s|\s\((?:to|because|since)\s).*", re.DOTALL)
 _QUOTED = re.compile(r"""\s{0,3}(["'“])(.{1,2000})["'”]\s{0,3}""", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Call:
-    """A known name, and what stood where its parameters belong."""
+    """A known name with its unchecked parameters."""
 
     name: str
-    # A mapping, a list or a value: models put everything there.
+    # Any JSON value: a mapping, a list or a single value.
     given: JsonValue
 
 
 def undecorated(text: str) -> str:
-    """Return a name without the quotes, asterisks, numbering and punctuation around it."""
+    """Return a name without surrounding quotes, asterisks, numbering and punctuation."""
     text = text.strip(_DECORATION)
     text = _ENUMERATOR.sub("", text).strip(_DECORATION)
     return text.rstrip(".!,;:").strip(_DECORATION)
 
 
 def read_call(text: str, choices: LegalChoices, *, marked: bool) -> Call | None:
-    """Return the one call that a short text consists of, such as `move(direction="north")`; None if it is anything
-    else.
+    """Parse a short text as one call, such as `move(direction="north")`; None if it is anything else.
 
-    An explanation that begins with `because` may follow. Where the text is `marked`, standing where an action belongs,
-    as in JSON or behind a label, near misses of a name count.
+    An explanation that starts with `because` may follow. Near misses of a name count only if the text is `marked` as an
+    action by its place, such as in JSON or after a label.
     """
     if len(text) > LONGEST or text.rstrip(_DECORATION).endswith(("?", "？")):
         return None
@@ -72,10 +71,10 @@ def read_call(text: str, choices: LegalChoices, *, marked: bool) -> Call | None:
         if match := form.fullmatch(plain):
             name = choices.names.resolve(match[1].split(".")[-1], exactly=not marked)
             definition = choices.definition(name) if name else None
-            # `sleep (blocked)` explains; only what takes parameters can be given any.
+            # In `sleep (blocked)` the parentheses are a remark, because the action has no parameters.
             remark = definition is not None and not definition.parameters and match[2].strip(" {}")
             return None if name is None or remark else Call(name, _arguments(match[2]))
-    # The end is left as it is: it may be that of a quoted value.
+    # The end is unchanged because it may be part of a quoted value.
     return _name_and_value(_ENUMERATOR.sub("", text.strip().lstrip(_DECORATION)).lstrip(_DECORATION), choices, marked)
 
 
@@ -102,7 +101,7 @@ def _pairs(text: str) -> dict[str, JsonValue]:
 
 
 def _name_and_value(text: str, choices: LegalChoices, marked: bool) -> Call | None:
-    """A name, then the value of its only parameter: `move north`, `vote 7`, `say "hello"`."""
+    """Parse a name followed by the value of its only parameter: `move north`, `vote 7`, `say "hello"`."""
     said: list[str] = []
     best: tuple[str, int] | None = None
     for match in _WORD.finditer(text[:200]):
@@ -126,7 +125,7 @@ def _value(definition: ActionDef, rest: str, marked: bool) -> JsonValue:
     colon = rest.lstrip()[:1] in (":", "=")
     if _closed(places[0]):
         return None if colon and not marked else _closed_value(places[0], rest.strip(" \t\n:=->_`*]\"'“”.!"))
-    # Free text is only read where an action belongs, after a colon: `attack: blocked` in a sentence is none.
+    # Free text requires a marked place and a colon: `attack: blocked` in a sentence is not a call.
     return rest.lstrip(" :=").rstrip(_DECORATION) or None if colon and marked else None
 
 
@@ -161,7 +160,7 @@ _FIELD = re.compile(
 
 
 def labelled(text: str, choices: LegalChoices, objects: list[Found]) -> Iterator[Candidate]:
-    """Yield what stands behind labels, outside of JSON objects."""
+    """Yield the candidates after labels, outside of JSON objects."""
     for match in _LABEL.finditer(text):
         if any(o.start < match.start() < o.end for o in objects):
             continue
@@ -182,7 +181,7 @@ def labelled(text: str, choices: LegalChoices, objects: list[Found]) -> Iterator
 
 
 def _with_fields(call: Call, following: str, choices: LegalChoices) -> Candidate:
-    """Take parameters from the lines below: `Action Input: {...}`, `params:`, `  direction: north`."""
+    """Read parameters from the following lines: `Action Input: {...}`, `params:`, `  direction: north`."""
     if call.given:
         return candidate(call.name, call.given, choices)
     definition = choices.definition(call.name)
@@ -244,7 +243,7 @@ _ATTRIBUTE = re.compile(r"([\w\-]{1,40})\s?=\s?\"([^\"<>]{0,400})\"")
 
 
 def tagged(text: str, choices: LegalChoices, objects: list[Found]) -> Iterator[Candidate]:
-    """Yield what stands between tags, outside of JSON objects."""
+    """Yield the candidates between tags, outside of JSON objects."""
     taken: list[tuple[int, int]] = [(o.start, o.end) for o in objects]
     for form, read in ((_FUNCTION, _function), (_NAMED, _named), (_ELEMENT, _element), (_TAG, _between)):
         for match in form.finditer(text):
@@ -267,7 +266,7 @@ def _function(match: re.Match[str], choices: LegalChoices, objects: list[Found])
 
 
 def _named(match: re.Match[str], choices: LegalChoices, objects: list[Found]) -> Candidate | None:
-    """A name between tags whose parameters follow, as an object or as elements of their own."""
+    """Read a name between tags and the parameters after it, as an object or as elements."""
     name = choices.names.resolve(match["name"])
     definition = choices.definition(name) if name else None
     if name is None or definition is None:
@@ -288,7 +287,7 @@ def _named(match: re.Match[str], choices: LegalChoices, objects: list[Found]) ->
 
 
 def _element(match: re.Match[str], choices: LegalChoices, objects: list[Found]) -> Candidate | None:
-    """`<move_left/>`, `<move>north</move>`, `<move direction="north"/>`, `<action name="move"/>`."""
+    """Read `<move_left/>`, `<move>north</move>`, `<move direction="north"/>` or `<action name="move"/>`."""
     given: JsonValue = {key: bare_value(value) for key, value in _ATTRIBUTE.findall(match["attributes"])}
     written = match["name"]
     if joined(written) in ("action", "tool") and "name" in given:

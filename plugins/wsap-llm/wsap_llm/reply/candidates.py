@@ -1,4 +1,4 @@
-"""What a place in a reply asks for, with parameters in their declared form, and what comes of reading it all."""
+"""One action in a reply with its parameters in declared form, and the result of parsing a reply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wsap_llm.reply.shapes import REASON_WORDS
 from wsap_llm.reply.steps import NOTHING_SAID, Steps
 
 _NOTHING = frozenset({"", "none", "null", "na", "nil", "empty", "noparams", "noparameters", "undefined"})
-# What models put beside or among parameters, and what never is one unless it is declared.
+# Keys that models add to parameters; not parameters unless declared.
 REMARKS = frozenset({
     *REASON_WORDS,
     *("comment", "description", "confidence", "note", "notes", "id", "type", "step", "goal", "plan"),
@@ -24,10 +24,10 @@ REMARKS = frozenset({
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A model asks for a tool before it acts."""
+    """A tool call by the model, before it acts."""
 
     name: str
-    """The tool's name, as it was offered."""
+    """The tool's declared name."""
     parameters: Mapping[str, JsonValue] = field(default_factory=dict)
     """Values by parameter name, in declared form."""
     reasoning: str | None = None
@@ -35,55 +35,56 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Understood:
-    """One thing, and one only, that the reply asks for; legal and with valid parameters."""
+    """The only action or tool call in a reply, legal and with valid parameters."""
 
     choice: Action | ToolCall
     repaired: bool = False
-    """True if the reply was not what was asked for: one JSON object with a declared name and valid parameters."""
+    """Whether the reply differed from the requested format, one JSON object with a declared name and valid
+    parameters."""
     how: str = "as asked"
     """How it was found: "as asked", "JSON in text", "mended JSON", "tags", "label" or "name alone"."""
     steps: Steps = NOTHING_SAID
-    """How many steps it is for, if the reply said."""
+    """The number of steps in the reply, if any."""
 
 
 @dataclass(frozen=True)
 class NotUnderstood:
-    """The reply asks for nothing, for several things, or for something that can't be done."""
+    """The reply contains no action, several actions, or an action that can't be taken."""
 
     reason: str
-    """One sentence for the model that is asked again."""
+    """One sentence for the model when it is asked again."""
 
 
 Reading = Understood | NotUnderstood
-"""What `read_reply` gives."""
+"""The result of `read_reply`."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A place in a reply that asks for one action or tool, legal or not."""
+    """A part of a reply that asks for one action or tool, legal or not."""
 
     name: str
-    """The name as offered; as it was written if nothing of that name is on offer."""
+    """The declared name; if there is none, the name in the reply."""
     values: dict[str, JsonValue] = field(default_factory=dict)
     reason: str = ""
-    """Why it can't be done; empty when it can."""
+    """Why it can't be taken; empty if it can."""
     reasoning: str | None = None
     how: str = "JSON in text"
     start: int = 0
     end: int = 0
 
     def at(self, start: int, end: int, how: str) -> Candidate:
-        """Return it with its place in the reply and how it was found."""
+        """Return the candidate with its position in the reply and how it was found."""
         return replace(self, start=start, end=end, how=how)
 
     @property
     def meaning(self) -> tuple[str, str]:
-        """What tells it from other candidates."""
+        """A value that is equal for equivalent candidates."""
         return (self.name, "" if self.reason else repr(sorted(self.values.items())))
 
 
 def candidate(name: str, given: JsonValue, choices: LegalChoices, reasoning: str | None = None) -> Candidate:
-    """Return what a known name asks for with what stood in the place of its parameters."""
+    """Return the candidate for a known name and its unchecked parameters."""
     definition = choices.definition(name)
     if definition is None:
         return refuse(name, f"{name} is not possible now.", reasoning)
@@ -91,12 +92,12 @@ def candidate(name: str, given: JsonValue, choices: LegalChoices, reasoning: str
 
 
 def refuse(name: str, reason: str, reasoning: str | None = None) -> Candidate:
-    """Return a candidate that can't be carried out."""
+    """Return a candidate that can't be taken."""
     return Candidate(name[:80], reason=reason, reasoning=reasoning)
 
 
 def unknown(said: str, choices: LegalChoices, reasoning: str | None = None) -> Candidate:
-    """Return a candidate whose name is not on offer."""
+    """Return a candidate with an unknown name."""
     return refuse(said, check_action(Action(said[:80]), choices.actions)[1], reasoning)
 
 
@@ -125,7 +126,6 @@ def _broken_off(given: JsonValue) -> bool:
 
 
 def _complete(definition: ActionDef, given: Mapping[str, JsonValue]) -> bool:
-    """Whether nothing can be missing although the reply broke off."""
     return all(p.name in given and not _broken_off(given[p.name]) for p in definition.parameters)
 
 
@@ -139,7 +139,7 @@ def _as_mapping(definition: ActionDef, given: JsonValue) -> Mapping[str, JsonVal
         return given if isinstance(given, Mapping) else None
     if isinstance(given, bool) and not definition.parameters:
         return {}
-    # Positions count only for what must be given, unless that is nothing.
+    # Positional values are for required parameters, or for all if none is required.
     places = [p for p in definition.parameters if not p.optional] or list(definition.parameters)
     values = given if isinstance(given, list) else [given]
     if len(values) > len(places):
@@ -180,9 +180,9 @@ def _mend(definition: ActionDef, given: Mapping[str, JsonValue], choices: LegalC
 
 
 def _contradiction(definition: ActionDef, key: str, value: JsonValue, choices: LegalChoices) -> str:
-    """Return why something superfluous can't be left out: it speaks of another action than the one named.
+    """Return why an unknown parameter can't be ignored: it refers to another action.
 
-    `move_left` with `{"direction": "right"}` is a contradiction where there is a `move_right`.
+    `move_left` with `{"direction": "right"}` is a contradiction if there is a `move_right`.
     """
     if joined(key) in REMARKS or not isinstance(value, str) or len(value) > 60:
         return ""
@@ -194,7 +194,7 @@ def _contradiction(definition: ActionDef, key: str, value: JsonValue, choices: L
 
 
 def _value(value: JsonValue, parameter: ParamDef) -> JsonValue:
-    """Return a value in the type that the parameter asks for, where it is only written otherwise."""
+    """Return a value in the parameter's type if only its notation differs."""
     if isinstance(value, Truncated):
         return value
     if isinstance(value, list) and len(value) == 1 and parameter.json_schema().get("type") != "array":

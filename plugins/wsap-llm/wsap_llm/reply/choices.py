@@ -1,9 +1,8 @@
-"""What a reply may name now, and which of these names a written one stands for.
+"""The names that a reply may use now, with near misses.
 
-Models write `Move Left`, `moveLeft` and `mvoe_left` for `move_left`. Each way of meeting a name is
-tried over all names at once, the strictest first, and counts only if exactly one name is met. Names
-that are declared but not legal now take part, so that a wrong neighbour is not taken for them.
-Other words for the same, such as `go left`, are asked for again.
+Models write `Move Left`, `moveLeft` and `mvoe_left` for `move_left`. Matchers are tried for all names, the strictest
+first, and a match counts only if it is unique. Names that are declared but not legal now are included, so that they are
+not mistaken for similar ones. Synonyms such as `go left` do not match.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")
 _LONGEST = 120
 
-# Words that say nothing about which action it is.
+# Words that do not distinguish actions.
 _FILLERS = frozenset({"a", "an", "the", "to", "action", "perform", "execute", "function", "functions", "my", "some"})
 
 Words = tuple[str, ...]
 
 
 def split_words(text: str) -> Words:
-    """Return the words of a name in lower case: `moveLeft`, `MOVE-LEFT` and `move_left` give the same."""
+    """Return the words of a name in lower case; equal for `moveLeft`, `MOVE-LEFT` and `move_left`."""
     return tuple(_WORD.findall(_CAMEL.sub(" ", unicodedata.normalize("NFKC", text[:_LONGEST])).casefold()))
 
 
@@ -38,14 +37,13 @@ def joined(text: str) -> str:
 
 @dataclass(frozen=True)
 class Names:
-    """Names that can be met."""
+    """Names to match."""
 
     words: Mapping[str, Words]
     """Name -> its words."""
 
     def resolve(self, text: str, *, exactly: bool = False) -> str | None:
-        """Return the one name that a text stands for; None if there is none, or more than one. If `exactly`, only case
-        and separators may differ."""
+        """Return the one name that a text matches, or None. If `exactly`, only case and separators may differ."""
         if text in self.words:
             return text
         said = split_words(text)
@@ -58,29 +56,29 @@ class Names:
         return None
 
     def leading(self, said: Words) -> tuple[str, int] | None:
-        """Return the longest name that a text's words begin with, and how many words that takes."""
+        """Return the longest name with which a text's words start, and the number of its words."""
         met = [(len(own), name) for name, own in self.words.items() if own and said[: len(own)] == own]
         return (max(met)[1], max(met)[0]) if met else None
 
 
 @lru_cache(maxsize=64)
 def names_of(names: tuple[str, ...]) -> Names:
-    """Return names ready to be met; cached, because they seldom change."""
+    """Return names to match, cached because they seldom change."""
     return Names({name: split_words(name) for name in names})
 
 
 @dataclass(frozen=True)
 class LegalChoices:
-    """Everything that a reply may name."""
+    """The actions and tools that a reply may name."""
 
     actions: dict[str, ActionDef]
-    """Legal now, by name."""
+    """Legal actions by name."""
     tools: dict[str, ActionDef]
-    """Tools by name, in the form of actions."""
+    """Tools by name, as actions."""
     names: Names
-    """Every name, those declared but not legal now included."""
+    """All names, including those declared but not legal now."""
     numbered: Sequence[str] = ()
-    """Names in the order of the numbered list that the model was shown; empty if it was shown none."""
+    """Names in the order of the numbered list shown to the model, if any."""
 
     @classmethod
     def of(
@@ -90,14 +88,14 @@ class LegalChoices:
         declared: Sequence[ActionDef],
         numbered: Sequence[str] = (),
     ) -> LegalChoices:
-        """Return the choices; an action keeps its name where a tool has the same one."""
+        """Return the choices; an action hides a tool of the same name."""
         by_name = {action.name: action for action in actions}
         as_actions = {t.name: ActionDef(t.name, t.description, t.parameters) for t in tools if t.name not in by_name}
         names = dict.fromkeys([*by_name, *as_actions, *(action.name for action in declared)])
         return cls(by_name, as_actions, names_of(tuple(names)), numbered)
 
     def definition(self, name: str) -> ActionDef | None:
-        """Return the legal action or tool of that name."""
+        """Return the legal action or tool with a name."""
         return self.actions.get(name) or self.tools.get(name)
 
 
@@ -114,11 +112,8 @@ def _without_fillers(said: Words, own: Words) -> bool:
 
 
 def _misspelt(said: Words, own: Words) -> bool:
-    """One slip of the keyboard: a letter too many, too few, another, or two swapped.
-
-    Short words are left alone, and so are first letters and digits: `eat` is not `heat`, and
-    `slot_1` is not `slot_2`.
-    """
+    """Match with one typo: a letter added, omitted, replaced, or two swapped; not in short words, first letters or
+    digits, so that `eat` is not `heat`, and `slot_1` is not `slot_2`."""
     said = _kept(said) or said
     if len(said) == len(own):
         wrong = [(a, b) for a, b in zip(said, own, strict=True) if a != b]
@@ -134,7 +129,7 @@ def _one_slip(said: str, own: str) -> bool:
         return any(longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer)))
     differ = [i for i in range(len(own)) if said[i] != own[i]]
     if len(differ) == 1:
-        # Another letter makes another word too easily (`plank`, `plant`) unless the word is long.
+        # In a short word, another letter may make another word (`plank`, `plant`).
         return len(own) >= 6
     return (
         len(differ) == 2 and differ[1] == differ[0] + 1 and [said[i] for i in differ] == [own[i] for i in differ[::-1]]

@@ -1,4 +1,4 @@
-"""What a JSON value asks for, in whatever shape a model gave it."""
+"""The actions in a JSON value of any shape that models use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DEFINITION_KEYS = {"description", "preconditions", "category", "required"}
 
 
 def candidates_in(value: JsonValue, choices: LegalChoices, depth: int = 0) -> list[Candidate]:
-    """Return what a JSON value asks for: nothing if it speaks of something else, several if it lists them."""
+    """Return the candidates in a JSON value."""
     if depth > 6:
         return []
     if isinstance(value, Mapping):
@@ -50,7 +50,7 @@ def candidates_in(value: JsonValue, choices: LegalChoices, depth: int = 0) -> li
 
 
 class _Object:
-    """One JSON object, whose keys are met without case and separators."""
+    """One JSON object, whose keys are matched without case and separators."""
 
     def __init__(self, value: Mapping[str, JsonValue], choices: LegalChoices, depth: int) -> None:
         self._value = value
@@ -65,7 +65,7 @@ class _Object:
         if self._is_definition():
             return []
         named = [key for key in _NAME_KEYS if not self._empty(self._get(key))]
-        # A tool beside an action, or an action in another language, is a second thing; `action_type` is not.
+        # A tool beside an action, or an action in another language, is a second candidate; `action_type` is not.
         second = ("tool", "function", *ACTION_WORDS)
         named = [k for k in named if k == named[0] or k.removesuffix("name") in second]
         if named:
@@ -82,7 +82,7 @@ class _Object:
         return self._value[self._keys[key]] if key in self._keys else None
 
     def _is_definition(self) -> bool:
-        """Whether it is the definition of an action, or of the reply, echoed back."""
+        """Return whether the object repeats the definition of an action or of the reply."""
         keys = self._keys.keys()
         if "name" in keys and _DEFINITION_KEYS & keys and not {"reasoning", "thought", "arguments"} & keys:
             return True
@@ -119,7 +119,7 @@ class _Object:
         return [refuse(str(said), f"{self._keys[key]!r} must be the name of an action, not {str(said)[:40]}.")]
 
     def _weakly(self, key: str, said: str) -> Candidate | None:
-        """A key such as `name` counts only if its value is known, or parameters stand beside it."""
+        """Read a key such as `name`, which counts only if its value is known or the object has parameters."""
         if self._empty(said):
             return None
         if self._choices.names.resolve(said) is None and read_call(said, self._choices, marked=True) is None:
@@ -147,7 +147,8 @@ class _Object:
         return made
 
     def _broken_name(self, said: Truncated, given: JsonValue) -> Candidate:
-        """A name without its closing quote is whole only if no other name begins so and nothing can follow it."""
+        """Read a name without its closing quote: complete only if no other name starts with it and it has no
+        parameters."""
         definition = self._choices.definition(said)
         longer = [name for name in self._choices.names.words if name.startswith(said) and name != said]
         if definition is None or longer or definition.parameters:
@@ -158,7 +159,7 @@ class _Object:
         return next((v for key in _PARAMETER_KEYS if (v := self._get(key)) not in (None, "", {}, [])), {})
 
     def _inline(self, named_by: str, given: JsonValue, own: set[str]) -> JsonValue:
-        """Add parameters that stand beside the name rather than in an object of their own."""
+        """Add parameters that are beside the name rather than in a separate object."""
         if given and not isinstance(given, Mapping):
             return given
         wanted = {joined(name): name for name in own}
@@ -168,7 +169,7 @@ class _Object:
             if key in wanted and key not in (named_by, *_PARAMETER_KEYS, *REASON_WORDS) and wanted[key] not in given
         }
         if not own <= {*beside, *given}:
-            # Under names of their own: {"action": "say", "message": "hello"}. What is not wanted is left out later.
+            # With other names: {"action": "say", "message": "hello"}. Unknown ones are removed later.
             reserved = {*REMARKS, *REASON_WORDS, *_PARAMETER_KEYS, *_NAME_KEYS, named_by, *wanted}
             spare = {original: self._value[original] for key, original in self._keys.items() if key not in reserved}
             beside |= {key: spared for key, spared in spare.items() if isinstance(spared, str | int | float)}
@@ -179,7 +180,7 @@ class _Object:
         return merged
 
     def _by_key(self) -> list[Candidate]:
-        """The name as the key: {"move": {"direction": "north"}}, {"noop": true}."""
+        """Read names as keys: {"move": {"direction": "north"}}, {"noop": true}."""
         named = {
             key: self._choices.names.resolve(key, exactly=True) for key in self._value if joined(key) not in REMARKS
         }

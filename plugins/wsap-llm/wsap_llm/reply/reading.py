@@ -1,13 +1,11 @@
-"""Reading a reply: strictly if it is what was asked for, otherwise by its shape, and never by what prose may mean.
+"""Parses a reply: strictly if it has the requested format, otherwise by its form, without interpreting prose.
 
-thinking is taken out
-├── one JSON object as asked for               -> understood
-├── JSON, tags and labels that stand alone
-│   ├── all ask for the same                   -> understood
-│   └── they differ, or are taken back         -> not understood
-└── calls or names alone, on every line        -> understood if they are all the same
+After thinking is removed, these are understood:
+- one JSON object in the requested format
+- JSON, tags and labels that stand alone, if they all ask for the same and do not take it back
+- calls or names alone on every line, if they are all the same
 
-What is not understood is asked for once more: a re-ask costs one call, a wrong action spoils a result.
+For any other reply the model is asked once more: that costs one call, while a wrong action spoils a result.
 """
 
 from __future__ import annotations
@@ -31,13 +29,13 @@ from wsap_llm.reply.steps import KEYS, NOTHING_SAID, Steps, take_steps
 from wsap_llm.thinking import TEMPLATE_TOKEN, split_thinking
 
 LONGEST = 50_000
-"""Characters besides thinking; a longer reply is read only if it is strict JSON."""
+"""Maximum length without thinking in characters; a longer reply is read only if it is strict JSON."""
 MOST_CALLS = 100
-"""JSON values, or calls of a kind, in a reply; what has more asks for too much."""
+"""Number of JSON values, or of calls of one kind, at which a reply is refused."""
 MOST_LINES = 60
-"""Lines of a reply that consists of names or calls alone."""
+"""Maximum number of lines of a reply that consists only of names or calls."""
 
-# Where a model goes on to play the game's part.
+# Where a model continues in the role of the game.
 _NEXT_TURN = re.compile(
     r"^[ \t*#_]{0,6}(?:observation|user|human|environment|game|system|### ?instruction|step \d+)[ \t*_]{0,4}(?::|$)"
     r"|<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|user\|>|<observation>|<\|start\|>user",
@@ -62,21 +60,19 @@ def read_reply(
     numbered: Sequence[str] = (),
     steps: int = 1,
 ) -> Reading:
-    """Return the one legal action or tool call that a reply asks for, or why there is none.
+    """Return the one legal action or tool call in a reply, or why there is none.
 
-    Any text is read, in time proportional to its length. Parameters are valid as
-    `wsap_core.worlds.legality.check_parameters` has it. Nothing is guessed: a reply that denies,
-    supposes, quotes or lists actions, or asks for several, is not understood.
+    Any text is accepted, and parsed in linear time. Parameters are validated by
+    `wsap_core.worlds.legality.check_parameters`. Nothing is guessed: a reply that denies, supposes, quotes or lists
+    actions, or asks for several, is not understood.
 
     Args:
-        text: what the model replied, with its thinking where the backend leaves it in.
-        actions: legal now.
-        tools: that may be called instead.
-        declared: all actions of the world, so that one that is not legal now is recognised as
-            itself and not taken for a misspelt other.
-        numbered: names in the order of a numbered list that the model was shown; without one, a
-            number is no answer.
-        steps: how many an action may be done for; above 1, what JSON says about them is no part of the action.
+        text: the model's reply, with its thinking if the backend does not remove it.
+        actions: the legal actions.
+        tools: the tools that may be called instead.
+        declared: all actions of the world, so that one that is not legal now is not taken for a misspelt other.
+        numbered: names in the order of a numbered list shown to the model; without it numbers are not accepted.
+        steps: the maximum number of steps of a decision; above 1, the keys for steps in JSON are not parameters.
     """
     if not any(key in text for key in KEYS):
         steps = 1
@@ -90,7 +86,7 @@ def read_reply(
 
 
 def _as_asked(text: str, actions: Sequence[ActionDef], tools: Sequence[Tool], most: int) -> Understood | None:
-    """The fast way, for replies that are just what was asked for."""
+    """Parse a reply in exactly the requested format, which is the fast path."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -116,7 +112,7 @@ def _as_asked(text: str, actions: Sequence[ActionDef], tools: Sequence[Tool], mo
 
 
 def _from_thinking(thought: str, choices: LegalChoices) -> Reading:
-    """Read a whole reply that was put into the thinking: a complete object on lines of its own at the end."""
+    """Parse a whole reply within the thinking: a complete object on separate lines at the end."""
     refused = NotUnderstood("The reply ended before the thinking did; nothing was decided.")
     tail = thought[-LONGEST:]
     values = find_values(tail)
@@ -152,7 +148,7 @@ def _read(said: str, choices: LegalChoices, most: int) -> Reading:
 
 
 def _unpacked(text: str) -> str:
-    """Undo wrappings of the whole reply: a fence, JSON inside a JSON text, escaped quotes, a lost brace."""
+    """Unwrap a reply: remove a fence, decode JSON inside a JSON text, fix escaped quotes and a lost brace."""
     if fenced := _FENCED.fullmatch(text):
         text = fenced[1].strip()
     if text.startswith('"') and text.endswith('"') and "{" in text[:20]:
@@ -182,7 +178,7 @@ def _candidates(text: str, values: list[Found], choices: LegalChoices) -> list[C
 
 
 def _names_on_lines(text: str, found: list[Candidate], choices: LegalChoices) -> list[Candidate]:
-    """Return names on lines of their own beside other candidates: with them, a list is seen for what it is."""
+    """Return names on separate lines in addition to other candidates, to recognize lists of actions."""
     taken = sorted((c.start, c.end) for c in found)
     lines: list[Candidate] = []
     for match in _SHORT_LINE.finditer(text):
@@ -217,9 +213,9 @@ def _decide(found: list[Candidate], text: str, choices: LegalChoices, steps: Ste
 
 
 def _alone(text: str, choices: LegalChoices) -> Candidate | None:
-    """Return the action whose name, or call, is all that a reply says, once or several times.
+    """Return the action if a reply consists only of its name or call, once or repeated.
 
-    A line that is quoted in the manner of mail (`> noop`) says nothing of its own.
+    A line quoted as in email (`> noop`) does not count.
     """
     lines = [line for line in re.sub(r"```[\w-]{0,15}", "", text).split("\n") if line.strip()]
     if not 0 < len(lines) <= MOST_LINES:
@@ -242,11 +238,11 @@ def _understood(found: Candidate, choices: LegalChoices, steps: Steps = NOTHING_
 
 
 MOST_LISTED = 60
-"""Actions named in the question; a larger space is cut, and the number of the rest is told."""
+"""Maximum number of listed actions; for others only their number is given."""
 
 
 def why(reason: str, words: Words = ENGLISH, *, cut: bool = False) -> str:
-    """Return on one line why a reply could not be used, as it may quote the model; `cut` if it was cut off."""
+    """Return a reason, which may quote the model, on one line; `cut` if the reply was cut off."""
     said = words.say(single_line(reason))
     return f"{words.say('The reply was cut off because it was too long.')} {said}" if cut else said
 
@@ -254,8 +250,8 @@ def why(reason: str, words: Words = ENGLISH, *, cut: bool = False) -> str:
 def reask(
     reason: str, actions: Sequence[ActionDef], words: Words = ENGLISH, *, cut: bool = False, question: str = ""
 ) -> str:
-    """Return what a model is told whose reply could not be used: why, what is legal now in a numbered list, and the
-    form, unless another question is asked."""
+    """Return the message after an unreadable reply: the reason, a numbered list of legal actions, and the question, by
+    default for one JSON object."""
     lines = ActionSpace(tuple(actions[:MOST_LISTED])).to_text(words).splitlines()
     listed = "\n".join(f"{place}. {line.removeprefix('- ')}" for place, line in enumerate(lines, 1))
     more = f"\n{words.say(f'(and {len(actions) - MOST_LISTED} more)')}" if len(actions) > MOST_LISTED else ""

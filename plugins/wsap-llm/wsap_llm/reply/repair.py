@@ -1,11 +1,11 @@
-"""JSON as language models write it.
+"""A lenient reader for JSON as language models write it.
 
-Reads what a strict reader refuses: single, smart and missing quotes, unquoted keys, trailing and
-missing commas, comments, `True` and `None`, unescaped quotes and line breaks inside text, missing
-closing braces. Nothing is evaluated, nesting is bounded, and time is proportional to the text.
+It accepts single, smart and missing quotes, unquoted keys, trailing and missing commas, comments, `True` and `None`,
+unescaped quotes and line breaks in text, and missing closing braces. Nothing is evaluated, nesting is bounded, and time
+is linear.
 
-What broke off is marked, not completed: a text without its closing quote is a `Truncated`, and an
-object that ends with the reply has `cut` set, so that half a value is never taken for a whole one.
+Incomplete values are marked, so that they are not taken for complete ones: a text without its closing quote is a
+`Truncated`, and an object without its closing brace has `cut` set.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from dataclasses import dataclass
 from wsap_core.protocol.values import JsonValue
 
 DEEPEST = 40
-"""Objects within objects that are read; deeper ones make the value unreadable."""
+"""Maximum nesting; deeper values are unreadable."""
 
 
 class Truncated(str):
-    """Text that broke off before its closing quote."""
+    """Text without its closing quote."""
 
     __slots__ = ()
 
 
 class JsonObject(dict[str, JsonValue]):
-    """An object, with what a dict forgets."""
+    """An object that also records repeated keys and a missing end."""
 
     def __init__(self, pairs: Sequence[tuple[str, JsonValue]] = ()) -> None:
         super().__init__()
         self.repeated: set[str] = set()
-        """Keys that were given more than once, with different values."""
+        """Keys with several different values."""
         self.cut = False
-        """True if the reply ended before the object did."""
+        """Whether the reply ended before the object did."""
         for key, value in pairs:
             self.put(key, value)
 
     def put(self, key: str, value: JsonValue) -> None:
-        """Set a key; the last value counts, and a differing earlier one is remembered."""
+        """Set a key; if it has a different value already, it is added to `repeated`."""
         if key in self and self[key] != value:
             self.repeated.add(key)
         self[key] = value
@@ -53,15 +53,15 @@ class Found:
     value: JsonValue
     start: int
     end: int
-    """Where it lies: `text[start:end]`."""
+    """The value is at `text[start:end]`."""
     strict: bool
-    """True if it is JSON as it stands."""
+    """Whether it is valid JSON."""
     broken: bool = False
-    """True if it could not be read; nothing after it was looked at."""
+    """Whether it could not be read; the text after it was not searched."""
 
 
 class _Unreadable(ValueError):
-    """It begins like JSON, and can't be read as such."""
+    """The text starts like JSON but can't be read."""
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=JsonObject)
@@ -77,13 +77,13 @@ _OBJECT_AHEAD = re.compile(
 _LIST_AHEAD = re.compile(r"""\s{0,200}(?:[{｛\[\]"'“]|[A-Za-z_]\w{0,60}\s{0,5}[\],])""")
 _BARE_KEY = re.compile(r"[^\s:：=,，{}\[\]\"'“”]{1,80}")
 _BARE_VALUE = re.compile(r"[^,，{}｝\[\]\n\"“”]{0,400}")
-# What can follow the closing quote of a value; anything else makes the quote part of the text.
+# What may follow the closing quote of a value; before anything else the quote is part of the text.
 _AFTER_TEXT = re.compile(
     r"\s{0,200}(?:$|[}｝\])]|[,，;][\s,]{0,200}(?:$|[}｝\]]|//|#|/\*|\.\.\.|" + _KEY_AHEAD + r")"
     r"|\n\s{0,200}" + _KEY_AHEAD + r"""|\s{1,20}["']\w{1,40}["']\s{0,20}:|//|/\*|#|```|<\|)"""
 )
 _AFTER_ITEM = re.compile(r"\s{0,200}(?:$|[,，;\]}]|//|/\*|```|<\|)")
-# One word whose closing quote is missing or another: only words, or prose would lose its end.
+# One word whose closing quote is missing or wrong; not for prose, which would be cut.
 _LOST_QUOTE = re.compile(
     r"""([\w\-]{1,60})['’”`]?\s{0,5}(?:[\s,]{1,200}(?=["']\w{1,40}["']\s{0,20}:)|,?(?=\s{0,200}\}\s{0,20}(?:\}|$)))"""
 )
@@ -97,7 +97,7 @@ _NUMBER = re.compile(r"[+-]?\d{1,18}(\.\d{0,18})?([eE][+-]?\d{1,3})?")
 
 
 def find_values(text: str) -> list[Found]:
-    """Return the JSON objects and lists in a text, in order, those within others left out."""
+    """Return the outermost JSON objects and lists in a text, in order."""
     found: list[Found] = []
     reader = _Reader(text)
     at = 0
@@ -131,8 +131,8 @@ def _at(text: str, start: int, reader: _Reader) -> Found | None:
 
 
 def read_loose(text: str, otherwise: JsonValue = None) -> JsonValue:
-    """Return the value that a whole text stands for: an object, a list, quoted text, a number, a word; `otherwise` if
-    it begins like JSON, and can't be read as such."""
+    """Return the value of a whole text: an object, a list, quoted text, a number or a word; `otherwise` if it starts
+    like JSON but can't be read."""
     try:
         return _Reader(text).read(0)[0]
     except _Unreadable:
@@ -140,7 +140,7 @@ def read_loose(text: str, otherwise: JsonValue = None) -> JsonValue:
 
 
 def bare_value(word: str) -> JsonValue:
-    """Return what an unquoted word stands for: a number, true, false, null, or itself."""
+    """Return the value of an unquoted word: a number, true, false, null, or the word."""
     word = word.strip()
     if word.lower() in _WORDS:
         return _WORDS[word.lower()]
@@ -150,7 +150,7 @@ def bare_value(word: str) -> JsonValue:
 
 
 class _Reader:
-    """One pass over a text; the position only moves on."""
+    """Reads a text in one pass; the position never moves back."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -181,7 +181,7 @@ class _Reader:
         self.at = match.end()
         # A comment after an unquoted value is not part of it.
         value = bare_value(re.split(r"\s(?://|#)", match[0], maxsplit=1)[0])
-        # A number or a word that the reply ends with may have had more to it.
+        # A number or word at the end of the reply may be incomplete.
         unsure = depth and self.at >= len(self.text) and value is not None and not isinstance(value, bool)
         return Truncated(match[0].strip()) if unsure else value
 
@@ -251,7 +251,7 @@ class _Reader:
             self._skip()
             c = self._peek()
             if not c or c == "}":
-                items.append(Truncated(""))  # whatever else the list had is not known
+                items.append(Truncated(""))  # the rest of the list is unknown
                 return items
             if c == "]":
                 self.at += 1
@@ -304,5 +304,5 @@ class _Reader:
             if len(digits) == 4 and all(d in "0123456789abcdefABCDEF" for d in digits):
                 return chr(int(digits, 16))
             return "\\u"
-        # Markdown escapes, as in move\_left, and whatever else there is no such escape for.
+        # Markdown escapes, as in move\_left, and unknown escapes.
         return _ESCAPES.get(c, c)

@@ -1,11 +1,9 @@
-"""The JSON style: what a reply must look like, as a JSON Schema made from what is legal now.
+"""The JSON style: the JSON Schema of a reply for the legal actions.
 
-The order of a reply's keys is the seed's by default: action, params, reasoning. With it, a reply
-that runs out of tokens has its action already, and the prompt's example agrees with the constraint.
-`reasoning_first` lets a model without thinking of its own reason before it chooses; the schema's
-properties are in that order then, and backends that constrain keep it.
+By default the keys have the seed's order, action, params, reasoning, so that a truncated reply already has its action.
+`reasoning_first` lets a model without thinking reason before it chooses; constraints enforce the order.
 
-Every length is bounded inside the schema, or a rambling model runs out of tokens in mid-object.
+Every length is bounded, so that a verbose model does not run out of tokens within an object.
 """
 
 from __future__ import annotations
@@ -23,20 +21,20 @@ from wsap_llm.strict_schema import wrapped
 JsonSchema = dict[str, JsonValue]
 
 MOST_ITEMS = 16
-"""Items in a list that its declaration leaves without a bound."""
+"""Maximum number of items of a list if not declared."""
 MOST_LISTED = 64
-"""Whole numbers of a range that are listed one by one rather than bounded."""
+"""Maximum number of whole numbers in a range that is listed rather than bounded."""
 TEXT_LIMIT = 400
-"""Longest text of a parameter that declares less or nothing for itself, in characters."""
+"""Maximum length of a text parameter in characters, unless it declares more."""
 LARGEST = 10**9
-"""Magnitude of whole numbers that their declaration leaves without a bound."""
+"""Maximum magnitude of a number if not declared."""
 
 
 def legal_actions(space: ActionSpace, observation: Observation) -> tuple[ActionDef, ...]:
-    """Return the declared actions that an observation says are legal, in the order of declaration.
+    """Return the legal actions of an observation, in the order of declaration.
 
-    An action that the observation does not speak of is legal if it is listed, and all such are if it speaks of none
-    (`available_actions` is None). Parameters for which it names what is possible now take nothing else.
+    A declared action that is not in `available_actions`, or all if that is None, is legal unless it is `unlisted`.
+    Parameters with choices in the observation accept only those.
     """
     told = {a.name: a for a in observation.available_actions or ()}
     return tuple(
@@ -58,25 +56,22 @@ def reply_schema(
 ) -> JsonSchema:
     """Return the JSON Schema of a reply: `{"action", "params", "reasoning"}` or `{"tool", "params"}`.
 
-    There is a branch for each action with parameters of its own, one that all actions without
-    parameters share, and one for each tool. A name that is not legal now can't be said.
+    It has a branch for each action with parameters, one for all actions without parameters, and one for each tool.
 
     Args:
-        actions: legal now; at least one.
-        tools: that may be called now; leave them out once a turn's calls are used up.
-        reasoning_limit: longest reasoning, in characters; 120 before the action or 300 after it for None.
-        text_limit: longest free text in a parameter, in characters; a bound of its own stays, up to `MOST_DECLARED`.
-        reasoning_first: whether the reasoning stands before the action rather than after it.
-        strict_openai: True for OpenAI's strict mode, which takes a subset of JSON Schema alone (see
-            `wsap_llm.strict_schema`): the root is an object with the branches under `reply`,
-            every property is required and may be null if it is optional, lengths of text are left
-            to the limit of tokens, and the reasoning never comes first, because a branch has to
-            begin with what it is told by. `read_reply` reads both.
-        steps: how many steps an action may be done for; above 1, those for which it makes sense
-            have the optional members `times` and `until` (see `wsap_llm.reply.steps`).
+        actions: the legal actions, at least one.
+        tools: the tools that may be called now.
+        reasoning_limit: maximum length of the reasoning in characters; if None, 120 before the action, 300 after it.
+        text_limit: maximum length of a text parameter in characters, unless it declares more, up to `MOST_DECLARED`.
+        reasoning_first: whether the reasoning precedes the action.
+        strict_openai: use the subset of OpenAI's strict mode (see `wsap_llm.strict_schema`): the root is an object
+            with the branches under `reply`, optional properties are required but may be null, texts are unbounded, and
+            the reasoning never comes first, because the first property must distinguish the branches.
+        steps: the maximum number of steps of a decision; above 1, repeatable actions have the optional members `times`
+            and `until` (see `wsap_llm.reply.steps`).
 
     Raises:
-        ValueError: there is no action.
+        ValueError: `actions` is empty.
     """
     if not actions:
         raise ValueError("There is no legal action to choose from.")
@@ -98,8 +93,8 @@ def reply_schema(
 
 
 def reply_functions(actions: Sequence[ActionDef], tools: Sequence[Tool] = (), *, steps: int = 1) -> list[FunctionDef]:
-    """Return the functions whose calls take the place of such a reply, one for each action and tool; of two of a name
-    the first. Above one step, those of actions for which it makes sense take `times` and `until` besides."""
+    """Return the functions for replies by function calls, one for each action and tool, or the first of equal names.
+    If `steps` is above 1, those of repeatable actions also have the parameters `times` and `until`."""
     made: dict[str, FunctionDef] = {}
     all_of_them: list[ActionDef | Tool] = [*actions, *tools]
     for offered in all_of_them:
@@ -134,11 +129,11 @@ def _parameters(parameters: Sequence[ParamDef], text_limit: int) -> JsonSchema:
 
 
 MOST_DECLARED = 2000
-"""Longest text that a parameter may declare for itself and be bound to, in characters."""
+"""Maximum length of a text parameter by its own declaration, in characters."""
 
 
 def bounded(schema: Mapping[str, JsonValue], text_limit: int) -> JsonSchema:
-    """Return a parameter's schema with a limit on every length: `text_limit` characters where it does not say less."""
+    """Return a parameter's schema with a limit on every length: `text_limit` characters unless it declares less."""
     made = {key: value for key, value in schema.items() if key not in ("description", "title", "examples", "$comment")}
     if "enum" in made or "const" in made:
         return made
@@ -148,7 +143,7 @@ def bounded(schema: Mapping[str, JsonValue], text_limit: int) -> JsonSchema:
     if "string" in kinds:
         made["maxLength"] = min(made.get("maxLength", text_limit), max(text_limit, made.get("minLength", 0)))
     if kinds == ["integer"] and (few := _few(made)):
-        # Every engine keeps to an enumeration; several leave the bounds of numbers out (outlines-core).
+        # Every engine enforces an enumeration; several ignore the bounds of numbers (outlines-core).
         return {"type": "integer", "enum": few}
     if "integer" in kinds or "number" in kinds:
         if "exclusiveMinimum" not in made:

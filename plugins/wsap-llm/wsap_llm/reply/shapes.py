@@ -1,12 +1,11 @@
-"""What marks an action in a reply, in one place: words that stand before it, by language, and the calls of model
-families, each rewritten into one of two forms that are read anyway; and what around a call leaves it in doubt.
+"""The marks of an action in a reply: labels by language, and the calls of model families, which are rewritten to one of
+two common forms; and marks of doubt around a call.
 
-Words are matched without regard to case. What says that an action is an earlier one, or one of several, is no mark.
+Labels are case-insensitive. Words for an earlier action, or for one of several, are not labels.
 
-Doubt makes nothing understood. An action is read only where it stands by itself: on lines of its own, after a whole
-sentence, or after one of the few phrases that models announce an answer with. Anything else, such as `Mira: {...}`,
-`For example, {...}` or `{...} would be wrong`, is doubt, and what is doubtful is not read, so that the model is asked
-again.
+An action counts only if it stands alone: on separate lines, after a whole sentence, or after one of the few phrases by
+which models announce an answer. Anywhere else, such as in `Mira: {...}`, `For example, {...}` or `{...} would be
+wrong`, it is doubtful and not read, so that the model is asked again.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ ACTION_WORDS = (
     *("action", "move", "act", "acción", "accion", "aktion", "handlung", "ação", "acção", "acao", "azione", "mossa"),
     *("действие", "ход", "дія", "动作", "動作", "行动", "行動", "操作", "アクション", "행동", "동작", "액션"),
 )
-"""Words for an action. The first letters of a line, or a key of an object, when an action follows."""
+"""Words for an action, as labels and keys."""
 ANSWER_WORDS = (
     *("decision", "choice", "command", "answer", "output", "response", "decisión", "elección", "respuesta"),
     *("entscheidung", "antwort", "wahl", "décision", "réponse", "choix", "decisão", "escolha", "resposta"),
     *("decisione", "scelta", "risposta", "решение", "выбор", "ответ", "команда", "决定", "決定", "选择", "選擇"),
     *("選択", "答案", "回答", "答え", "命令", "선택", "결정", "답변", "답"),
 )
-"""Words for an answer, behind which anything may stand."""
+"""Words for an answer, which anything may follow."""
 PARAMETER_WORDS = (
     *("input", "inputs", "params", "parameters", "args", "arguments", "parameter", "parámetros", "argumentos"),
     *("argumente", "paramètres", "parâmetros", "parametri", "параметры", "аргументы", "参数", "參數"),
@@ -47,7 +46,7 @@ _WHOSE = (
     *("次の", "私の", "다음", "나의", "내", "최종"),
 )
 
-# What stands in examples of the format where the name belongs.
+# Placeholders for the name in examples of the format.
 PLACEHOLDERS = frozenset({
     *("name", "actionname", "youraction", "string", "action", "theaction", "nameofaction", "nameoftheaction", "xxx"),
     *("actionnamehere", "chosenaction", "insertaction", "toolname", "nameoftool", "none", "null", "na", "tool", ""),
@@ -60,16 +59,16 @@ def _any(words: tuple[str, ...]) -> str:
 
 
 WHOSE = rf"(?:(?:{_any(_WHOSE)})[ _]?){{0,3}}"
-"""Expression for what may stand before such a word."""
+"""Expression for words that may precede a label."""
 CHOSEN = (
     r"(?:[ _](?:to take|taken|is|i take|i choose|chosen|selected|this turn|for this turn|now|final|finale|elegida"
     r"|escolhida|scelta|choisie)){0,2}"
 )
-"""Expression for what may stand after it."""
+"""Expression for words that may follow a label."""
 ACTIONS, ANSWERS, PARAMETERS = _any(ACTION_WORDS), _any(ANSWER_WORDS), _any(PARAMETER_WORDS)
 """Expressions for any of the words."""
 HERE = r"(?:here(?: is|['’]s)|aquí está|hier ist|hier|voici|ecco|aqui está|вот|这是|以下是|これが|여기)[ ]?"
-"""Expression for what announces an answer in the next line."""
+"""Expression for words that announce an answer in the next line."""
 
 _ARGUMENTS = r"(?P<given>(?:[^()\"']|\"[^\"]{0,500}\"|'[^']{0,500}'|\([^()]{0,200}\)){0,800})"
 _STEP = (
@@ -98,10 +97,10 @@ _DIALECTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.MULTILINE), form)
     for pattern, form in (
         (_BOXED, r"<answer>\g<inner>\g<given></answer>"),
-        # A step of Gymnasium's, by itself on its line: obs = env.step("move_left").
+        # A Gymnasium step, alone on its line: obs = env.step("move_left").
         (_STEP + _STEP_ENDS, r"<answer>\g<name></answer>"),
         (rf"{_STEP},\s?{_ARGUMENTS}{_STEP_ENDS}", _ANSWERED),
-        # Within a loop or a condition: it may be done often, or never.
+        # Within a loop or a condition: it may be executed often, or never.
         (r"^[ \t]{1,20}[^\n]{0,80}\.step\([^\n]{1,200}$", "<answer>a step within a block</answer>"),
         (_LLAMA, _ANSWERED),
         (_LIQUID, r"<answer>\g<given></answer>"),
@@ -115,8 +114,7 @@ _BRACKETS = re.compile(r"<[|｜](?:tool_calls_section|tool▁calls)[_▁](?:begi
 
 
 def rewritten(text: str) -> str:
-    """Return a reply with the calls of model families in a form of its own, those within JSON values left as they
-    are."""
+    """Return a reply with the calls of model families rewritten, except within JSON values."""
     if not any(mark in text for mark in _MARKS):
         return text
     text = _BRACKETS.sub("", text)
@@ -138,8 +136,7 @@ def rewritten(text: str) -> str:
 
 # --- doubt ---
 
-# Only what is no word: quotes, fences, bullets, wrapping tags and template roles.
-# Possessive, so that what is no word is passed over in one way alone.
+# Only non-words: quotes, fences, bullets, wrapping tags and template roles. Possessive, to avoid backtracking.
 _BARE = re.compile(
     r"(?:```\w{0,12}|>>>|\d{1,2}[.)]|(?:(?:const|let|var|return)\s{1,3})?[A-Za-z_][\w.]{0,40}\s?[=(]"
     r"|<\|?(?:tool_call|function_call|answer|output|response|reply|action|final|final_answer|json|result)\|?>"
@@ -177,8 +174,8 @@ _TAKEN_BACK = re.compile(
 
 
 def stands_alone(text: str, start: int, end: int, before_it: int = 0) -> bool:
-    """Return whether nothing on its line, or announcing it above, makes the call at `text[start:end]` part of a
-    sentence; `before_it` is where the call before it ends."""
+    """Return whether the call at `text[start:end]` is not part of a sentence on its line or the line above; `before_it`
+    is the end of the previous call."""
     line_start = max(before_it, start - 400, text.rfind("\n", max(0, start - 400), start) + 1)
     before = text[line_start:start]
     if text[start] == "(":  # the parameters of a call, as in dict(action="wait")
@@ -211,5 +208,5 @@ def _announced(text: str) -> bool:
 
 
 def taken_back(text: str, end: int) -> bool:
-    """Return whether what follows a call may take it back."""
+    """Return whether the text after a call may take it back."""
     return _TAKEN_BACK.search(text, end) is not None

@@ -1,11 +1,9 @@
-"""How a model asks for several steps at once, in both styles, inside the constraint and out of a reply.
+"""Decisions of several steps in replies, for both styles, in constraints and parsing.
 
-In JSON two members may stand beside the action, `{"action": "move_west", "params": {}, "times": 6,
-"until": "hurt", "reasoning": "..."}`; in tags two elements may stand before the final one,
-`</thinking><times>6</times><until>hurt</until><move_west/>`. Both may be left out, so that the
-seed's reply stays what it is. `times` without `until` ends at any news, `until` without `times`
-goes on for as long as is allowed. An action that says something in free words is done once: nobody
-wants to hear the same sentence six times.
+In JSON they are two optional members beside the action, `{"action": "move_west", "params": {}, "times": 6,
+"until": "hurt", "reasoning": "..."}`, in tags two optional elements before the final one,
+`</thinking><times>6</times><until>hurt</until><move_west/>`. `times` without `until` ends at any change, `until`
+without `times` continues for the maximum number of steps. An action with free text is not repeated.
 """
 
 from __future__ import annotations
@@ -19,11 +17,11 @@ from wsap_core.protocol import ActionDef
 from wsap_core.protocol.values import JsonValue
 
 Condition = Literal["blocked", "hurt", "change"]
-"""What ends a decision of several steps, from the rarest to the most frequent."""
+"""The condition that ends a decision of several steps."""
 CONDITIONS: tuple[Condition, ...] = ("blocked", "hurt", "change")
 """The conditions; each includes those before it."""
 KEYS = ("times", "until")
-"""Members of a JSON reply, and tags, that are about steps."""
+"""The members of a JSON reply, and tags, for steps."""
 _ONCE = ("jack_out",)
 _DEEPEST = 3
 _STEMS: Mapping[str, Condition] = {"block": "blocked", "hurt": "hurt", "chang": "change"}
@@ -35,29 +33,27 @@ _TAG = re.compile(r"<\s{0,3}(times|until)\s{0,3}>([^<]{0,40})<", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Steps:
-    """How many steps a decision is for."""
+    """The steps of a decision."""
 
     times: int | None = None
-    """Steps; None if the model did not say."""
+    """The number of steps; None if the model gave none."""
     until: Condition = "change"
-    """What ends them earlier."""
+    """What ends them early."""
 
     def told(self) -> dict[str, JsonValue]:
-        """Return it as members of a reply: empty for one step, or if the model did not say."""
+        """Return the members of a reply, empty for one step or no number."""
         if self.times is None or self.times <= 1:
             return {}
         return {"times": self.times} | ({"until": self.until} if self.until != "change" else {})
 
 
 NOTHING_SAID = Steps()
-"""The model did not say."""
+"""The model gave no number of steps."""
 
 
 def repeatable(action: ActionDef) -> bool:
-    """Return whether it makes sense to do an action several times in a row without looking.
-
-    Not so for what says something in free words, for looking things up, and for leaving the world.
-    """
+    """Return whether an action may be repeated without asking the model: not with free text, not lookups, and not
+    leaving the world."""
     if action.category == "meta" or action.is_tool or action.name in _ONCE:
         return False
     return not any(_is_free(p.json_schema()) for p in action.parameters)
@@ -79,15 +75,13 @@ def _is_free(schema: JsonValue) -> bool:
 
 
 def tag_steps(most: int, names: Sequence[str]) -> int:
-    """Return how many steps can be asked for in tags: 1 where a tool or an action has the name of one of them."""
+    """Return the maximum number of steps in tags: 1 if a tool or an action is named like one of the tags."""
     return 1 if {name.lower() for name in names} & set(KEYS) else most
 
 
 def json_members(most: int) -> dict[str, dict[str, JsonValue]]:
-    """Return the schemas of the members that a reply may have besides, for at most so many steps.
-
-    The numbers are listed: every engine keeps to an enumeration, several leave bounds out.
-    """
+    """Return the schemas of the optional members for at most `most` steps, as enumerations, which every engine
+    enforces."""
     return {
         "times": {"type": "integer", "enum": list(range(1, most + 1))},
         "until": {"type": "string", "enum": list(CONDITIONS)},
@@ -95,11 +89,11 @@ def json_members(most: int) -> dict[str, dict[str, JsonValue]]:
 
 
 def take_steps(values: Iterable[JsonValue], most: int, actions: Sequence[ActionDef]) -> Steps:
-    """Return what the JSON values of a reply say about steps, `most` at the most, with these members removed from them.
+    """Remove the members for steps from the JSON values of a reply, and return them, with at most `most` steps.
 
-    Read with tolerance: numbers as text, any number above the most for the most, and what makes no sense for nothing
-    said. Of several objects that name an action the last one counts. Where a legal action has a parameter of its own
-    called `times` or `until`, the member counts only beside `params`.
+    Parsing is lenient: numbers may be text, larger ones are reduced to `most`, and invalid ones ignored. Of several
+    objects with an action the last one counts. If a legal action has a parameter named `times` or `until`, the member
+    counts only beside `params`.
     """
     own = {p.name for action in actions for p in action.parameters}
     told: dict[str, JsonValue] = {}
@@ -111,7 +105,7 @@ def take_steps(values: Iterable[JsonValue], most: int, actions: Sequence[ActionD
 
 
 def steps_in_tags(text: str, most: int) -> Steps:
-    """Return what stands about steps, at most `most`, between the end of the thinking and the final tag of a leg."""
+    """Return the steps, at most `most`, in the tags between the thinking and the final tag of a leg."""
     places = list(_TAGS.finditer(text))
     if most <= 1 or not places:
         return NOTHING_SAID
@@ -120,13 +114,13 @@ def steps_in_tags(text: str, most: int) -> Steps:
 
 
 def tags_pattern(most: int, space: str) -> str:
-    """Return the expression for what may stand before a final tag, each part at most once and before a `space`."""
+    """Return the expression for the optional tags before a final tag, each followed by `space`."""
     numbers = "|".join(map(str, range(most, 0, -1)))
     return f"(?:<times>(?:{numbers})</times>{space})?(?:<until>(?:{'|'.join(CONDITIONS)})</until>{space})?"
 
 
 def _take(value: JsonValue, own: set[str], taken: dict[str, JsonValue], depth: int = 0) -> bool:
-    """Move the members about steps out of a value to `taken`, and return whether it names an action."""
+    """Move the members for steps from a value to `taken`, and return whether it names an action."""
     if not isinstance(value, dict) or depth > _DEEPEST:
         return False
     names = {key.lower() for key in value}

@@ -8,12 +8,11 @@
     </thinking>
     <speak>Player 4 is lying.</speak>
 
-Generation stops at a tool's closing tag, the tool runs, and its observation is put in; the model
-then goes on inside the same thinking. The stretch up to a tool's tag or to the final one is a leg.
-A pattern describes one leg, made from the tools and final actions that are legal now: at most so
-many tool calls a turn is then a matter of which pattern the next leg gets, and the expression
-stays small. The seed shows the block both closed and open around the observation; here what the
-model sees again is one continuous assistant text whose thinking is open (`continue_text`).
+Generation stops at a tool's closing tag, the tool runs, and its observation is inserted; the model then continues the
+same thinking. The text up to a tool's tag or to the final one is a leg. A pattern describes one leg with the tools and
+final actions that are legal now; once no tool calls are left, the next leg gets a pattern without tools, so that
+patterns stay small. The seed shows the thinking both closed and open around the observation; here the model continues
+one assistant text whose thinking is open (`continue_text`).
 """
 
 from __future__ import annotations
@@ -33,26 +32,26 @@ from wsap_llm.reply.schema import MOST_DECLARED, bounded
 from wsap_llm.reply.steps import repeatable, steps_in_tags, tag_steps, tags_pattern
 
 OPENING = "<thinking>\n"
-"""The beginning of a turn. As a prefill it gives the first leg the pattern of a continuation."""
+"""The start of a turn. With it as prefill, the first leg has the pattern of a continuation."""
 _THINKING = ("thinking", "think")
 RESERVED = (*_THINKING, "observation")
-"""Tags that no tool or action may have."""
+"""Names that tools and actions must not have."""
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,62}")
 _SPACE = r"[ \n]{0,2}"
 
 
 @dataclass(frozen=True)
 class TagLimits:
-    """Bounds inside the constraint, in characters."""
+    """The limits in the constraint, lengths in characters."""
 
     thinking: int = 600
-    """Longest thinking in one leg."""
+    """Maximum length of the thinking in one leg."""
     argument: int = 120
-    """Longest text of a tool's parameter."""
+    """Maximum length of a tool's text parameter."""
     final: int = 400
-    """Longest text of a final action's parameter: what is said."""
+    """Maximum length of a final action's text parameter."""
     calls: int = 3
-    """Most tool calls a turn."""
+    """Maximum number of tool calls in a turn."""
 
 
 DEFAULT_LIMITS = TagLimits()
@@ -66,38 +65,38 @@ class TagTurn:
     ) -> None:
         """Define the tags of a turn.
 
-        With `steps` above 1, `<times>` and `<until>` may stand before the final tag, unless a tool or action is called
-        so itself. Raises ValueError if there is no final action, or a name can't be a tag or is used twice.
+        If `steps` is above 1, `<times>` and `<until>` may precede the final tag, unless a tool or action has one of
+        these names. Raises ValueError if there is no final action, or a name is invalid or used twice.
         """
         self.limits = limits
         self.tools = {tool.name: ActionDef(tool.name, tool.description, tool.parameters) for tool in tools}
         self.finals = {action.name: action for action in finals}
         self.steps = tag_steps(steps, [*self.tools, *self.finals])
-        """How many steps an action may be done for."""
+        """Maximum number of steps of a decision."""
         if not self.finals:
             raise ValueError("There is no final action to end the turn with.")
         seen: set[str] = set(RESERVED)
         for name in (*(tool.name for tool in tools), *(action.name for action in finals)):
             if not _TAG_NAME.fullmatch(name):
-                raise ValueError(f"{name!r} can't be a tag; letters, digits, '_', '-' and '.' can.")
+                raise ValueError(f"Invalid name of a tag {name!r}; use letters, digits, '_', '-' and '.'.")
             if name.lower() in seen:
-                raise ValueError(f"The tag {name!r} has two meanings; rename the tool or the action.")
+                raise ValueError(f"The tag {name!r} is ambiguous; rename the tool or the action.")
             seen.add(name.lower())
         self._by_tag = {name.lower(): definition for name, definition in (self.tools | self.finals).items()}
 
     def find(self, tag: str) -> ActionDef | None:
-        """Return the tool or final action of a tag, in any case of letters."""
+        """Return the tool or final action of a tag, ignoring case."""
         return self._by_tag.get(tag.lower())
 
     def limit(self, name: str) -> int:
-        """Return the longest text between a tag and its end, in characters; a longer declared length counts."""
+        """Return the maximum length of a text between a tag and its end in characters, which may be declared."""
         definition = self.finals.get(name) or self.tools.get(name)
         declared = [p.json_schema().get("maxLength", 0) for p in definition.parameters] if definition else []
         usual = self.limits.final if name in self.finals else self.limits.argument
         return max(usual, min(MOST_DECLARED, max(declared, default=0)))
 
     def longest(self, definition: ActionDef) -> int:
-        """Return the most characters that can stand between a tag and its end, by the pattern."""
+        """Return the maximum length between a tag and its end in characters, by the pattern."""
         limit = self.limit(definition.name)
         if len(definition.parameters) != 1:
             return longest_json(bounded(definition.json_schema(), limit))
@@ -107,12 +106,12 @@ class TagTurn:
     def pattern(self, calls_left: int | None = None) -> str:
         """Return the expression for a turn's first leg, from `<thinking>` to the end of a tool's or the final tag.
 
-        `calls_left` is the turn's limit for None; without any, the leg ends in the final action.
+        `calls_left` is the turn's limit by default; if it is 0, the leg ends with the final action.
         """
         return rf"<thinking>\n?{self.continuation_pattern(calls_left)}"
 
     def continuation_pattern(self, calls_left: int | None = None) -> str:
-        """Return the expression for what follows `OPENING` or an observation, inside the open thinking."""
+        """Return the expression for the text after `OPENING` or an observation, within the thinking."""
         left = self.limits.calls if calls_left is None else calls_left
         closing = f"</thinking>{_SPACE}{self._final()}"
         if left > 0 and self.tools:
@@ -139,7 +138,7 @@ class TagTurn:
         return json_pattern(bounded(definition.json_schema(), limit))
 
     def read(self, definition: ActionDef, content: str) -> tuple[dict[str, JsonValue], str]:
-        """Return the parameters in a tag's content, in declared form, and what is wrong with them, if anything."""
+        """Return the parameters in a tag's content, in declared form, and the problem with them, if any."""
         content = content.strip()
         if len(content) > (most := self.longest(definition)):
             return {}, f"<{definition.name}> has {len(content)} characters in it; at most {most} fit."
@@ -171,7 +170,7 @@ def _raw(parameter: ParamDef, limit: int) -> str:
 def _from_raw(parameter: ParamDef, content: str) -> JsonValue:
     kinds = parameter.json_schema().get("type", "string")
     if kinds == "string":
-        # An enumeration in a schema of its own is written as JSON.
+        # An enumeration in a declared schema is written as JSON.
         return content[1:-1] if parameter.schema and len(content) > 1 and content[0] == content[-1] == '"' else content
     return read_loose(content, content) if content.startswith(("{", "[", '"')) else bare_value(content)
 
@@ -188,12 +187,12 @@ _THINKING_TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}think(?:ing)?\s{0,3}>", re.IGNOR
 def read_leg(
     turn: TagTurn, text: str, *, inside_thinking: bool = False, calls_left: int | None = None
 ) -> tuple[Reading, str]:
-    """Return the tool call or the final action that a leg ends in, its thinking as the reasoning, and the text up to
-    there; what follows is to be discarded.
+    """Return the tool call or final action at the end of a leg, with its thinking as the reasoning, and the text up to
+    its end; discard the rest.
 
-    Nothing but what the model wrote may be in the text, so that only the model's own tags count. A leg is
-    `inside_thinking` where it goes on after an observation or after `OPENING`; as many calls are left as the turn's
-    limit if `calls_left` is None. A final action is `repaired` if the thinking was never closed before it.
+    The text must be the model's alone, so that only its own tags count. A leg is `inside_thinking` after an observation
+    or `OPENING`; `calls_left` is the turn's limit by default. A final action is `repaired` if the thinking was not
+    closed before it.
     """
     left = turn.limits.calls if calls_left is None else calls_left
     reading, end = _Leg(turn, text, inside_thinking, left).ending()
@@ -212,7 +211,7 @@ class _Leg:
     thinking: bool
     calls_left: int
     open: tuple[ActionDef, re.Match[str]] | None = None
-    """The tool or action whose tag is open, and that tag."""
+    """The tool or action of the open tag, and that tag."""
     early: list[_Ending] = field(default_factory=list)
     """Final actions within thinking."""
     remark: str = ""
@@ -246,7 +245,7 @@ class _Leg:
     def _inside(
         self, tag: re.Match[str], opened: ActionDef, opening: re.Match[str], definition: ActionDef | None
     ) -> _Ending | None:
-        """A tag within another: its end, a nested one, or text that looks like one."""
+        """Process a tag within another: its end, a nested one, or text that looks like one."""
         if definition is opened and tag["close"]:
             self.open = None
             return self._complete(opened, self.text[opening.end() : tag.start()], opening.start(), tag.end())
@@ -268,12 +267,12 @@ class _Leg:
         steps = steps_in_tags(self.text[:end], self.turn.steps)
         if not self.thinking:
             return Understood(final, how="tags", steps=steps), end
-        # In the middle of thinking it may only be spoken of; at the very end it is meant.
+        # Within the thinking it may be just mentioned; at the very end it counts.
         self.early.append((Understood(final, repaired=True, how="tags", steps=steps), end))
         return None
 
     def _only_named(self, definition: ActionDef, content: str) -> bool:
-        """Whether thinking speaks of a tag without using it: "I could use <check_will></check_will>"."""
+        """Return whether thinking only mentions a tag: "I could use <check_will></check_will>"."""
         return self.thinking and not content.strip() and any(not p.optional for p in definition.parameters)
 
     def _verdict(self) -> _Ending:
@@ -281,7 +280,7 @@ class _Leg:
         if self.open is not None:
             opened, tag = self.open
             most = self.turn.longest(opened)
-            # Room for spaces around it, and for an end that has only begun.
+            # Allows for spaces and an incomplete end tag.
             if end - tag.end() > most + 100:
                 return NotUnderstood(f"<{opened.name}> was not closed within {most} characters."), end
             return NotUnderstood(f"<{opened.name}> was not closed."), end
@@ -295,14 +294,14 @@ class _Leg:
         return NotUnderstood(f"The turn has no final action; end it with one of {finals}."), end
 
 
-# --- going on after an observation ---
+# --- continuing after an observation ---
 
 
 def continue_text(so_far: str, observation: str, *, limit: int = 2_000) -> str:
-    """Return the assistant's text, up to and including a tool's closing tag, with the tool's observation in it, made
-    harmless and cut at `limit` characters, and its thinking open, ready to be continued."""
+    """Return the assistant's text for continuation: up to a tool's closing tag, followed by the tool's observation,
+    sanitized and cut to `limit` characters, with its thinking open."""
     first = next((tag for tag in _THINKING_TAG.finditer(so_far) if not tag[1]), None)
     before, opening, rest = so_far.partition(first[0]) if first else ("", OPENING, so_far)
-    # Closed before the call, or after it as in the seed's second step: either way it goes on.
+    # Whether closed before the call, or after it as in the seed's second step, the thinking continues.
     text = _THINKING_TAG.sub("", before) + opening + _THINKING_TAG.sub("", rest)
     return f"{text.rstrip()}\n<observation>{sanitize(observation, limit)}</observation>\n"

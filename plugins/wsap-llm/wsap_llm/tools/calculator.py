@@ -1,8 +1,7 @@
-"""The calculator tool: arithmetic within bounds of size and time, in Python's grammar of numbers, operators and a few
-functions.
+"""The calculator tool: arithmetic in Python's syntax of numbers, operators and a few functions, bounded in time.
 
-Whole numbers are exact. Every value, also on the way, stays below 2 ** 1024 in size, which bounds
-the work: a text of `LONGEST` characters has at most that many operations on numbers of that size.
+Whole numbers are exact. All values, also intermediate ones, are below 2 ** 1024 in magnitude, which bounds the work: an
+expression has at most `LONGEST` operations on numbers of that size.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 
 LONGEST = 500
-"""Most characters of an expression."""
+"""Maximum length of an expression in characters."""
 DEEPEST = 50
-"""Most brackets, and most signs, within each other."""
+"""Maximum number of nested brackets, and of consecutive signs."""
 BITS = 1024
-"""Whole numbers have at most this many; numbers with fractions end there by themselves."""
+"""Maximum number of bits of whole numbers; that of floating-point numbers is the same."""
 
 Number = int | float
 
@@ -34,11 +33,11 @@ _SIGNS = re.compile(rf"(?:[-+]\s*){{{DEEPEST + 1},}}")
 
 
 class ArithmeticProblem(Exception):
-    """The expression can't be worked out; the message says why, for a model to read."""
+    """The expression can't be evaluated; the message is for the model."""
 
 
 def evaluate(text: str) -> Number:
-    """Return the value of an expression; raise ArithmeticProblem if it can't be read or worked out."""
+    """Return the value of an expression; raise ArithmeticProblem if it is invalid or can't be evaluated."""
     if len(text) > LONGEST:
         raise ArithmeticProblem(f"the expression has {len(text)} characters; at most {LONGEST} are read")
     if not text.strip():
@@ -62,7 +61,7 @@ def evaluate(text: str) -> Number:
 
 
 def spoken(value: Number) -> str:
-    """Return a number as text: whole where it is, otherwise with 12 digits."""
+    """Return a number as text, with 12 digits unless it is whole."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return str(value) if isinstance(value, int) else f"{value:.12g}"
@@ -116,13 +115,13 @@ def _guarded(work: Callable[[], Number]) -> Number:
 
 def _power(base: Number, exponent: Number) -> Number:
     if isinstance(base, int) and isinstance(exponent, int):
-        # Told before it is worked out: 9 ** 9 ** 9 would take for ever.
+        # Checked before the evaluation: 9 ** 9 ** 9 would take forever.
         if abs(base) > 1 and abs(exponent) * (abs(base).bit_length() - 1) > BITS:
             if exponent < 0:
                 return 0.0
             raise OverflowError
         if abs(base) <= 1 and abs(exponent) > 1:
-            exponent = exponent % 2 + (2 if exponent > 0 else -2)  # only whether it is even matters to 0, 1 and -1
+            exponent = exponent % 2 + (2 if exponent > 0 else -2)  # for 0, 1 and -1 only its parity matters
     value = base**exponent
     if isinstance(value, complex):
         raise ValueError
@@ -163,10 +162,10 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Number]]] = {
 
 
 class Calculator:
-    """Evaluates arithmetic and nothing else."""
+    """Evaluates arithmetic."""
 
     inward = True
-    """What it does stays within the agent."""
+    """It only affects the agent."""
     definition = Tool(
         "calculator",
         "Works out arithmetic: + - * / // % ** brackets, pi, e, sqrt, abs, min, max, round, floor, ceil, log, exp.",
@@ -180,7 +179,7 @@ class Calculator:
     )
 
     def run(self, parameters: Mapping[str, JsonValue]) -> str:
-        """Return the value of `expression`, or why it can't be worked out. Bounded in time by the bounds on size."""
+        """Return the value of `expression`, or one line with the error."""
         try:
             return spoken(evaluate(str(parameters.get("expression", ""))))
         except ArithmeticProblem as problem:

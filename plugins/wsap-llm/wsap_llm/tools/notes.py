@@ -12,18 +12,18 @@ from wsap_core.seams.tool import ToolContext
 from wsap_llm.memory.cells import cut, pack, unpack
 
 MOST, TITLE, TEXT = 50, 80, 1000
-"""Most notes, and most characters of a title and of a text."""
+"""Maximum number of notes, and maximum length of a title and of a text in characters."""
 
 
 class Notes:
-    """Keeps an agent's notes by title.
+    """Stores an agent's notes by title.
 
-    The notes are the tool's own, so that they can be listed, changed and deleted; each one written is also told to the
-    memory, where there is one, with `world` as provenance, so that it comes to mind later and in other games.
+    The tool's notes can be listed, changed and deleted; each written note is also added to the memory, if there is one,
+    with `world` as provenance, so that it can be recalled later and in other games.
     """
 
     inward = True
-    """What it does stays within the agent."""
+    """It only affects the agent."""
     definition = Tool(
         "notes",
         "Your own notes: write one under a title, read it again, list the titles, or delete one.",
@@ -40,7 +40,7 @@ class Notes:
         self._notes: dict[str, str] = {}
 
     def run(self, parameters: Mapping[str, JsonValue]) -> str:
-        """Return what came of it: the note that was asked for, the titles, or one line."""
+        """Return the requested note, the titles, or one line about the outcome."""
         title = cut(parameters.get("title") or "", TITLE)
         match parameters.get("do"):
             case "write":
@@ -60,8 +60,7 @@ class Notes:
         return pack("notes", {"notes": [[title, text] for title, text in self._notes.items()]})
 
     def restore(self, data: bytes) -> None:
-        """Have the notes of a snapshot, and no others. Raises SnapshotError if the data is damaged; nothing has
-        changed."""
+        """Replace all notes by those of a snapshot; raise SnapshotError, without changes, if the data is damaged."""
         found = unpack("notes", data).get("notes")
         if not isinstance(found, list) or len(found) > MOST or not all(_is_note(item) for item in found):
             raise SnapshotError("The snapshot of the notes is damaged: it is not a list of titles and texts.")
@@ -72,7 +71,7 @@ class Notes:
             return "A note needs a title and a text."
         if title not in self._notes and len(self._notes) >= MOST:
             return f"There are {MOST} notes already; delete one first."
-        self._notes.pop(title, None)  # written again, it is the newest
+        self._notes.pop(title, None)  # a rewritten note is the newest
         self._notes[title] = text
         if self._memory is not None:
             self._memory.note(f"{title}: {text}", kind="note", world=self._world)
@@ -90,6 +89,6 @@ def _is_note(item: JsonValue) -> bool:
 
 
 def create(context: ToolContext) -> Notes:
-    """Return notes for the agent; they are told to its memory unless the option `remember` is false."""
+    """Return notes for the agent; they are added to its memory unless the option `remember` is false."""
     remembers = context.config.get("remember", True) not in (False, "false", "no", "0")
     return Notes(context.memory if remembers else None, context.world)

@@ -14,14 +14,14 @@ from wsap_llm.option_reading import read_table
 from wsap_llm.option_table import Range
 
 TOKENS = 200
-"""About how many tokens an answer has at most."""
+"""Approximate maximum number of tokens of a result."""
 
 
 class Recall:
-    """Searches the agent's memory; an answer has at most about `tokens` tokens."""
+    """Searches the agent's memory; results have at most about `tokens` tokens."""
 
     inward = True
-    """What it does stays within the agent."""
+    """It only affects the agent."""
     definition = Tool(
         "recall",
         "Searches your memory of everything you lived through and noted; says where and when it was.",
@@ -37,15 +37,15 @@ class Recall:
         self._tokens = tokens
 
     def run(self, parameters: Mapping[str, JsonValue]) -> str:
-        """Return what comes to mind, one memory a line, best first."""
+        """Return the matching memories, one a line, best first."""
         found = self._memory.recall(str(parameters.get("query", "")), budget=self._tokens)
         return "\n".join(f"- {single_line(memory.text)}" for memory in found) or "Nothing comes to mind."
 
 
 def create(context: ToolContext) -> Recall:
-    """Return a search of the agent's memory; the option `tokens` (200) bounds its answers. Raises ConfigError if the
-    agent has no memory, or the option is wrong."""
+    """Return a search of the agent's memory; the option `tokens` (200) limits its results. Raises ConfigError if the
+    agent has no memory or the option is invalid."""
     given = read_table("recall tool", context.config, {"tokens": Range(TOKENS, 20, 4000)})
     if context.memory is None:
-        raise ConfigError("The tool recall needs a memory to search; give the agent one, such as fulltext or fifo.")
+        raise ConfigError("The tool recall requires a memory; give the agent one, such as fulltext or fifo.")
     return Recall(context.memory, **given)
