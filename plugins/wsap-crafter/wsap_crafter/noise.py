@@ -51,22 +51,14 @@ def _opposite(point: int) -> Vertex:
 
 def _near_extra(chosen: int) -> tuple[Vertex, Vertex]:
     if chosen in (1, 2, 4):
-        return {
-            1: ((1, -1, 0), (1, 0, -1)),
-            2: ((-1, 1, 0), (0, 1, -1)),
-            4: ((-1, 0, 1), (0, -1, 1)),
-        }[chosen]
+        return {1: ((1, -1, 0), (1, 0, -1)), 2: ((-1, 1, 0), (0, 1, -1)), 4: ((-1, 0, 1), (0, -1, 1))}[chosen]
     return _bits(chosen), _opposite(chosen)
 
 
 def _far_extra(chosen: int) -> tuple[Vertex, Vertex]:
     if chosen in (1, 2, 4):
         return _bits(chosen), _twice(chosen)
-    return {
-        3: ((2, 1, 0), (1, 2, 0)),
-        5: ((2, 0, 1), (1, 0, 2)),
-        6: ((0, 2, 1), (0, 1, 2)),
-    }[chosen]
+    return {3: ((2, 1, 0), (1, 2, 0)), 5: ((2, 0, 1), (1, 0, 2)), 6: ((0, 2, 1), (0, 1, 2))}[chosen]
 
 
 def _middle_extra(a: int, b: int) -> tuple[Vertex, Vertex, bool]:

@@ -215,13 +215,7 @@ def _standing(ground: str, faced: str, sleeping: bool) -> str:
     return f"Standing on {WORDS[ground]}, facing {with_article(WORDS[faced])}"
 
 
-_STATES = {
-    "cow": "peaceful",
-    "zombie": "hostile",
-    "skeleton": "hostile",
-    "plant": "growing",
-    "ripe plant": "ripe",
-}
+_STATES = {"cow": "peaceful", "zombie": "hostile", "skeleton": "hostile", "plant": "growing", "ripe plant": "ripe"}
 
 
 @lru_cache(maxsize=4096)
@@ -308,10 +302,7 @@ def _short_goals(goals: Sequence[Goal]) -> tuple[Goal, ...]:
     ready = [goal.id for goal in telling.in_order(goals)]
     hints = {goal.id: () if goal.id.startswith(("make_", "place_")) else goal.hints for goal in goals}
     short = [Goal(name, name, "achievement", None, hints[name]) for name in ready[:MOST_GOALS]]
-    for title, names in (
-        ("then", ready[MOST_GOALS:]),
-        ("later", [goal.id for goal in goals if goal.progress != NEXT]),
-    ):
+    for title, names in (("then", ready[MOST_GOALS:]), ("later", [goal.id for goal in goals if goal.progress != NEXT])):
         if names:
             short.append(Goal(title, f"{title}: {', '.join(names)}"))
     return tuple(short)

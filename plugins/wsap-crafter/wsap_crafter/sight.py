@@ -72,14 +72,7 @@ GROUND_CHARACTERS = {
     "furnace": "f",
 }
 PLAYER_CHARACTER = "@"
-OBJECT_CHARACTERS = {
-    "cow": "C",
-    "zombie": "Z",
-    "skeleton": "S",
-    "arrow": "a",
-    "plant": "p",
-    "ripe plant": "P",
-}
+OBJECT_CHARACTERS = {"cow": "C", "zombie": "Z", "skeleton": "S", "arrow": "a", "plant": "p", "ripe plant": "P"}
 WORDS: dict[str, str] = {
     **{character: name for name, character in GROUND_CHARACTERS.items()},
     **{character: name for name, character in OBJECT_CHARACTERS.items()},

@@ -223,15 +223,7 @@ class LLMAgent:
     async def _ask_for_action(
         self, paused: PausedTurn, legal: Sequence[ActionDef], options: Mapping[str, Action]
     ) -> Decision:
-        turn = DecisionTurn(
-            paused,
-            legal,
-            self._space.actions,
-            self._tools,
-            self._constraint,
-            self._asker,
-            options,
-        )
+        turn = DecisionTurn(paused, legal, self._space.actions, self._tools, self._constraint, self._asker, options)
         self._constraint.asks(self._style.name, self._profile)
         try:
             decision = await self._asking(options).decide(turn)

@@ -71,10 +71,7 @@ def harvest(state: State, percept: Percept) -> Decision | None:
         if not ready and (percept.zombies or percept.skeletons):
             return None
         return use(
-            percept,
-            plant,
-            "do" if ready else "noop",
-            "Eating the ripe plant" if ready else "Waiting for the plant",
+            percept, plant, "do" if ready else "noop", "Eating the ripe plant" if ready else "Waiting for the plant"
         )
     return advance(state, percept, following, f"Going to the ripe plant, {bearing(percept.cell, plant)}")
 

@@ -6,16 +6,7 @@ from collections.abc import Iterable
 
 from .crafting import gather
 from .grid import DIRECTIONS, WIDTH, distance
-from .homestead import (
-    breach,
-    finished,
-    is_wet,
-    ring_gaps,
-    ripe_plants,
-    ripening,
-    shore,
-    unplanted,
-)
+from .homestead import breach, finished, is_wet, ring_gaps, ripe_plants, ripening, shore, unplanted
 from .knowledge import ACHIEVEMENTS, DAY, MOST, WALKABLE, is_night
 from .moves import advance, head_for, put, use
 from .percept import Percept

@@ -164,11 +164,7 @@ def is_water(state: State, cell: int) -> bool:
     return state.memory.ground[cell] == WATER
 
 
-_WHY = {
-    "sleep": "Tired",
-    "heal": "Wounded",
-    "night": "Waiting for the morning",
-}
+_WHY = {"sleep": "Tired", "heal": "Wounded", "night": "Waiting for the morning"}
 
 
 def rest(state: State, percept: Percept) -> Decision | None:

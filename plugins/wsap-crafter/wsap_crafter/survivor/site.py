@@ -149,11 +149,7 @@ def _way_to(ground: bytearray, cell: int, code: int) -> int:
 
 
 def _door(
-    ground: bytearray,
-    costs: tuple[int, ...],
-    ring: Mapping[int, int],
-    plots: tuple[int, ...],
-    outer: Mapping[int, int],
+    ground: bytearray, costs: tuple[int, ...], ring: Mapping[int, int], plots: tuple[int, ...], outer: Mapping[int, int]
 ) -> int:
     """Return the cell of the ring for the door, preferably away from the plants; 0 if there is none.
 

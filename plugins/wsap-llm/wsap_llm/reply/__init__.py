@@ -19,12 +19,4 @@ from __future__ import annotations
 from wsap_llm.reply.candidates import NotUnderstood, Reading, ToolCall, Understood
 from wsap_llm.reply.reading import read_reply, reask, why
 
-__all__ = [
-    "NotUnderstood",
-    "Reading",
-    "ToolCall",
-    "Understood",
-    "read_reply",
-    "reask",
-    "why",
-]
+__all__ = ["NotUnderstood", "Reading", "ToolCall", "Understood", "read_reply", "reask", "why"]
