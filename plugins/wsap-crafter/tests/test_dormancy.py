@@ -11,7 +11,6 @@ import pytest
 from wsap_core import Action, Context
 from wsap_core.protocol import AvatarSpec, AvatarState, Entry, PortableItem
 from wsap_crafter.adapter import CrafterAdapter
-from wsap_crafter.dormancy import LONGEST_SLEEP
 
 
 def left(scene, mode="dormant", ground="grass", **config):
@@ -58,7 +57,6 @@ def test_time_passes_once_for_a_transfer(scene):
 
 
 def test_the_world_goes_on_for_a_day_at_most_and_never_to_the_end_of_the_episode(scene):
-    assert LONGEST_SLEEP == 300
     made = left(scene, ground="sand")
     wake(made, 100_000)
     assert made.adapter.observe().step == 300

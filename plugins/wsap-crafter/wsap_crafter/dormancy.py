@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wsap_core.protocol import Event
-from wsap_crafter.daytime import DAY
 from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.narration import tell_wounds
-
-LONGEST_SLEEP = DAY
-"""Default limit of steps that pass without the agent."""
 
 
 @dataclass(frozen=True)

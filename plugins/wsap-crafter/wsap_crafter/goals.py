@@ -52,14 +52,15 @@ def _hint(name: str) -> str:
     verb, _, thing = name.partition("_")
     if verb == "place":
         rule = constants.place[thing]
-        return f"{_amounts(rule['uses'])}, facing free {_either(rule['where'])}"
+        return f"{_amounts(rule['uses'])}, facing free {either(rule['where'])}"
     if verb == "make":
         recipe = constants.make[thing]
         return f"{_amounts(recipe['uses'])}, next to {' and '.join(recipe['nearby'])}"
     return _HINTS[name]
 
 
-def _either(words: list[str]) -> str:
+def either(words: list[str]) -> str:
+    """Return "a", "a or b" or "a, b or c"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from wsap_core.protocol import ActionAvailability, ActionDef, ActionSpace
 from wsap_crafter.game import constants
+from wsap_crafter.goals import either
 from wsap_crafter.sight import FACINGS, GROUND_CHARACTERS, HERE, PLACE_TOWARDS, WIDTH, WORDS, Sight
 
 MOVES = {"move_left": "west", "move_right": "east", "move_up": "north", "move_down": "south"}
@@ -167,7 +168,7 @@ def _against_placing(thing: str, situation: Situation) -> str:
     lacking = _lacking(rule["uses"], situation)
     if WORDS[cell] in rule["where"]:
         return lacking
-    where = f"you must face free {_either(rule['where'])}, and you face {with_article(WORDS[cell])}"
+    where = f"you must face free {either(rule['where'])}, and you face {with_article(WORDS[cell])}"
     return f"{lacking}, and {where}" if lacking else where
 
 
@@ -215,10 +216,6 @@ def with_article(word: str) -> str:
     return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
 
 
-def _either(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
 def _needs(needed: dict[str, int]) -> tuple[str, ...]:
     return tuple(f"{amount} {_noun(item)}" for item, amount in needed.items())
 
@@ -248,7 +245,7 @@ def _action_space() -> ActionSpace:
         definitions[name] = ActionDef(name, description, (), (), "movement")
     for thing, rule in constants.place.items():
         name, what = f"place_{thing}", {"plant": "a sapling in grass"}.get(thing, with_article(thing))
-        conditions = (*_needs(rule["uses"]), f"facing free {_either(rule['where'])}")
+        conditions = (*_needs(rule["uses"]), f"facing free {either(rule['where'])}")
         definitions[name] = ActionDef(name, f"Place {what}", (), conditions, "placing")
     for thing, recipe in constants.make.items():
         name = f"make_{thing}"

@@ -10,7 +10,7 @@ from wsap_core.protocol.lines import legs
 from wsap_crafter.game import constants
 from wsap_crafter.goals import NEXT
 from wsap_crafter.rules import MOVES, with_article
-from wsap_crafter.sight import WORDS
+from wsap_crafter.sight import STEPS, WORDS
 
 CENTRE = (4, 3)
 """Column and row of the player on the map."""
@@ -28,7 +28,6 @@ ORDER = (
 """The achievements in the recommended order."""
 
 _RANK = {name: number for number, name in enumerate(ORDER)}
-_STEPS = {"west": (-1, 0), "east": (1, 0), "north": (0, -1), "south": (0, 1)}
 _NEEDS = {
     "drink": "Drink: face water, then drink it.",
     "food": "Eat: face a cow and hit it until it is eaten.",
@@ -113,7 +112,7 @@ def phrases(local_map: tuple[str, ...], faced: str) -> Mapping[str, str]:
         return found
     seen = in_view(local_map)
     for action, way in MOVES.items():
-        east, south = _STEPS[way]
+        east, south = STEPS[way]
         ahead = local_map[CENTRE[1] + south][CENTRE[0] + east]
         if ahead in THINGS and ahead != "L":
             found[action] = f"face the {WORDS[ahead]} to the {way}"

@@ -63,12 +63,3 @@ def strength(inventory: Mapping[str, int]) -> int:
 def affordable(recipe: str, inventory: Mapping[str, int]) -> bool:
     """Return whether the inventory has the items that the action uses up."""
     return all(inventory.get(item, 0) >= amount for item, amount in RECIPES[recipe].items())
-
-
-def lacking(recipe: str, inventory: Mapping[str, int]) -> dict[str, int]:
-    """Return what is still missing for the action, item by item; empty if nothing is."""
-    return {
-        item: amount - inventory.get(item, 0)
-        for item, amount in RECIPES[recipe].items()
-        if inventory.get(item, 0) < amount
-    }

@@ -117,13 +117,9 @@ def spread(
     *,
     blocked: Container[int] = (),
     limit: int = FAR,
-) -> list[int]:
-    """Call `visit(cell, price)` for every cell in reach, nearest first, until it returns True or `limit` is passed.
-
-    Returns each cell's predecessor, for `way_to`.
-    """
+) -> None:
+    """Call `visit(cell, price)` for every cell in reach, nearest first, until it returns True or `limit` is passed."""
     best = [FAR] * SIZE
-    parent = [0] * SIZE
     best[start] = 0
     buckets: list[list[int]] = [[] for _ in range(_MOST_STEP + 1)]
     buckets[0].append(start)
@@ -135,20 +131,13 @@ def spread(
             if best[cell] != price:
                 continue
             if visit(cell, price):
-                return parent
+                return
             for step in DIRECTIONS:
                 near = cell + step
                 cost = costs[ground[near]]
                 if cost and price + cost < best[near] and near not in blocked:
                     best[near] = price + cost
-                    parent[near] = cell
                     buckets[(price + cost) % (_MOST_STEP + 1)].append(near)
                     waiting += 1
         bucket.clear()
         price += 1
-    return parent
-
-
-def way_to(parent: list[int], start: int, cell: int) -> list[int]:
-    """Return the way to a cell that `spread` visited, without the start."""
-    return _trace(parent, start, cell)
