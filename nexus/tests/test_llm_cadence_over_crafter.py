@@ -206,8 +206,8 @@ def test_a_model_that_can_name_no_step_count_rightly_is_still_understood(host: P
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"max_steps": 0}, "max_steps must be from 1 to 64"),
-        ({"max_steps": 2.5}, "max_steps must be a whole number"),
+        ({"max_steps": 0}, "max_steps must be a whole number from 1 to 64"),
+        ({"max_steps": 2.5}, "max_steps must be a whole number from 1 to 64, not 2.5"),
         ({"every": 4}, "has no option 'every'"),
         ({"max_steps": 4, "wake": "hurt"}, "has no option 'wake'"),
         ({"thinking": "auto"}, "thinking must be yes or no, not 'auto'"),

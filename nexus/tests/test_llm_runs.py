@@ -236,7 +236,7 @@ def test_a_budget_that_is_used_up_pauses_the_run_and_more_of_it_goes_on(
         ({"style": "xml"}, ConfigError, "Unknown style 'xml'; expected one of: auto, json, tags, calls, choose"),
         ({"memory": "elephant"}, UnknownNameError, "no memory called 'elephant'"),
         ({"tools": "calculater"}, UnknownNameError, "Did you mean 'calculator'"),
-        ({"temperature": "hot"}, ConfigError, "must be a number, not 'hot'"),
+        ({"temperature": "hot"}, ConfigError, "must be a number from 0 to 5, not 'hot'"),
         ({"window": "-1"}, ConfigError, "from 0 to 1000"),
         ({"strict": "perhaps"}, ConfigError, "must be yes or no"),
         ({"modell": "x"}, ConfigError, "has no option 'modell'. Did you mean 'model'"),

@@ -17,7 +17,7 @@ NEW_WORLD = RespawnOption(
     location="the middle of another world",
     cost=None,
     penalties=("lose_inventory", "lose_world", "lose_achievements_of_the_episode"),
-    description="Crafter knows no way back: begin anew in the next world of this seed, with nothing.",
+    description="Crafter has no respawn: start over in the next world of this seed, with nothing.",
 )
 """The only respawn option."""
 

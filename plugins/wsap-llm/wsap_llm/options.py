@@ -132,14 +132,9 @@ def number(context: Context, name: str) -> float:
     allowed = NUMBERS[name]
     given = context.config.get(name, allowed.default)
     try:
-        value = float(given)
-    except (TypeError, ValueError):
-        raise ConfigError(f"The option {name} must be a number, not {given!r}.") from None
-    if not allowed.low <= value <= allowed.high:
-        raise ConfigError(f"The option {name} must be from {allowed.low} to {allowed.high}, not {given!r}.")
-    if allowed.whole and not value.is_integer():
-        raise ConfigError(f"The option {name} must be a whole number, not {value!r}.")
-    return value
+        return allowed.read(given)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"The option {name} must be {allowed.words}, not {given!r}.") from None
 
 
 def _profile(context: Context) -> Profile | None:

@@ -33,17 +33,9 @@ from wsap_llm.tokens import reserve_of
 # Any, in this module: litellm's types depend on the provider, and it is not imported to check them.
 
 INSTALL = "pip install 'wsap-llm[litellm]'"
-KEYS: Mapping[str, str] = {
-    "ANTHROPIC_API_KEY": "litellm/anthropic/...",
-    "DEEPSEEK_API_KEY": "litellm/deepseek/...",
-    "GEMINI_API_KEY": "litellm/gemini/...",
-    "GROQ_API_KEY": "litellm/groq/...",
-    "MISTRAL_API_KEY": "litellm/mistral/...",
-    "OPENAI_API_KEY": "litellm/openai/...",
-    "OPENROUTER_API_KEY": "litellm/openrouter/...",
-    "XAI_API_KEY": "litellm/xai/...",
-}
-"""Environment variables of the most common providers' API keys."""
+_PROVIDERS = ("anthropic", "deepseek", "gemini", "groq", "mistral", "openai", "openrouter", "xai")
+KEYS: Mapping[str, str] = {f"{name.upper()}_API_KEY": f"litellm/{name}/..." for name in _PROVIDERS}
+"""Environment variable of an API key -> addresses, for the most common providers."""
 
 
 @dataclass(frozen=True)

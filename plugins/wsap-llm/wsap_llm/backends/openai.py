@@ -163,7 +163,7 @@ class OpenAIBackend:
         self._left_out.add(field)
         if other is not None and other not in self._left_out:
             self._dialect = replace(self._dialect, max_tokens=other)  # type: ignore[arg-type]  # one of two words
-        instead = {"system": "; its text begins the first message"}.get(field, f"; {other} is sent" if other else "")
+        instead = {"system": "; its text is put before the first message"}.get(field, f"; {other} is sent" if other else "")
         self._tell(f"{self.model}: the server refuses {field}, which is left out from now on{instead}.")
 
     async def aclose(self) -> None:
