@@ -93,10 +93,8 @@ class CrafterAdapter(OneBodyGame):
 
     @override
     def play(self, action: Action) -> ActionResult:
-        """Execute one of the 17 actions as one step of the game.
-
-        An impossible action takes a step too, as in the game, and is reported with `success=False` and the reason.
-        """
+        """Execute one of the 17 actions as one step of the game. An impossible action takes a step too, as in the game,
+        and is reported with `success=False` and the reason."""
         engine, name = self._engine, action.name
         player = engine.player
         possible = availability(self._situation)[_NUMBER[name]]

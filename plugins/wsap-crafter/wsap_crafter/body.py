@@ -44,10 +44,8 @@ def equipment_of(carried: Mapping[str, int]) -> dict[str, str]:
 
 
 def unsafe_reason(observation: CrafterObservation, sight: Sight) -> str:
-    """Return why the body must not be left here now; empty if it may be.
-
-    Unsafe are a zombie, skeleton or arrow within three steps, damage in the last step, and lava next to the body.
-    """
+    """Return why the body must not be left here now; empty if it may be. Unsafe are a zombie, skeleton or arrow within
+    three steps, damage in the last step, and lava next to the body."""
     if observation.damage:
         return "you were hit in the last step"
     for entity in observation.nearby_entities:

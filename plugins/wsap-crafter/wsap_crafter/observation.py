@@ -52,10 +52,8 @@ _REST = (0.0, 0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class CrafterObservation(EmbodiedObservation):
-    """Crafter's observation, with a map of the view and damage to the body.
-
-    Distances are Manhattan distances in cells, as in the game.
-    """
+    """Crafter's observation, with a map of the view and damage to the body. Distances are Manhattan distances in cells,
+    as in the game."""
 
     local_map: tuple[str, ...] = ()
     """Seven rows of nine characters, north first, west first; the player, "@", is in row 3, column 4.

@@ -74,10 +74,8 @@ def situation_of(player: Any, sight: Sight) -> Situation:
 
 
 def _bench(ground: str, x: int, y: int) -> str:
-    """Return which of table and furnace the game finds next to the player, diagonals included.
-
-    It finds nothing in the westernmost column and the northernmost row, because its slice starts at -1 there.
-    """
+    """Return which of table and furnace the game finds next to the player, diagonals included. It finds nothing in the
+    westernmost column and the northernmost row, because its slice starts at -1 there."""
     if x == 0 or y == 0:
         return "|"
     around = ground[HERE - WIDTH - 1 : HERE - WIDTH + 2] + ground[HERE - 1 : HERE + 2]

@@ -41,10 +41,8 @@ class _Fields:
         return np.split(noise3_many(self._simplex, x, y, z), len(requests))
 
     def where(self, mask: Mask, depth: float, size: float, *, x_scale: float = 1, y_scale: float = 1) -> Floats:
-        """Return the noise of one field for the cells of ``mask``, and -1 elsewhere.
-
-        ``x_scale`` and ``y_scale`` multiply the coordinates; if below 1 they divide them by a whole number.
-        """
+        """Return the noise of one field for the cells of ``mask``, and -1 elsewhere. ``x_scale`` and ``y_scale``
+        multiply the coordinates; if below 1 they divide them by a whole number."""
         cells = np.flatnonzero(mask)
         x, y = self.x[cells], self.y[cells]
         x = x * x_scale if x_scale >= 1 else x / round(1 / x_scale)

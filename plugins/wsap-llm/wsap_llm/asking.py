@@ -130,9 +130,7 @@ class DecisionTurn:
         stop: Sequence[str] = (),
     ) -> Reply:
         """Return the reply to a request, constrained if the backend can; `stop` applies to unconstrained replies only.
-
-        Raises ConstraintError if the backend refuses the constraint and strict play was requested.
-        """
+        Raises ConstraintError if the backend refuses the constraint and strict play was requested."""
         reply: Reply | None = None
         if constraint is not None and self.constraint.wanted:
             try:

@@ -93,9 +93,7 @@ class Cadence:
 
     def report(self, prompts: Prompts, left_out: int = 0) -> str:
         """Return how many steps of the last decision were taken and why it ended; empty if it was for one step.
-
-        `left_out` is the number of events of these steps that are not shown to the model.
-        """
+        `left_out` is the number of events of these steps that are not shown to the model."""
         ended = self._state.ended
         if ended is None:
             return ""

@@ -72,9 +72,7 @@ def _values(parameter: ParamDef) -> Sequence[JsonValue]:
 
 class ChooseStyle(Style):
     """The model scores the options of a turn, at least one, and one is drawn by seed at the sampling temperature.
-
-    `written` is the style for turns whose options can't be listed.
-    """
+    `written` is the style for turns whose options can't be listed."""
 
     name = "choose"
 

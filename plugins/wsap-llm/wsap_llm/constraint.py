@@ -31,10 +31,8 @@ def cause_of(reply: Reply, reason: str) -> str:
 
 
 class ConstraintState:
-    """Whether one agent's replies are constrained, and whether the backend refused a constraint in this session.
-
-    `tell` receives each warning once; the log by default.
-    """
+    """Whether one agent's replies are constrained, and whether the backend refused a constraint in this session. `tell`
+    receives each warning once; the log by default."""
 
     def __init__(self, backend: Backend, options: LLMOptions, tell: Callable[[str], None] | None = None) -> None:
         self.reason = ""
@@ -80,9 +78,7 @@ class ConstraintState:
 
     def unusable(self, reply: Reply, reason: str, *, bound: bool) -> str:
         """Warn about an unusable reply and return the cause; `bound` if the backend accepted a constraint for it.
-
-        Raises ConstraintError for strict play if the reply violates the constraint.
-        """
+        Raises ConstraintError for strict play if the reply violates the constraint."""
         cause = cause_of(reply, reason)
         if not reply.text.strip() or reply.truncated:
             self._say(f"{self._backend.model}: {cause}. {ROOM}" if reply.truncated or reply.thinking else "")

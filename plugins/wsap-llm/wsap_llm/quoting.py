@@ -44,10 +44,8 @@ class Quoter:
         )
 
     def quote(self, text: object, source: str = "", *, limit: int | None = None, lines: bool = False) -> str:
-        """Return text between delimiters, sanitized and cut to `limit` characters (by default the quoter's limit).
-
-        The opening delimiter shows `source`, which is sanitized, too. With `lines` line breaks stay, each line marked.
-        """
+        """Return text between delimiters, sanitized and cut to `limit` characters (by default the quoter's limit). The
+        opening delimiter shows `source`, which is sanitized, too. With `lines` line breaks stay, each line marked."""
         body = self._without_nonce(sanitize(str(text), self.limit if limit is None else limit, lines=lines))
         origin = self._without_nonce(sanitize(source, 60).replace('"', "'"))
         opening = f'<data-{self.nonce} from="{origin}">' if origin else f"<data-{self.nonce}>"

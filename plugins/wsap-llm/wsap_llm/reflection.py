@@ -31,10 +31,8 @@ _NOTHING = frozenset({
 
 @dataclass
 class Reflector:
-    """Asks for lessons at the end of an episode, on a death, and every `reflect_every` decisions.
-
-    Each line of the reply, up to a maximum, is stored in the memory as a note of the kind "lesson" with game and step.
-    """
+    """Asks for lessons at the end of an episode, on a death, and every `reflect_every` decisions. Each line of the
+    reply, up to a maximum, is stored in the memory as a note of the kind "lesson" with game and step."""
 
     memory: AgentMemory
     asker: Asker
@@ -108,10 +106,8 @@ class Reflector:
 
 
 def read_lines(text: str, most: int, limit: int = LINE) -> tuple[str, ...]:
-    """Return the distinct meaningful lines of a model's reply, sanitized and cut to `limit` characters.
-
-    Thinking, list marks, fences, headings, JSON, tags and words like "nothing" are removed.
-    """
+    """Return the distinct meaningful lines of a model's reply, sanitized and cut to `limit` characters. Thinking, list
+    marks, fences, headings, JSON, tags and words like "nothing" are removed."""
     kept: list[str] = []
     for line in split_thinking(text).said.splitlines():
         bare = _MARK.sub("", line).strip(" *\t\r")

@@ -36,10 +36,8 @@ class Speaks(Protocol):
 
 
 async def speak(asker: Asker, memory: AgentMemory | None, purpose: str, facts: Sequence[str], said: str) -> str:
-    """Return a text by an agent with its persona and memory; arguments and errors as in `Speaks.speak`.
-
-    It is cut to `LONGEST` characters, without thinking and unprintable characters.
-    """
+    """Return a text by an agent with its persona and memory; arguments and errors as in `Speaks.speak`. It is cut to
+    `LONGEST` characters, without thinking and unprintable characters."""
     if purpose not in PURPOSES:
         raise ValueError(f"Unknown purpose {purpose!r}; expected one of: {', '.join(PURPOSES)}.")
     options, prompts = asker.options, asker.prompts

@@ -55,10 +55,8 @@ class Style(Protocol):
 
 
 class JsonStyle(Style):
-    """The seed's JSON reply: `{"action", "params", "reasoning"}`; a tool call is a separate branch.
-
-    `decide` asks, executes tool calls, and asks again once after an unreadable reply.
-    """
+    """The seed's JSON reply: `{"action", "params", "reasoning"}`; a tool call is a separate branch. `decide` asks,
+    executes tool calls, and asks again once after an unreadable reply."""
 
     name = "json"
 
@@ -167,10 +165,8 @@ class JsonStyle(Style):
 
 
 class CallStyle(JsonStyle):
-    """The server's tool calling: each legal action and tool is a function, and the reply is a call of one.
-
-    A reply without a call is parsed as in `JsonStyle`.
-    """
+    """The server's tool calling: each legal action and tool is a function, and the reply is a call of one. A reply
+    without a call is parsed as in `JsonStyle`."""
 
     name = "calls"
 

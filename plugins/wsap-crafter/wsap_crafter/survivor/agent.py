@@ -38,10 +38,8 @@ class Survivor:
         self._state = State()
 
     def decide(self, observation: Observation) -> Action:
-        """Return the next action, with a short sentence as reasoning.
-
-        An observation with a smaller step than the last one is of a new episode: the map is cleared.
-        """
+        """Return the next action, with a short sentence as reasoning. An observation with a smaller step than the last
+        one is of a new episode: the map is cleared."""
         percept = perceive(cast("CrafterObservation", observation))
         if percept.step < self._state.step:
             self._state = State()

@@ -64,9 +64,7 @@ def explore(
     state: State, percept: Percept, likes: bytes, what: str, *, revisit: bool = False, limit: int = 1000
 ) -> Decision | None:
     """Walk to the best lookout over unknown ground, preferring regions rich in `likes`; None if everything is known.
-
-    With `revisit`, grassland not seen for long counts as well, because cows may have come there.
-    """
+    With `revisit`, grassland not seen for long counts as well, because cows may have come there."""
     if percept.cell == state.lookout or _seen_enough(state):
         state.lookout = 0
     for _ in range(2):

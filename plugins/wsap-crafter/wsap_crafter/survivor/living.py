@@ -78,10 +78,8 @@ def _has_near_errand(state: State, percept: Percept) -> bool:
 
 
 def _starving(state: State, percept: Percept, reserve: int = 0) -> bool:
-    """Return whether it would not live `reserve` steps longer than until the next plant is ripe without eating.
-
-    One food lasts 26 steps; without food, and awake, one health lasts 16.
-    """
+    """Return whether it would not live `reserve` steps longer than until the next plant is ripe without eating. One
+    food lasts 26 steps; without food, and awake, one health lasts 16."""
     return ripening(state) + reserve > 26 * percept.food + 16 * (percept.health - 1)
 
 
@@ -283,10 +281,8 @@ def _calm_cell(state: State, percept: Percept) -> int:
 
 
 def _from_inside(state: State, percept: Percept, targets: Iterable[int], action: str, reason: str) -> Decision | None:
-    """Do something to a cell of the ring, facing it from inside the room; None if that is impossible now.
-
-    The agent can turn to a solid cell on the spot; for a free one it has to come from across the room.
-    """
+    """Do something to a cell of the ring, facing it from inside the room; None if that is impossible now. The agent can
+    turn to a solid cell on the spot; for a free one it has to come from across the room."""
     memory, here = state.memory, percept.cell
     wanted = {cell for cell in targets if cell not in memory.occupied}
     if percept.ahead in wanted:

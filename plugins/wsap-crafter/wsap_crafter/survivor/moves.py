@@ -121,10 +121,8 @@ def fetch(
 def put(
     state: State, percept: Percept, target: int, action: str, reason: str, avoid: Collection[int] = ()
 ) -> Decision | None:
-    """Do `action` to a free cell, walking so that the last step faces it; None if there is no path.
-
-    Turning to a free cell would step onto it, so the player must come from the opposite side, two cells away.
-    """
+    """Do `action` to a free cell, walking so that the last step faces it; None if there is no path. Turning to a free
+    cell would step onto it, so the player must come from the opposite side, two cells away."""
     return put_any(state, percept, {target: (action, reason)}, avoid)
 
 

@@ -151,10 +151,8 @@ def _way_to(ground: bytearray, cell: int, code: int) -> int:
 def _door(
     ground: bytearray, costs: tuple[int, ...], ring: Mapping[int, int], plots: tuple[int, ...], outer: Mapping[int, int]
 ) -> int:
-    """Return the cell of the ring for the door, preferably away from the plants; 0 if there is none.
-
-    Two cells in line with it must be free outside, because the door is closed from there.
-    """
+    """Return the cell of the ring for the door, preferably away from the plants; 0 if there is none. Two cells in line
+    with it must be free outside, because the door is closed from there."""
     fit = []
     for spot, outward in ring.items():
         way = (spot, spot + outward, spot + 2 * outward)

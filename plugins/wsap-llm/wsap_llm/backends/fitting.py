@@ -43,10 +43,8 @@ class Fit:
 
 
 def fit(info: ModelInfo, memory: Memory | None) -> Fit:
-    """Return the suggested context of a model: `WANTED` tokens, or as many as the model and the memory allow.
-
-    Weights and cache together take at most 85 % of the memory.
-    """
+    """Return the suggested context of a model: `WANTED` tokens, or as many as the model and the memory allow. Weights
+    and cache together take at most 85 % of the memory."""
     made_for = info.abilities.context
     if made_for is not None and made_for < WANTED:
         tokens, reason = made_for, f"the model supports at most {made_for}"

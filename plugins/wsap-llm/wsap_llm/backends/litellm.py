@@ -90,9 +90,7 @@ class LiteLLMBackend:
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Yield the reply: in pieces if `stream` is set in the options or the request, otherwise once it is complete.
-
-        Raises BackendError, and MissingServiceError if litellm is not installed.
-        """
+        Raises BackendError, and MissingServiceError if litellm is not installed."""
         await self.prepare()
         given = dict(request.options.get("litellm", {}))
         pieces = bool(given.pop("stream", self.options.stream))
@@ -142,10 +140,8 @@ class LiteLLMBackend:
             yield chunk
 
     def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
-        """Return the cost in US dollars by litellm's price list; None if unknown.
-
-        litellm returns 0 for models without a price and for free models, so 0 counts as unknown.
-        """
+        """Return the cost in US dollars by litellm's price list; None if unknown. litellm returns 0 for models without
+        a price and for free models, so 0 counts as unknown."""
         if self._library is None:
             return None
         try:

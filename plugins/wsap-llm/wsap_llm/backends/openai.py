@@ -44,10 +44,8 @@ _OPTIONAL = (
 
 
 class OpenAIBackend:
-    """A model of a server that speaks OpenAI's chat completions.
-
-    Retries are left to the middleware `Retry`. All requests share one unlimited connection pool, which `aclose` closes.
-    """
+    """A model of a server that speaks OpenAI's chat completions. Retries are left to the middleware `Retry`. All
+    requests share one unlimited connection pool, which `aclose` closes."""
 
     def __init__(
         self, name: str, options: OpenAIOptions | None = None, *, tell: Callable[[str], None] | None = None
@@ -82,9 +80,7 @@ class OpenAIBackend:
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Yield the reply: in pieces if `stream` is set in the options or the request, otherwise once it is complete.
-
-        Raises BackendError.
-        """
+        Raises BackendError."""
         begun = False
         while True:
             left_out, dialect = frozenset(self._left_out), self._dialect
@@ -144,10 +140,8 @@ class OpenAIBackend:
             self._tell(f"{self.model}: the server replies with another model, {single_line(model)[:100]}.")
 
     async def prepare(self) -> None:
-        """If the options enable `choose`, test whether the server supports it, and report the result.
-
-        Raises AuthenticationError if a required key is missing.
-        """
+        """If the options enable `choose`, test whether the server supports it, and report the result. Raises
+        AuthenticationError if a required key is missing."""
         self._open()
         if self._scorer is not None and not self.abilities.choose:
             reason = await self._scorer.unable()
@@ -163,7 +157,7 @@ class OpenAIBackend:
         self._left_out.add(field)
         if other is not None and other not in self._left_out:
             self._dialect = replace(self._dialect, max_tokens=other)  # type: ignore[arg-type]  # one of two words
-        instead = {"system": "; its text is put before the first message"}.get(field, f"; {other} is sent" if other else "")
+        instead = {"system": "; its text precedes the first message"}.get(field, f"; {other} is sent" if other else "")
         self._tell(f"{self.model}: the server refuses {field}, which is left out from now on{instead}.")
 
     async def aclose(self) -> None:

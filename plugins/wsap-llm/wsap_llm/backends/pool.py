@@ -263,10 +263,8 @@ def find_backend(host: PluginHost, address: str) -> tuple[BackendSpec, str]:
 async def list_models(
     host: PluginHost, *, options: Mapping[str, Mapping[str, Any]] | None = None, within: float = 3.0
 ) -> list[Listing]:
-    """Return the models of all installed backends, queried concurrently with a timeout of `within` seconds each.
-
-    If one fails, its listing has the reason.
-    """
+    """Return the models of all installed backends, queried concurrently with a timeout of `within` seconds each. If one
+    fails, its listing has the reason."""
     specs = [entry.spec for entry in host.backends.all()]
     for spec in specs:
         # Imports are slow on some machines and must not count towards a provider's timeout.

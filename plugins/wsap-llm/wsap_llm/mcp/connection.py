@@ -216,10 +216,8 @@ class Connection:
 
 
 class _Tail:
-    """Keeps the end of a program's error output.
-
-    An unread pipe would block the program, the terminal would show unsanitized text, and a file would grow for months.
-    """
+    """Keeps the end of a program's error output. An unread pipe would block the program, the terminal would show
+    unsanitized text, and a file would grow for months."""
 
     def __init__(self) -> None:
         read, write = os.pipe()

@@ -247,10 +247,8 @@ def _length(line: Cell) -> int:
 async def fold_by_model(
     backend: Backend, summary: Summary, cells: Sequence[Cell], limit: int, language: str
 ) -> Summary:
-    """Return the summary with cells added by a model, in at most `limit` characters (seed 003, phase 4).
-
-    Raises BackendError if the request failed, and ValueError if the reply was empty or cut off.
-    """
+    """Return the summary with cells added by a model, in at most `limit` characters (seed 003, phase 4). Raises
+    BackendError if the request failed, and ValueError if the reply was empty or cut off."""
     most, words = max(20, limit // 7), words_of(language)
     before = "\n".join(f"- {words.say(cell.shown())}" for cell in summary) or f"- {words.say('(nothing yet)')}"
     since = "\n".join(f"- {words.say(cell.shown())}" for cell in cells)

@@ -116,10 +116,8 @@ def read_price(word: str) -> tuple[str, Price]:
 
 
 def prices_for(asked: Iterable[str], price_in: float | None, price_out: float | None) -> dict[str, Price]:
-    """Return address -> price of the models in `asked`, from `--price-in` and `--price-out`; empty without them.
-
-    Raises UsageError if only one of the two was given, or an amount is out of range.
-    """
+    """Return address -> price of the models in `asked`, from `--price-in` and `--price-out`; empty without them. Raises
+    UsageError if only one of the two was given, or an amount is out of range."""
     for option, price in (("--price-in", price_in), ("--price-out", price_out)):
         if price is not None and not 0 <= price < MOST_DOLLARS:
             raise UsageError(f"{option} requires US dollars per million tokens, at least 0, not {price:g}.")
@@ -239,10 +237,8 @@ class CheckBudgets:
 
 @dataclass(frozen=True)
 class CheckDecision:
-    """Refuses a request that could exceed the limits of a decision.
-
-    Replayed replies count, so that resuming a run within a decision does not reset its usage.
-    """
+    """Refuses a request that could exceed the limits of a decision. Replayed replies count, so that resuming a run
+    within a decision does not reset its usage."""
 
     limits: BudgetLimits
     counter: UsageCounter

@@ -180,10 +180,8 @@ def _mend(definition: ActionDef, given: Mapping[str, JsonValue], choices: LegalC
 
 
 def _contradiction(definition: ActionDef, key: str, value: JsonValue, choices: LegalChoices) -> str:
-    """Return why an unknown parameter can't be ignored: it refers to another action.
-
-    `move_left` with `{"direction": "right"}` is a contradiction if there is a `move_right`.
-    """
+    """Return why an unknown parameter can't be ignored: it refers to another action, as in `move_left` with
+    `{"direction": "right"}` if there is a `move_right`."""
     if joined(key) in REMARKS or not isinstance(value, str) or len(value) > 60:
         return ""
     own = set(split_words(definition.name))

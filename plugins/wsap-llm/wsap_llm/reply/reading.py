@@ -213,10 +213,8 @@ def _decide(found: list[Candidate], text: str, choices: LegalChoices, steps: Ste
 
 
 def _alone(text: str, choices: LegalChoices) -> Candidate | None:
-    """Return the action if a reply consists only of its name or call, once or repeated.
-
-    A line quoted as in email (`> noop`) does not count.
-    """
+    """Return the action if a reply consists only of its name or call, once or repeated; lines quoted as in email
+    (`> noop`) do not count."""
     lines = [line for line in re.sub(r"```[\w-]{0,15}", "", text).split("\n") if line.strip()]
     if not 0 < len(lines) <= MOST_LINES:
         return None

@@ -105,9 +105,7 @@ class TagTurn:
 
     def pattern(self, calls_left: int | None = None) -> str:
         """Return the expression for a turn's first leg, from `<thinking>` to the end of a tool's or the final tag.
-
-        `calls_left` is the turn's limit by default; if it is 0, the leg ends with the final action.
-        """
+        `calls_left` is the turn's limit by default; if it is 0, the leg ends with the final action."""
         return rf"<thinking>\n?{self.continuation_pattern(calls_left)}"
 
     def continuation_pattern(self, calls_left: int | None = None) -> str:
