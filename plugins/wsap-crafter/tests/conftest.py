@@ -1,4 +1,4 @@
-"""The original game, as a reference to compare with, and helpers to set scenes."""
+"""The original game as a reference, and helpers to set scenes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class InsertionOrdered(dict):
 
 
 class OriginalWorld(engine.World):
-    """The original world, but for the sets that are ordered by memory address."""
+    """The original world, except for the sets that are ordered by memory address."""
 
     def reset(self, seed=None):
         super().reset(seed)
@@ -35,7 +35,7 @@ class OriginalWorld(engine.World):
 
 
 class Original(crafter.Env):
-    """The original game without pictures; its world's random numbers are numpy's own."""
+    """The original game without images, with numpy's random numbers."""
 
     def __init__(self, seed, length=10_000):
         super().__init__(seed=seed, length=length)
@@ -54,7 +54,7 @@ class Original(crafter.Env):
 
 
 def describe(obj: Any) -> str:
-    """Return everything an object keeps, in words that can be compared."""
+    """Return all fields of an object as comparable values."""
     ignored = ("world", "random", "player")
     items = {
         name: value.tolist() if isinstance(value, np.ndarray) else value
@@ -67,7 +67,7 @@ def describe(obj: Any) -> str:
 
 
 def state_of(game: Any) -> dict[str, Any]:
-    """Return all that the game's future depends on, but for the random generator."""
+    """Return the complete state except the random generator."""
     world = game.world
     chunks = [(tuple(map(int, chunk)), [describe(obj) for obj in members]) for chunk, members in world._chunks.items()]
     return {
@@ -89,7 +89,7 @@ def game_state() -> Callable[[Any], dict[str, Any]]:
 
 
 class Scene:
-    """An adapter whose world a test arranges; `look()` after arranging makes it see."""
+    """An adapter whose world a test arranges; call `look()` after arranging."""
 
     def __init__(self, seed: int = 0, **config: Any) -> None:
         self.adapter = CrafterAdapter(Context(seed=seed, config=config))
@@ -107,7 +107,7 @@ class Scene:
         return self.game.world
 
     def empty(self, ground: str = "grass") -> Scene:
-        """Leave nothing but the player on even ground."""
+        """Remove everything except the player from even ground."""
         for obj in list(self.world.objects):
             if obj is not self.player:
                 self.world.remove(obj)
@@ -143,7 +143,7 @@ class Scene:
         return self
 
     def look(self) -> Any:
-        """Make the adapter perceive what was arranged, and return the observation."""
+        """Make the adapter perceive the arranged world, and return the observation."""
         self.adapter.changed()
         return self.adapter.observe()
 

@@ -1,4 +1,4 @@
-"""The adapter's face to the protocol: episodes, bodies, pictures, refusals."""
+"""The adapter's protocol: episodes, bodies, pictures, refusals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wsap_crafter.catalogue import ACHIEVEMENTS, PREREQUISITES, SKILLS
 
 
 def jacked_in(scene, **items):
-    """Return a scene on even grass with Ann in the body."""
+    """Return a scene on even grass with the agent Ann in the body."""
     made = scene(0).empty().stand(32, 32).carry(**items)
     avatar = made.adapter.create_avatar("ann", AvatarSpec(name="Ann"))
     assert made.adapter.jack_in("ann", avatar.avatar_id).success
@@ -190,7 +190,7 @@ def test_lava_and_want_kill_too(scene):
     result = made.adapter.act(Action("move_right"))
     assert (result.done, result.observation.status["health"]) == (True, 0)
     assert made.adapter.handle_death("avatar-1").cause == "lava"
-    # An option's id does as well as the option.
+    # The option's id works as well.
     assert made.adapter.respawn("avatar-1", "new_world").success
     made.empty().carry(health=1, drink=0)
     made.player._recover = -15

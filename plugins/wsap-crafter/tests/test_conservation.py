@@ -1,7 +1,7 @@
-"""Whatever happens, each thing that agents carry is in one place: in escrow, in the world, or lost for a reason.
+"""In all cases, each item that agents carry is in one place: in escrow, in the world, or lost for a reason.
 
-The machine below keeps books of its own, of what it handed in and got back, and compares them with
-what the world answers and with what the body holds.
+The state machine below keeps its own books of the items handed in and returned, and compares them with the world's
+results and with the body's items.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wsap_core.protocol import AvatarSpec, AvatarState, Entry, PortableItem
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.rules import GAME_ACTIONS
 
-# What each foreign item must become in Crafter; None where it must be refused.
+# The thing that each foreign item must become in Crafter; None if it must be refused.
 KINDS = {
     ("weapon", 9): "iron_sword",
     ("weapon", 2): "wood_sword",
@@ -35,15 +35,15 @@ SKILLS = {"combat": 1.0, "crafting": 0.5, "survival": 0.4}
 
 
 class Books:
-    """Who has what, as the machine knows it."""
+    """The owners of items, as the machine knows them."""
 
     def __init__(self) -> None:
         self.escrow: dict[str, PortableItem] = {}
         self.inside: dict[str, tuple[str, str]] = {}
-        """Item id -> the avatar that took it in, and what it must be in Crafter."""
+        """Item id -> the avatar that took it in, and its thing in Crafter."""
         self.gone: dict[str, str] = {}
         self.items: dict[str, PortableItem] = {}
-        """All that there ever were."""
+        """All items that ever existed."""
 
     def copy(self) -> Books:
         other = Books()
@@ -53,7 +53,7 @@ class Books:
 
 
 class Conservation(RuleBasedStateMachine):
-    """An agent that comes and goes, plays, dies, despawns, and a world that is kept and restored."""
+    """An agent that enters and leaves, plays, dies and despawns, and a world that is saved and restored."""
 
     @initialize(seed=st.integers(0, 3))
     def begin(self, seed: int) -> None:
@@ -80,7 +80,7 @@ class Conservation(RuleBasedStateMachine):
         inventory = self.world._engine.player.inventory
         return Counter({thing: inventory[thing] for thing in PORTABLE})
 
-    # --- coming and going -------------------------------------------------------------------------
+    # --- entering and leaving ---------------------------------------------------------------------
 
     def find_elsewhere(self, amount: int) -> None:
         for _ in range(amount):
@@ -171,7 +171,7 @@ class Conservation(RuleBasedStateMachine):
     @precondition(lambda self: self.state is not AvatarState.DESTROYED)
     @rule(ore=st.sampled_from(["coal", "iron", "diamond", "stone"]))
     def dig(self, ore: str) -> None:
-        """Take an ore out of the ground, if the pickaxe is good enough."""
+        """Mine an ore, if the pickaxe is good enough."""
         world, player = self.world._engine.world, self.world._engine.player
         x, y = (int(p + f) for p, f in zip(player.pos, player.facing, strict=True))
         if world[x, y][0] is not None and world[x, y][1] is None:
@@ -213,7 +213,7 @@ class Conservation(RuleBasedStateMachine):
                 self.world.create_avatar("ann", AvatarSpec())
 
     def settle_accounts(self) -> None:
-        """Take a last leave of an avatar that is about to go."""
+        """Leave with an avatar that is about to be destroyed."""
         self.go(False)
 
     @rule()
@@ -222,7 +222,7 @@ class Conservation(RuleBasedStateMachine):
             return
         self.world.reset()
 
-    # --- kept and restored ------------------------------------------------------------------------
+    # --- saved and restored -----------------------------------------------------------------------
 
     @rule()
     def move_to_another_process(self) -> None:
@@ -238,14 +238,14 @@ class Conservation(RuleBasedStateMachine):
     @precondition(lambda self: self.saved is not None)
     @rule()
     def restore(self) -> None:
-        """Go back, in another world; whoever carries the agent goes back with it."""
+        """Restore another world, with the agent's items as of then."""
         data, books = self.saved
         self.world = CrafterAdapter(Context(seed=77))
         self.world.restore(data)
         assert self.world.snapshot() == data
         self.books = books.copy()
 
-    # --- what always holds ----------------------------------------------------------------------------
+    # --- invariants -------------------------------------------------------------------------------
 
     @invariant()
     def every_item_is_in_one_place(self) -> None:
@@ -271,13 +271,13 @@ class Conservation(RuleBasedStateMachine):
 
 
 class TestConservation(Conservation.TestCase):
-    """A sample of what can happen."""
+    """A sample of runs."""
 
     settings = settings(max_examples=8, stateful_step_count=30, deadline=None)
 
 
 @pytest.mark.slow
 class TestConservationAtLength(Conservation.TestCase):
-    """More of it."""
+    """More runs."""
 
     settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -1,4 +1,4 @@
-"""Bodies that were left asleep, and what time does to them."""
+"""Dormant bodies, and the passing of time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wsap_crafter.adapter import CrafterAdapter
 
 
 def left(scene, mode="dormant", ground="grass", **config):
-    """Return a scene with nothing in it but Ann's body, which she has left."""
+    """Return a scene with only Ann's body, which she has left."""
     made = scene(0, **config).empty(ground).stand(32, 32)
     made.adapter.create_avatar("ann", AvatarSpec(name="Ann"))
     made.look()
@@ -34,7 +34,7 @@ def test_a_dormant_body_sleeps_through_the_steps_that_its_agent_was_away(scene):
     assert receipt.notes == ("Your body slept for 40 steps.",)
     seen = made.adapter.jack_in("ann", "avatar-1").initial_observation
     assert (seen.step, seen.sleeping) == (40, False)
-    assert seen.status["energy"] > 2  # sleeping gives it back
+    assert seen.status["energy"] > 2  # restored by sleeping
     assert [event.description for event in seen.recent_events] == ["Your body slept for 40 steps."]
     assert made.adapter.act(Action("move_left")).message == "You walk west."
 
@@ -115,7 +115,7 @@ def test_a_sleeper_goes_hungry_as_the_game_has_it_and_earns_nothing(scene):
     seen = made.adapter.observe()
     assert seen.status["food"] < 9
     assert seen.status["drink"] < 9
-    # It fell asleep and woke up rested more than once, which would have been an achievement.
+    # It fell asleep and woke up rested more than once, which would have unlocked an achievement.
     assert seen.achievements_unlocked == ()
     made.adapter.jack_in("ann", "avatar-1")
     after = made.adapter.act(Action("noop"))

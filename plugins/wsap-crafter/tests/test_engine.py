@@ -43,7 +43,7 @@ def test_a_dumped_random_stream_goes_on_where_it_was():
 @pytest.mark.parametrize("seed", [0, 3, 99])
 def test_noise_is_bit_for_bit_that_of_the_library(seed):
     simplex = OpenSimplex(seed)
-    # The first grid has points where the noise is zero but for rounding, and its sign decides.
+    # The first grid has points where the noise is zero except for rounding, and its sign matters.
     points = [(x / 7, y / 7, 5.0) for x in range(0, 64, 7) for y in range(0, 64, 7)]
     points += [(x / 3, y / 15, 8.0) for x in range(0, 64, 3) for y in range(0, 64, 5)]
     chooser = random.Random(seed)
@@ -80,7 +80,7 @@ def test_a_game_that_was_just_made_is_in_its_first_episode_until_something_happe
     engine.reset()
     begun, world = game_state(engine), engine.player
     engine.reset(5)
-    assert engine.player is world  # nothing was made anew
+    assert engine.player is world  # the world was not generated again
     for happen in (lambda: engine.step("move_left"), lambda: engine.player.inventory.update(wood=3)):
         happen()
         engine.reset(5)
@@ -90,7 +90,7 @@ def test_a_game_that_was_just_made_is_in_its_first_episode_until_something_happe
 
 
 def _sticky(chooser, step, game):
-    """Walk about: most actions repeat the last one."""
+    """Walk around: most actions repeat the last one."""
     return None if step and chooser.random() < 0.7 else chooser.choice(constants.actions)
 
 
@@ -98,7 +98,7 @@ _CRAFTING = ("place_table", "move_up", "place_furnace", "make_iron_pickaxe", "ma
 
 
 def _busy(chooser, step, game):
-    """Craft all there is to craft now and then, fight whatever comes, and work through the map."""
+    """Craft everything now and then, fight, and cross the map."""
     x, y = game.player.pos.tolist()
     for action, (dx, dy) in _SIDES.items():
         if isinstance(game.world[x + dx, y + dy][1], objects.Zombie | objects.Skeleton | objects.Cow):
@@ -114,7 +114,7 @@ _SIDES = {"move_left": (-1, 0), "move_right": (1, 0), "move_up": (0, -1), "move_
 
 
 def _keep_alive(game, step):
-    """Give the player what it takes to live long and craft everything."""
+    """Give the player the items to live long and craft everything."""
     player = game.player
     for vital in ("health", "food", "drink", "energy"):
         player.inventory[vital] = 9
@@ -128,7 +128,7 @@ def _keep_alive(game, step):
 
 
 def _march(game, step):
-    """Put the player in turn on grass, in caves and by the water, wherever a free cell is."""
+    """Put the player in turn on grass, in caves and by the water, on a free cell."""
     world = game.world
     ground = world._mat_ids[("grass", "path", "sand")[step // 250 % 3]]
     free = np.argwhere((world._mat_map == ground) & (world._obj_map == 0))

@@ -1,4 +1,4 @@
-"""Snapshots written by version 0.1.0 before Crafter stood on `OneBodyGame`: they restore, and play goes on the same."""
+"""Snapshots written by version 0.1.0, before Crafter used `OneBodyGame`, restore and continue identically."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOLDEN = json.loads(Path(__file__).with_name("golden").joinpath("snapshots.json"
 
 
 def life(world: CrafterAdapter) -> list[Any]:
-    """Return what the world answers to a life with every kind of request, beginning with its snapshot."""
+    """Return the world's results for every kind of request, starting with its snapshot."""
     answers: list[Any] = [unpack(MAGIC, world.snapshot(), "crafter"), world.observe()]
     chooser = random.Random(7)
 

@@ -1,4 +1,4 @@
-"""Played well, into the late game, the engine still is the original, object for object."""
+"""The engine equals the original, object for object, until late in a well-played game."""
 
 from __future__ import annotations
 

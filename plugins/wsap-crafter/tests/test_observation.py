@@ -1,4 +1,4 @@
-"""What the observation says, against the original's map and objects."""
+"""Observations, compared with the original's map and objects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CREATURES = {objects.Cow: "C", objects.Zombie: "Z", objects.Skeleton: "S", objec
 
 
 def character_at(world, player, x, y) -> str:
-    """Return the map character of one cell by asking the world for it, slowly."""
+    """Return the map character of one cell by slow queries of the world."""
     material, obj = world[x, y]
     if obj is player:
         return "@"
@@ -68,7 +68,7 @@ def test_the_view_is_right_at_the_corners_and_edges_of_the_world(x, y, scene):
     made.stand(x, y, (-1, 0))
     seen = made.look()
     assert seen.local_map == expected_map(made.game)
-    # And against the map array itself, cell by cell.
+    # Compared with the map array, too, cell by cell.
     for row in range(7):
         for column in range(9):
             cell_x, cell_y = x + column - 4, y + row - 3
@@ -279,7 +279,7 @@ def test_every_field_holds_plain_python_values(scene):
 
 
 def _evening(scene):
-    """A scene with something of everything, at the end of a long day."""
+    """Return a scene with some of everything, at the end of a long day."""
     made = scene(0).empty().stand(32, 32, (1, 0))
     ground = [
         "#######~~",
@@ -326,5 +326,5 @@ def test_the_text_stays_small(scene):
         lengths.append(len(made.adapter.act(Action(chooser.choice(GAME_ACTIONS))).observation.to_text()))
         if made.game.done:
             made.adapter.reset()
-    # Three characters a token is on the careful side for text with maps in it.
+    # Three characters a token is a conservative estimate for text with maps.
     assert sum(lengths) / len(lengths) / 3 < 450

@@ -1,4 +1,4 @@
-"""What is declared available, against what the game then does."""
+"""The declared availability of actions, compared with their effects in the game."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ DIRECTIONS = [(-1, 0), (1, 0), (0, -1), (0, 1)]
 
 
 def reasons(scene) -> dict[str, str]:
-    """Return for each action why it is not available; empty when it is."""
+    """Return the reason why each action is unavailable, empty if it is available."""
     return {a.name: a.reason for a in scene.look().available_actions}
 
 
 def own_state(game) -> dict[str, Any]:
-    """Return what an action of the player can change, but for what time alone changes."""
+    """Return the state that an action of the player can change, without the effects of time."""
     player = game.player
     return {
         "position": player.pos.tolist(),
@@ -43,10 +43,10 @@ def own_state(game) -> dict[str, Any]:
 
 
 def player_alone(game, action: str) -> dict[str, Any]:
-    """Return what the player's own update changes with this action and not with doing nothing.
+    """Return the effects of an action by the player's own update, compared with noop.
 
-    Both run in copies with the same random numbers, and nobody else moves, so that whatever differs
-    is the action's doing.
+    Both run in copies with the same random numbers, and without other objects moving, so that any difference is caused
+    by the action.
     """
     changed, idle = load_engine(dump_engine(game)), load_engine(dump_engine(game))
     for copy_of_game, name in ((changed, action), (idle, "noop")):
@@ -57,7 +57,7 @@ def player_alone(game, action: str) -> dict[str, Any]:
 
 
 def arrange(scene, data) -> None:
-    """Put the player into an arbitrary small scene: ground, a creature in front, things carried."""
+    """Put the player into an arbitrary small scene: ground, a creature in front, items."""
     draw = data.draw
     scene.empty()
     x, y = draw(st.sampled_from([(0, 5), (5, 0), (63, 63), (30, 30), (1, 1), (0, 0), (63, 0)]))
@@ -143,7 +143,7 @@ def _assert_promise(action: str, scene, changes: dict[str, Any]) -> None:
 
 
 def _in_front(scene, thing, **attributes):
-    """Return a scene with one thing south of the player, and the reason against do."""
+    """Return a scene with one thing south of the player, and the reason against `do`."""
     made = scene(0).empty()
     made.put(thing, 32, 33, **attributes)
     made.stand(32, 32)
@@ -210,7 +210,7 @@ def test_rested_one_wakes_and_does_what_one_wanted(scene):
 
 def test_a_full_load_of_saplings_can_not_grow_but_stone_can_be_dug_through(scene):
     made = _in_front(scene, "grass").carry(sapling=9)
-    assert reasons(made)["do"] == ""  # it was never collected, so the achievement is still to be had
+    assert reasons(made)["do"] == ""  # never collected, so the achievement is still open
     made.player.achievements["collect_sapling"] = 1
     assert reasons(made)["do"] == "you carry 9 sapling, the most you can"
     made.world[32, 33] = "stone"

@@ -1,4 +1,4 @@
-"""Both scores, against sums done by hand."""
+"""Both scores, compared with manual calculations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_one_achievement_in_half_of_the_episodes():
 
 
 def test_play_that_unlocks_five_achievements_now_and_then():
-    # In how many of 1000 episodes each is unlocked.
+    # The number of 1000 episodes in which each is unlocked.
     counts = {"collect_sapling": 500, "place_plant": 450, "wake_up": 900, "collect_wood": 250, "collect_drink": 100}
     episodes = [Played(tuple(name for name, count in counts.items() if i < count)) for i in range(1000)]
     rates = success_rates(episodes)

@@ -1,4 +1,4 @@
-"""Snapshots: they hold everything, and nothing that is not one is taken for one."""
+"""Snapshots are complete, and invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wsap_crafter.snapshot import MAGIC
 
 
 def played(seed: int, steps: int) -> CrafterAdapter:
-    """Return an adapter some way into random play, given what it takes to craft."""
+    """Return an adapter after some random play, with the items to craft."""
     world = CrafterAdapter(Context(seed=seed))
     chooser = random.Random(seed)
     for step in range(steps):

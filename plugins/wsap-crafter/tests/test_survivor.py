@@ -1,4 +1,4 @@
-"""The rule-based agent, in scenes of the real game and in whole stretches of it."""
+"""The rule-based agent, in scenes and whole episodes of the real game."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOOLS = {"wood_pickaxe": 1, "wood_sword": 1, "stone_pickaxe": 1, "stone_sword": 
 
 
 def play(made, agent, steps, until=lambda action, observation: False):
-    """Let the agent play a scene; return its actions, ending with the one that fulfilled the condition."""
+    """Let the agent play a scene; return its actions up to the one that fulfilled the condition."""
     taken = []
     observation = made.look()
     for _ in range(steps):
@@ -156,7 +156,7 @@ def plants_of(made):
 
 
 def shore(scene):
-    """Return a scene between a lake in the west and rock in the east, with all that a home takes."""
+    """Return a scene between a lake in the west and rock in the east, with everything for a home."""
     made = scene().empty().stand(24, 30).carry(stone=9, wood=5, sapling=1, **TOOLS)
     for y in range(20, 41):
         for x in range(10, 22):

@@ -1,4 +1,4 @@
-"""Ways over hand-drawn maps."""
+"""Paths on hand-drawn maps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def drawn(picture):
 
 
 def steps(way, start):
-    """Return a way in compass letters."""
+    """Return a path as compass letters."""
     letters = {1: "e", -1: "w", WIDTH: "s", -WIDTH: "n"}
     cells = [start, *way]
     return "".join(letters[b - a] for a, b in pairwise(cells))

@@ -1,4 +1,4 @@
-"""Agents that come to Crafter with skills and things, and leave with things."""
+"""Agents that bring skills and items to Crafter, and leave with items."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MASTER = dict.fromkeys(SKILL_DOMAINS, 1.0)
 
 
 def with_body(scene, **items):
-    """Return a scene on even grass with a body of Ann's that nobody has entered yet."""
+    """Return a scene on even grass with a new body for Ann."""
     made = scene(0).empty().stand(32, 32).carry(**items)
     made.adapter.create_avatar("ann", AvatarSpec(name="Ann"))
     made.look()
@@ -131,7 +131,7 @@ def test_jacking_in_lists_the_bonuses_applied_since_the_last_time(scene):
         (foreign("a", "material", 7), "diamond"),
         (foreign("a", "material", 5, hints={"crafter": "coal"}), "coal"),
         (foreign("a", "material", 2, hints={"crafter": "diamond"}), "coal"),  # the hint is above its tier
-        (foreign("a", "tool", 6, hints={"crafter": "iron_sword"}), "iron_pickaxe"),  # and here of another kind
+        (foreign("a", "tool", 6, hints={"crafter": "iron_sword"}), "iron_pickaxe"),  # and here of another category
         (foreign("a", "tool", 2, hints={"crafter": "dragon", "elsewhere": "axe"}), "wood_pickaxe"),
     ],
 )

@@ -1,6 +1,6 @@
-"""What every backend over HTTP has to do, as one suite; `llm_server` speaks the protocols, and misbehaves on request.
+"""The test suite of backends over HTTP, against `llm_server`, which misbehaves on request.
 
-Subclass `BackendSuite` in a class whose name begins with `Test`, and say how the backend is made.
+Subclass `BackendSuite` in a class whose name starts with `Test`, and define how the backend is created.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"
 
 
 class BackendSuite(ABC):
-    """The tests; each runs with the reply whole and streamed where both make sense."""
+    """The tests; each runs with whole and with streamed replies where both make sense."""
 
     address: ClassVar[str]
-    """Of the model that the backend asks."""
+    """The address of the backend's model."""
     broken_json: ClassVar[str]
-    """What the error about JSON that stops in its middle says."""
+    """A part of the error for truncated JSON."""
     too_long: ClassVar[str]
-    """What the error about an answer of more than 30,000 bytes says."""
+    """A part of the error for a response of more than 30,000 bytes."""
     each_piece: ClassVar[dict[str, Any]] = {}
-    """The options with which each piece of a streamed reply is handed on by itself."""
+    """The options with which each piece of a streamed reply is passed on separately."""
 
     @abstractmethod
     def backend(self, server: ModelServer, **options: Any) -> Backend:
         """Return the backend, with options such as `stream`, `timeout` and `max_bytes`."""
 
     async def ready(self, backend: Any) -> None:
-        """Make a backend know its model, where it can."""
+        """Make a backend look up its model, if it can."""
         if (prepare := getattr(backend, "prepare", None)) is not None:
             await prepare()
 

@@ -1,4 +1,4 @@
-"""The server that speaks the protocols of models, which other distributions' tests use, too."""
+"""The model server, which the tests of other distributions use, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Language-model agents, shown with scripted backends: both styles, with and without tools."""
+"""Language-model agents with scripted backends: JSON and tags, with and without tools."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_identical_calls_are_answered_from_the_turns_cache_and_calls_are_capped(
     legs: list[Answer] = [again, again, again, again, "</thinking><wait/>"]
     action, agent, backend = play(legs, style=TagStyle(), tools=(tool,), abilities=Abilities(prefill=True))
     assert tool.asked == ["Player 3"]
-    # Three calls a turn; the fourth is told so, and the last leg ends the turn.
+    # Three calls a turn: the fourth gets a message, and the last leg ends the turn.
     assert action.name == "wait"
     assert agent.last_decision is not None
     assert agent.last_decision.repaired
@@ -324,7 +324,7 @@ def test_the_window_keeps_a_prefix_between_its_cuts() -> None:
     for before, after in zip(backend.requests, backend.requests[1:], strict=False):
         kept += tuple(after.messages[: len(before.messages)]) == tuple(before.messages)
         assert len(after.messages) <= 2 + 2 * 8
-    # The ninth turn cuts eight to two, and then it takes seven more: a cut at turns 9, 16, 23 and 30.
+    # The ninth turn cuts eight to two, and then seven more fit: cuts are at turns 9, 16, 23 and 30.
     assert kept == 29 - 3
 
 
@@ -356,7 +356,7 @@ def test_a_plan_is_asked_for_kept_and_shown() -> None:
     assert asyncio.run(session()) == ["Listen", "Find the liar"]
     assert "- Find the liar" in last_user(backend.requests[1])
     assert [request.purpose for request in backend.requests] == ["plan", "decide"]
-    # The plan's cost belongs to the decision that it was made for.
+    # The plan's cost belongs to the next decision.
     assert agent.last_decision is not None
     assert agent.last_decision.usage.calls == 2
 
@@ -399,7 +399,7 @@ def test_a_persons_template_replaces_the_default(tmp_path: Any) -> None:
 
     asyncio.run(turn())
     assert last_user(backend.requests[0]).endswith("Well, 4?")
-    # What is filled in is never read as a template.
+    # Filled-in values are not treated as templates.
     assert "A {{ town }}." in backend.requests[0].messages[0].text()
     assert prompts.version != Prompts().version
 

@@ -1,4 +1,4 @@
-"""`litellm/<model>`: litellm itself, where it is installed, against a real server on this machine."""
+"""`litellm/<model>`: litellm, if installed, against a real local server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
 real = pytest.mark.skipif(not INSTALLED, reason="litellm is an extra: pip install 'wsap-llm[litellm]'")
 absent = pytest.mark.skipif(INSTALLED, reason="litellm is installed here")
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-# litellm's own and its libraries' warnings are none of ours.
+# Warnings of litellm and its libraries are ignored.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -113,7 +113,7 @@ def test_a_call_of_a_function_comes_back_as_text(server: ModelServer, stream: bo
 def test_what_a_known_model_costs_is_told(server: ModelServer, stream: bool) -> None:
     server.models["gpt-4o-mini"] = server.models["qwen3:8b"]
     reply = ask(server.base_url, name="openai/gpt-4o-mini", stream=stream)
-    # $0.15 and $0.60 a million tokens, as OpenAI publishes.
+    # $0.15 and $0.60 per million tokens, as published by OpenAI.
     assert reply.usage.cost == pytest.approx((11 * 0.15 + 2 * 0.60) / 1e6)
 
 
@@ -128,7 +128,7 @@ def test_a_redirect_is_refused_and_nothing_is_sent_there(server: ModelServer, pr
 
 @real
 def test_what_litellm_says_costs_nothing_is_of_unknown_cost() -> None:
-    # It has 0 for a model on one's own machine, as for many that it has no price for.
+    # litellm has 0 for local models, as for many without a price.
     backend = LiteLLMBackend("ollama/llama3")
     assert backend.cost_of(1000, 100) is None
     asyncio.run(backend.prepare())

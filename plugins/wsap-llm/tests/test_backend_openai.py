@@ -1,4 +1,4 @@
-"""`openai/<model>` against a real server on this machine that speaks the protocol, and misbehaves on request."""
+"""`openai/<model>` against a real local server that speaks the protocol, and misbehaves on request."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def ask(chosen: OpenAIOptions, request: Request = REQUEST, name: str = "qwen3:8b
 
 
 class TestOpenAI(BackendSuite):
-    """What every backend has to do."""
+    """The common tests of backends."""
 
     address = "openai/qwen3:8b"
     broken_json = "broken JSON"
@@ -81,7 +81,7 @@ class TestOpenAI(BackendSuite):
         return OpenAIBackend("qwen3:8b", options(server, **more))
 
 
-# --- what is sent ------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------
 
 
 def test_pieces_are_gathered_after_the_first_and_none_is_lost(server: ModelServer) -> None:
@@ -208,7 +208,7 @@ def test_pictures_are_sent_to_models_that_see_and_described_to_others(server: Mo
         {"type": "image_url", "image_url": url},
     ]
     sent = server.last["messages"][0]["content"]
-    ask(options(server), Request([message]))  # whether it sees is not known, so the server is asked
+    ask(options(server), Request([message]))  # its vision is unknown, so the server is asked
     assert server.last["messages"][0]["content"] == sent
     ask(options(server, images=False), Request([message]))
     assert server.last["messages"][0]["content"] == "What is this? a cow"
@@ -219,7 +219,7 @@ def test_a_tools_result_is_said_as_the_user(server: ModelServer) -> None:
     assert server.last["messages"][-1] == {"role": "user", "content": "4"}
 
 
-# --- what comes back ---------------------------------------------------------------------------
+# --- replies -------------------------------------------------------------------------------------
 
 
 @both
@@ -509,7 +509,7 @@ def test_wrong_options_are_refused_in_a_sentence(config: dict[str, Any], words: 
     assert "pass@" not in str(caught.value)
 
 
-# --- life and load -----------------------------------------------------------------------------
+# --- lifecycle and load --------------------------------------------------------------------------
 
 
 def test_all_requests_are_in_flight_at_once_without_a_limit(server: ModelServer) -> None:

@@ -1,4 +1,4 @@
-"""When a model is asked, and what happens at the steps for which it is not."""
+"""When a model is asked, and what happens at the other steps."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ LEGAL = (GO, WAIT, SAY)
 
 @dataclass
 class Walk:
-    """A world of one's own making: at each step, what the last action led to."""
+    """A simulated world: the observation at each step after the last action."""
 
     levels: list[Condition | None]
 
     def observation(self, step: int) -> Observation:
-        """Health falls at each step that hurts, and something new happens at each that changes."""
+        """Return an observation: health falls at `hurt` steps, and something new happens at `changed` ones."""
         before = self.levels[: step + 1]
         happened = Event(f"event {step}") if before and before[-1] == "change" else None
         return Observation(
@@ -57,14 +57,14 @@ class Walk:
         )
 
     def result(self, step: int) -> ActionResult:
-        """A step that is blocked has failed."""
+        """Return a result, failed at blocked steps."""
         return ActionResult(step >= len(self.levels) or self.levels[step] != "blocked")
 
 
 def asked_at(
     walk: Walk, cadence: Cadence, steps: Steps, action: str = "go", legal: tuple[ActionDef, ...] = LEGAL
 ) -> str:
-    """Play, and return a letter for each step: A where the model is asked, r where its action is repeated."""
+    """Play, and return a letter for each step: A if the model is asked, r if its action is repeated."""
     told = ""
     for step in range(len(walk.levels)):
         observation = walk.observation(step)

@@ -1,4 +1,4 @@
-"""The style `calls`: actions and tools as functions that the server has the model call."""
+"""The style `calls`: actions and tools as functions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_legal_actions_and_tools_are_functions_and_a_call_is_the_decision(server
     assert list(functions) == ["wait", "move", "map", "add"]
     assert functions["move"]["parameters"]["properties"]["direction"]["enum"] == ["north", "south"]
     assert server.last["tool_choice"] == "required"
-    # What was called before, and what came of it, is told in the protocol's own form.
+    # Earlier calls and their results are sent in the protocol's own format.
     assert [message["role"] for message in server.last["messages"]] == ["system", "user", "assistant", "tool"]
     assert "JSON" not in json.dumps(server.last["messages"])
 

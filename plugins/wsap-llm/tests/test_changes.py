@@ -1,4 +1,4 @@
-"""What counts as news between two decisions, on the protocol's types alone."""
+"""Changes between two decisions, by the protocol's types alone."""
 
 from __future__ import annotations
 

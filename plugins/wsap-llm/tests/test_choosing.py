@@ -1,4 +1,4 @@
-"""Asking by choosing: the options are what is legal, and what is drawn is carried out."""
+"""The style `choose`: the options are the legal actions, and the drawn one is executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other distributions may import: listed once, and said what it is for."""
+"""The public API for other distributions, with a description of each name."""
 
 from __future__ import annotations
 

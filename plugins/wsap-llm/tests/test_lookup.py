@@ -1,4 +1,4 @@
-"""Tools of a world: a model looks something up in mid-turn and goes on with the same thought."""
+"""Tools of a world: a model looks something up within a turn and continues the same thought."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PREFILL, RESUME, TURNS = Abilities(prefill=True), Abilities(prefill=True, resume
 
 
 class Ask:
-    """A tool of the agent's own."""
+    """An agent's own tool."""
 
     definition = Tool("add", "Adds", [ParamDef("numbers", "such as 2+3")])
 
@@ -63,7 +63,7 @@ def agent_of(
 
 
 def at(step: int, *closed: str, **more: Any) -> Observation:
-    """A moment at which everything is possible but what is closed."""
+    """An observation at which everything except `closed` is possible."""
     barred = [ActionAvailability(a.name, a.name not in closed, "not now") for a in SPACE.actions]
     return Observation(step=step, available_actions=barred, **more)
 
@@ -277,7 +277,7 @@ def test_when_the_calls_are_used_up_only_what_ends_the_turn_is_offered_in_tags()
 
 
 def names_in(constraint: object) -> set[str]:
-    """Every action and tool that a schema lets be said."""
+    """Return all actions and tools that a schema allows."""
     assert isinstance(constraint, JsonConstraint)
     found: set[str] = set()
     for branch in constraint.schema.get("anyOf", [constraint.schema]):
@@ -311,7 +311,7 @@ def test_the_same_call_twice_in_a_row_is_made_once_and_can_not_go_on_for_ever(st
     tags = isinstance(style, TagStyle)
     again = "a <graveyard/>" if tags else '{"action": "graveyard", "params": {}}'
     end = "b</thinking><wait/>" if tags else '{"action": "wait", "params": {}}'
-    # Three calls in a turn: one is made, two are answered from it, the fourth is refused.
+    # Three calls in a turn: one is executed, two are answered from it, the fourth is refused.
     agent, backend = agent_of([again, again, again, again, end], style, PREFILL)
 
     async def play() -> None:
@@ -395,7 +395,7 @@ def test_a_tool_is_for_one_step_whatever_number_of_steps_is_allowed() -> None:
     run(agent, play)
 
 
-# --- turns that end otherwise ----------------------------------------------------------------------------
+# --- turns that end differently --------------------------------------------------------------------------
 
 
 def test_when_the_game_has_moved_on_a_new_turn_begins_and_nothing_that_was_said_is_lost() -> None:
@@ -480,7 +480,7 @@ def test_a_deadline_missed_in_mid_thought_ends_the_turn() -> None:
             await thinking
         assert info(agent)[3]
         await agent.reflect(ActionResult(True, "You waited."))
-        # The world has not moved on: it did something in the agent's place, though.
+        # The world is still at the same step, but something else was done in the agent's place.
         await agent.decide(at(1))
 
     run(agent, play)
@@ -504,7 +504,7 @@ def test_a_model_that_fails_in_mid_thought_can_be_asked_again() -> None:
     assert "Player 3" in backend.requests[2].prefill
 
 
-# --- saved and gone on with --------------------------------------------------------------------------------
+# --- snapshots -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tools of MCP servers: against real servers, well-behaved and not."""
+"""Tools of MCP servers, against well-behaved and misbehaving real servers."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ SERVER = str(Path(__file__).parent / "mcp_server" / "server.py")
 
 
 def stdio(kind: str = "stdio", **options: Any) -> dict[str, Any]:
-    """The options for a server of the tests' own, as a program."""
+    """Return the options for the test server as a program."""
     return {"command": [sys.executable, SERVER, kind], **options}
 
 
 def use(
     options: Mapping[str, Any], scene: Callable[[Callable[..., Awaitable[str]], list[AgentTool]], Awaitable[None]]
 ) -> list[str]:
-    """Open the tools, play a scene with them, and return what the person was told."""
+    """Open the tools, play a scene with them, and return the messages to the user."""
     told: list[str] = []
 
     async def play() -> None:
@@ -245,7 +245,7 @@ def test_a_call_that_is_broken_off_leaves_the_server_as_it_was() -> None:
     assert use(stdio(), scene) == []
 
 
-# --- what a server describes ----------------------------------------------------------------------
+# --- descriptions by servers ----------------------------------------------------------------------
 
 
 def test_references_are_followed_and_circles_end() -> None:
@@ -318,7 +318,7 @@ _VALUE = st.recursive(
 @settings(deadline=None)
 @given(_SCHEMA, _VALUE)
 def test_what_fits_a_servers_schema_fits_ours(schema: Any, value: Any) -> None:
-    """Compared with the jsonschema library, where the schema is one at all."""
+    """Compare with the jsonschema library, for valid schemas."""
     root = {"$defs": {"d": {"type": "string", "minLength": 1}}}
     made = subset(schema, root)
     assert check_schema(made) is None
@@ -383,7 +383,7 @@ def test_what_is_told_of_an_address_has_no_password_in_it() -> None:
 
 
 def test_without_the_sdk_the_package_to_install_is_named(tmp_path: Path) -> None:
-    """In a Python that can't find it: importing the module needs no SDK, making the tools says what to install."""
+    """Without the SDK, importing the module works, and creating the tools names the package to install."""
     code = (
         "import importlib.util as u, sys\n"
         "find = u.find_spec\n"
@@ -402,7 +402,7 @@ def test_without_the_sdk_the_package_to_install_is_named(tmp_path: Path) -> None
 
 
 def test_no_shell_ever_sees_a_command(tmp_path: Path) -> None:
-    """A program name with shell syntax in it is the name of a program that there is not."""
+    """A program name with shell syntax is the name of a program that does not exist."""
     target = tmp_path / "made"
 
     async def open_it() -> None:

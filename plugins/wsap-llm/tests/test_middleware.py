@@ -1,4 +1,4 @@
-"""Middlewares, each around a scripted backend, with a clock of their own."""
+"""Each middleware around a scripted backend, with an injected clock."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from wsap_llm.tokens import estimate_request
 
 
 class Clock:
-    """Time that passes only when somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -65,7 +65,7 @@ class Clock:
 
 
 class MemoryJournal(CallJournal):
-    """A journal in memory, with the outcomes that another one wrote."""
+    """A journal in memory, with the outcomes written by another one."""
 
     def __init__(self, before: MemoryJournal | None = None) -> None:
         self.past = list(before.written) if before is not None else []
@@ -104,7 +104,7 @@ def test_a_passing_failure_is_tried_again_with_growing_pauses_until_the_limit() 
     backend = ScriptedBackend([ServerFailedError("no")] * 3 + ["yes"])
     assert reply(Model(backend, [Retry(first=1, clock=clock, generator=random.Random(1))])) == "yes"
     assert len(backend.requests) == 4
-    # Each pause lies in the upper half of 1, 2 and 4 seconds.
+    # Each pause is in the upper half of 1, 2 and 4 seconds.
     for pause, full in zip(clock.slept, (1, 2, 4), strict=True):
         assert full / 2 <= pause <= full
 
@@ -137,7 +137,7 @@ def test_a_rate_limit_waits_as_told_and_gives_up_where_that_is_too_long() -> Non
 
 
 class Breaking(ScriptedBackend):
-    """Breaks off in the middle of its first replies."""
+    """Interrupts its first replies."""
 
     def __init__(self, breaks: int) -> None:
         super().__init__(lambda request: "whole reply")
@@ -247,7 +247,7 @@ def test_a_failed_request_is_counted_at_its_worst_and_leaves_nothing_held() -> N
     budgeted = Model(backend, [CheckBudgets([budget], cost_of=Price(1_000_000, 1_000_000).of)])
     with pytest.raises(ServerFailedError):
         reply(budgeted, ask(sampling=Sampling(max_tokens=10)))
-    # A dollar a token: all of the prompt, and the ten tokens that a reply might have had.
+    # A dollar a token: the prompt, and the ten tokens of the longest reply.
     assert budget.spent.cost == estimate_request(ask()) + 10
     assert reply(budgeted, ask(sampling=Sampling(max_tokens=10))) == "yes"
     with pytest.raises(BudgetReachedError):

@@ -1,4 +1,4 @@
-"""Servers that do otherwise than they are asked: the cause is named, and the game goes on where it can."""
+"""Servers that misbehave: the cause is reported, and the game continues if possible."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def using(server: ModelServer, work: Callable[[OpenAIBackend, list[str]], Awaita
 def decide(
     server: ModelServer, *says: Say, own: dict[str, Any] | None = None, **options: Any
 ) -> tuple[LLMAgent, list[str]]:
-    """Make one decision, and return the agent and what was told."""
+    """Make one decision, and return the agent and the warnings."""
     server.say(*says)
 
     async def turn(backend: OpenAIBackend, told: list[str]) -> tuple[LLMAgent, list[str]]:
@@ -321,7 +321,7 @@ def test_usage_that_can_not_be_is_estimated_and_told(server: ModelServer, usage:
 
 
 class Clock:
-    """Waits in no time."""
+    """A clock that does not wait."""
 
     def now(self) -> float:
         return 0.0

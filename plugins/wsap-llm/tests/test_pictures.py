@@ -1,4 +1,4 @@
-"""Pictures in a conversation with a model: which are kept, what they count, what names them."""
+"""Pictures in a conversation with a model: which are kept, their tokens, their keys."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def showing(shown: View | None) -> GetView:
 
 
 def pictures(request: Request) -> list[list[ImagePart]]:
-    """The pictures of each of the user's turns."""
+    """Return the pictures of each user message."""
     said = [m for m in request.messages if m.role == "user"]
     return [[] if isinstance(m.content, str) else [p for p in m.content if isinstance(p, ImagePart)] for m in said]
 
@@ -105,7 +105,7 @@ def test_a_pictures_size_is_what_its_file_says(width: int, height: int) -> None:
     assert size_of(part(width=width, height=height)) == (width, height)
 
 
-# --- what stays ---------------------------------------------------------------------------------------
+# --- which are kept -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kept", [1, 2, 5])
@@ -173,7 +173,7 @@ def test_an_agent_goes_on_from_its_snapshot_with_the_pictures_that_it_had() -> N
     assert one == two
 
 
-# --- what they count ----------------------------------------------------------------------------------
+# --- tokens -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("width", "height", "tokens"), [(64, 64, 1200), (1000, 900, 1200), (1500, 1000, 2000)])
@@ -207,7 +207,7 @@ def test_a_context_without_room_for_a_picture_is_told() -> None:
         asyncio.run(session())
 
 
-# --- what names them ----------------------------------------------------------------------------------
+# --- keys ---------------------------------------------------------------------------------------------
 
 
 def test_a_picture_is_named_by_the_hash_of_its_file() -> None:
@@ -225,13 +225,13 @@ def test_requests_that_differ_in_one_pixel_have_other_keys() -> None:
         key(TextPart("Look."), ImagePart(part(1).base64, "image/jpeg")),
         key(TextPart("Look.")),
         key(part(1), TextPart("Look.")),
-        # Nobody can write a text that passes for a picture.
+        # No text can have the key of a picture.
         key(TextPart("Look."), TextPart(part(1).sha256)),
     ]
     assert len({same, *others}) == 1 + len(others)
 
 
-# --- who can't see, and where there is nothing to see --------------------------------------------------
+# --- models without vision, and worlds without pictures -----------------------------------------------
 
 
 @pytest.mark.parametrize("images", [True, None])
@@ -306,7 +306,7 @@ def test_a_world_without_pictures_is_refused_under_strict() -> None:
 
     async def session() -> None:
         await agent.initialize("A town.", SPACE)
-        await agent.decide(Observation())  # nobody gave it eyes
+        await agent.decide(Observation())  # `see_with` was not called
 
     with pytest.raises(UsageError, match="Town provides no pictures, but strict play was requested"):
         asyncio.run(session())
@@ -317,7 +317,7 @@ def test_a_world_without_pictures_is_refused_under_strict() -> None:
 
 
 class TwoSided:
-    """A world of two seats that shows onlookers both, and each seat its own."""
+    """A world of two seats with one view for spectators and one for each seat."""
 
     game_description = "Two sides of a wall."
     action_space = SPACE
@@ -342,7 +342,7 @@ class TwoSided:
 
 
 class Side(TwoSided):
-    """What one seat has of it."""
+    """The view of one seat."""
 
     def render(self) -> View:
         if self.name == "broken":

@@ -1,4 +1,4 @@
-"""What is possible for a parameter now, as an observation says it, is all that an agent can choose."""
+"""Agents can choose only the values that an observation declares possible for a parameter."""
 
 from __future__ import annotations
 

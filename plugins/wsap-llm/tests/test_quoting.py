@@ -1,4 +1,4 @@
-"""Whatever others write, it stays between its delimiters and means nothing to a template or a scanner."""
+"""Text by others stays between its delimiters and means nothing to a template or a scanner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TURN = TagTurn(
     [ActionDef("speak", parameters=(ParamDef("text", "what"),)), ActionDef("wait")],
 )
 
-# As the families' own templates write them: ChatML, Llama 2 and 3, Mistral, Gemma, Phi, DeepSeek, gpt-oss,
+# As in the families' templates: ChatML, Llama 2 and 3, Mistral, Gemma, Phi, DeepSeek, gpt-oss,
 # Command R, GLM, Kimi, Granite, EXAONE, MiniMax, and the sentence marks of SentencePiece vocabularies.
 TOKENS = [
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<s>", "</s>"),
@@ -40,17 +40,17 @@ TAGS = ["<thinking>", "</thinking>", "<wait/>", "<speak>x</speak>", "<check_will
 
 
 def wide(text: str) -> str:
-    """In full-width letters, which look alike and are the same by NFKC."""
+    """Use full-width letters, which look alike and are equal by NFKC."""
     return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
 
 
 def broken(text: str) -> str:
-    """With invisible characters between the letters."""
+    """Put invisible characters between the letters."""
     return "\u200b".join(text[: len(text) // 2]) + "\u00ad" + "\ufe0f".join(text[len(text) // 2 :])
 
 
 def nested(text: str) -> str:
-    """With a whole token inside a token."""
+    """Put a whole token inside a token."""
     return text[: len(text) // 2] + text + text[len(text) // 2 :]
 
 

@@ -1,4 +1,4 @@
-"""What models reply is understood as they meant it, or not at all."""
+"""Replies are understood as the models meant them, or not at all."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def meaning(read: Reading) -> dict[str, Any] | None:
 
 
 def expected(row: dict[str, Any]) -> dict[str, Any] | None:
-    """What is to be read: nothing where the corpus says that the model is to be asked again."""
+    """Return the expected reading; None if the model must be asked again."""
     return None if row.get("ask") else row["intended"]
 
 
@@ -110,7 +110,7 @@ def test_a_reply_is_only_asked_for_again_where_nothing_but_prose_or_another_word
 
 
 def test_of_phrasings_in_other_languages_and_dialects_nearly_all_are_read_and_at_most_one_in_200_wrongly() -> None:
-    # A space's name, with # where its actions were shown as a numbered list, the reply, and what it means.
+    # A space's name, with # if its actions were shown as a numbered list, the reply, and its meaning.
     rows = [json.loads(line) for line in (DATA / "phrasings.jsonl").read_text(encoding="utf-8").splitlines()]
     missed, wrong = [], []
     for space, reply, meant in rows:
@@ -276,7 +276,7 @@ def assert_legal(text: str) -> None:
     assert (accepted, reason) == (dict(read.choice.parameters), "")
 
 
-# Ways to write an object that no strict reader takes; what is meant is known, because it is made here.
+# Notations of an object that no strict reader accepts; the meaning is known by construction.
 _STYLES = st.fixed_dictionaries(
     {
         "quote": st.sampled_from(['"', "'", "“”"]),
@@ -431,7 +431,7 @@ def test_garbage_of_any_length_is_not_understood(kind: str) -> None:
 
 
 def _steps(text: str) -> int:
-    """How many functions are called to read a text: the same in every run, however busy the machine is."""
+    """Return the number of function calls for reading a text, which does not depend on the machine's load."""
     calls = 0
 
     def count(frame: object, event: str, argument: object) -> None:
@@ -452,7 +452,7 @@ def _steps(text: str) -> int:
 def test_garbage_twice_as_long_takes_at_most_about_twice_the_steps(kind: str) -> None:
     piece = _GARBAGE[kind]
     for beginning in _BEGINNINGS:
-        VILLAGE.read(beginning + piece)  # whatever is made once is made
+        VILLAGE.read(beginning + piece)  # fills the caches
         once, twice = (_steps(beginning + piece * (size // len(piece))) for size in (4000, 8000))
         assert twice <= 2.2 * once + 200
 

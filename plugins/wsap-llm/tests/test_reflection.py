@@ -1,4 +1,4 @@
-"""Looking back: when a model is asked for lessons, what is kept of its answer, and where it shows again."""
+"""Reflection: when a model is asked for lessons, how its reply is stored, and where the lessons appear."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LESSONS = "1. Drink before the thirst.\n2. Sleep behind stone.\n- Zombies come a
 
 
 class Model:
-    """Waits, and says what it learned when it is asked to look back."""
+    """Waits, and replies with lessons to reflection."""
 
     def __init__(self, lessons: str = LESSONS) -> None:
         self.backend = ScriptedBackend(lambda r: lessons if r.purpose == "reflect" else '{"action": "wait"}')
@@ -41,7 +41,7 @@ class Model:
 def live(
     model: Model, results: Sequence[ActionResult], memory: AgentMemory | None, *, end: bool = False, **options: Any
 ) -> LLMAgent:
-    """Let an agent live through results, one a decision; `end` says whether play ends after them."""
+    """Give an agent results, one a decision; `end` for the end of play after them."""
     agent = LLMAgent(model.backend, LLMOptions("Island", plan=False, **options), memory=memory)
 
     async def go() -> None:
@@ -57,7 +57,7 @@ def live(
 
 
 def steps(count: int, **last: Any) -> list[ActionResult]:
-    """Uneventful results, the last one with something to it."""
+    """Return uneventful results, the last one with changes."""
     plain = [ActionResult(True, "The sea is calm.", observation=Observation(step=i + 1)) for i in range(count)]
     return [*plain[:-1], replace(plain[-1], **last)]
 

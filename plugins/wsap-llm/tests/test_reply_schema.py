@@ -1,4 +1,4 @@
-"""The schema of a reply lets through what is legal now and nothing else, and all of it ends."""
+"""The schema of a reply accepts exactly the legal actions, and every reply ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reply_pattern(*args: Any, **options: Any) -> str:
 
 
 def accepts(schema: dict[str, Any], value: Any) -> bool:
-    """By a library that knows nothing of ours."""
+    """Validate by an independent library."""
     return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
 
 
@@ -133,7 +133,7 @@ def _objects(schema: Any) -> list[dict[str, Any]]:
 
 
 def test_the_strict_dialect_has_an_object_as_its_root_and_requires_every_property() -> None:
-    # https://platform.openai.com/docs/guides/structured-outputs: the root is no anyOf, all fields are
+    # https://platform.openai.com/docs/guides/structured-outputs: the root is not anyOf, all fields are
     # required, additionalProperties is false, minLength and maxLength are refused.
     schema = reply_schema(ACTIONS, TOOLS, strict_openai=True)
     assert schema["type"] == "object"

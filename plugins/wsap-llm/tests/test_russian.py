@@ -1,4 +1,4 @@
-"""The agent `llm` in a world that speaks Russian: everything that its model reads is in Russian."""
+"""The agent `llm` in a Russian world: everything that its model reads is in Russian."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NAMES = re.compile(
 
 
 class Well:
-    """A tool of the agent's own."""
+    """An agent's own tool."""
 
     definition = Tool("well", "Колодец помнит", [ParamDef("word", "слово")])
 
@@ -71,7 +71,7 @@ class Well:
 
 
 def english_in(request: Request) -> list[str]:
-    """Return the English words in what a model is sent; its own replies are left out."""
+    """Return the English words in the messages to a model, except its own replies."""
     told = "\n".join(m.text() for m in request.messages if m.role != "assistant")
     return re.findall(r"[A-Za-z]{2,}", NAMES.sub(" ", NAMES.sub(" ", told)))
 
@@ -187,7 +187,7 @@ def test_both_languages_have_the_same_templates_with_the_same_values() -> None:
     from jinja2 import Environment, meta
 
     def values(text: str) -> set[str]:
-        return meta.find_undeclared_variables(Environment().parse(text))  # prompts are no HTML
+        return meta.find_undeclared_variables(Environment().parse(text))  # prompts are not HTML
 
     assert list(LANGUAGES["ru"]) == list(DEFAULTS)
     for name, text in DEFAULTS.items():
@@ -203,11 +203,11 @@ def test_a_persons_templates_take_the_place_of_those_of_any_language() -> None:
 
 
 SAYING = {"say", "NotUnderstood", "Difference", "_refuse", "refuse"}
-"""What is called with something to say."""
+"""Functions and methods that take a text to translate."""
 
 
 def said_in(package: Any) -> Iterator[tuple[str, str]]:
-    """Yield where something is said in code, and an example of it, with 7 in each field."""
+    """Yield the places with translated texts in the code, and an example of each text, with 7 in each field."""
     for path in sorted(Path(package.__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = getattr(getattr(node, "func", None), "attr", getattr(getattr(node, "func", None), "id", ""))

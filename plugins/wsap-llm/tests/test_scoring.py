@@ -1,4 +1,4 @@
-"""Choosing by a server that gives log-probabilities of given text, over real HTTP."""
+"""The style `choose` by a server that returns log-probabilities of prompts, over real HTTP."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def split(text: str) -> list[str]:
 
 
 def chance(before: list[str], token: str) -> float:
-    """A language model: the log-probability of a token behind others."""
+    """A language model: the log-probability of a token after others."""
     return -0.25 * (1 + (sum(map(ord, token)) + 3 * len(before)) % 7)
 
 
 def completion(body: Any, *, late: bool = False) -> Completion:
-    """As vLLM's and llama-cpp-python's servers answer; `late` as the latter for models without a token that begins
-    texts: each token has the log-probability that it has one place further."""
+    """Respond like the servers of vLLM and llama-cpp-python; `late` like the latter for models without a start token:
+    each token has the log-probability of the previous one."""
     given = split(body["prompt"])
     tokens = [*given, " one"]
     chances: list[float | None] = [chance(tokens[: n + late], token) for n, token in enumerate(tokens)]
@@ -64,7 +64,7 @@ def without_numbers(body: Any) -> Completion:
 
 
 def fused(body: Any) -> Completion:
-    """Splits texts so that options with a "w" begin within the prompt's last token."""
+    """Splits texts so that options with a "w" start within the prompt's last token."""
     found = completion(body)
     if "go w" in body["prompt"]:
         found["choices"][0]["logprobs"]["tokens"][-5] = "\ngo"
@@ -111,7 +111,7 @@ def test_options_are_scored_by_the_mean_log_probability_of_their_tokens(server: 
     sizes = [len(prompt), *(len(split(CHATML + option)) for option in OPTIONS)]
     assert (usage.calls, usage.prompt_tokens, usage.completion_tokens) == (4, sum(sizes), 4)
     paths = Counter(request.path for request in server.requests)
-    assert paths == {"/v1/completions": 3 + 41 * 4}  # the first three find out whether it can
+    assert paths == {"/v1/completions": 3 + 41 * 4}  # the first three are the test for support
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Games under another skin: nothing that a model is told has a word of the game's."""
+"""Skins: nothing that a model reads contains a word of the game's vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents with a model say in their own words: with who they are and what they remember, and nothing else."""
+"""Texts by agents with a model in their own words, with their persona and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a model asks for several steps: bounded inside the constraint, read with tolerance, and never needed."""
+"""Decisions of several steps: bounded in the constraint, parsed leniently, and optional."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reply_pattern(*args: Any, **options: Any) -> str:
 
 
 def fits(value: Any, **options: Any) -> bool:
-    """By a library that knows nothing of ours."""
+    """Validate by an independent library."""
     return bool(jsonschema.Draft202012Validator(reply_schema(ACTIONS, TOOLS, **options)).is_valid(value))
 
 

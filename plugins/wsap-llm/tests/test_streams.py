@@ -1,4 +1,4 @@
-"""What comes in pieces is read the same wherever it is cut: server-sent events, and `<think>` blocks."""
+"""Streams are read the same wherever they are cut: server-sent events, and `<think>` blocks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_any_lines_are_read_the_same_wherever_they_are_cut(parts: list[bytes], p
 
 
 def by_lines(stream: bytes) -> list[str]:
-    """The standard's rules, one line after the other; what stands at the end without its empty line counts, too."""
+    """Parse by the standard's rules, line by line; an event at the end without its empty line counts, too."""
     lines = stream.decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     found: list[str] = []
     data: list[str] = []

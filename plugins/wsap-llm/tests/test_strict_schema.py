@@ -1,4 +1,4 @@
-"""Schemas for OpenAI's strict mode: within its subset, and as wide as what they stand for."""
+"""Schemas for OpenAI's strict mode: within its subset, and accepting the same values as the originals."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_what_openai_refuses_is_known_with_its_reason(schema: dict[str, Any], re
     ],
 )
 def test_what_openai_takes_is_within_the_subset(schema: dict[str, Any]) -> None:
-    # The shapes of the examples in its guide.
+    # The shapes of the examples in the guide.
     assert strict_violation(schema) is None
 
 
@@ -169,7 +169,7 @@ SCHEMAS = st.recursive(_LEAF, _nested, max_leaves=5)
 
 
 def values_of(schema: Any) -> st.SearchStrategy[Any]:
-    """Values that fit a schema, drawn without any of the code that is tested."""
+    """Draw values valid by a schema without the tested code."""
     if not isinstance(schema, dict):
         return st.text("xyz", max_size=3)
     if "enum" in schema or "const" in schema:
@@ -192,7 +192,7 @@ def values_of(schema: Any) -> st.SearchStrategy[Any]:
 
 
 def with_nulls(value: Any, schema: Any) -> Any:
-    """A value as strict mode has it: what is left out is null."""
+    """Return a value in strict mode, with null for omitted members."""
     if isinstance(value, dict):
         return {
             name: with_nulls(value[name], part) if name in value else None

@@ -1,4 +1,4 @@
-"""Seed 002's tags: what is legal now as a pattern, and reading what a leg of a turn ends in."""
+"""Seed 002's tags: the pattern of legal actions, and parsing of legs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel's tools: held to their protocol, and to what each promises."""
+"""The built-in tools: their protocol and behavior."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_a_factory_that_gives_no_tool_is_named() -> None:
 
 
 class Source:
-    """Gives tools when opened, and notes what happens to it."""
+    """Returns tools when opened, and records its calls."""
 
     def __init__(self, *tools: AgentTool, fails: bool = False) -> None:
         self.tools = tools

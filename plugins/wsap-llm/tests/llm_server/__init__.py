@@ -1,8 +1,7 @@
-"""A server inside the tests that speaks OpenAI's and Ollama's HTTP APIs, and misbehaves on request.
+"""A test server with OpenAI's and Ollama's HTTP APIs that misbehaves on request.
 
-Written from the public descriptions of the two protocols. It listens on 127.0.0.1 alone, on a port
-that the system chooses, in a thread with an event loop of its own, so that any client can be pointed
-at it: asynchronous, synchronous, or another process.
+Written from the public descriptions of the two protocols. It listens on a free port of 127.0.0.1, in a thread with its
+own event loop, so that any client can use it: asynchronous, synchronous, or another process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`python -m llm_server LATENCY [PIECES [TEXT]]`: for measurements. Prints its port; answers until its input ends.
+"""`python -m llm_server LATENCY [PIECES [TEXT]]`, for measurements. Prints its port; runs until its input ends.
 
-Says the same to everybody, from bytes that are made beforehand and with no more HTTP than that needs: what is
-measured is the client, so the server has to be cheap. A streamed reply's pieces are spread evenly over the latency,
-each a write and an HTTP chunk of its own, the last one when a whole reply would come.
+Sends the same prepared bytes to all clients with a minimum of HTTP, because the client is measured. The pieces of a
+streamed reply, each a write and an HTTP chunk, are spread evenly over the latency; the last one is sent when a whole
+reply would be.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _STREAM = re.compile(rb'"stream": ?true')
 
 Stream = tuple[Callable[[bytes], None], Iterator[bytes]]
-"""Where a streamed reply goes, and what is left of it."""
+"""The destination of a streamed reply, and its remaining pieces."""
 
 
 class Replies:
-    """The bytes of one reply: whole, and in so many pieces of text (besides those that frame them)."""
+    """The bytes of one reply, whole and as pieces of text (besides those that frame them)."""
 
     def __init__(self, text: str, pieces: int) -> None:
         say = Say(text)
@@ -39,15 +39,15 @@ class Replies:
         frames = [f"data: {json.dumps(value)}\n\n".encode() for value in chunks("m", say, made, counted=True)]
         parts = [b"%x\r\n%b\r\n" % (len(frame), frame) for frame in [*frames, b"data: [DONE]\n\n"]]
         parts[0] = head + b"text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n" + parts[0]
-        # Usage and the end come with the last piece, as servers send them.
+        # Usage and end are sent with the last piece, as by real servers.
         self.pieces = [*parts[:-3], b"".join(parts[-3:]) + b"0\r\n\r\n"]
 
 
 class Wheel:
     """Sends the pieces of all streams with one timer, which is cheaper than one for each.
 
-    Streams sit in slots, and each turn of the wheel sends one piece of each, so that pieces leave evenly, and a
-    reply's last one from the latency to a slot's time after it: never too soon.
+    Streams are in slots, and each turn of the wheel sends one piece of each, so that pieces are spread evenly, and the
+    last one is sent between the latency and one slot later, never too soon.
     """
 
     def __init__(self, latency: float, pieces: int) -> None:
@@ -56,7 +56,7 @@ class Wheel:
         self._next = 0
 
     def add(self, write: Callable[[bytes], None], pieces: list[bytes]) -> None:
-        """Begin a reply: its first piece goes out after a turn of the wheel."""
+        """Start a reply: its first piece is sent after a turn of the wheel."""
         self._slots[self._next].append((write, iter([b"", *pieces])))
 
     async def turn(self) -> None:
@@ -77,7 +77,7 @@ class Wheel:
 
 
 class Connection(asyncio.Protocol):
-    """One client: requests in, prepared replies out."""
+    """One client connection with prepared replies."""
 
     def __init__(self, replies: Replies, latency: float, wheel: Wheel) -> None:
         self._replies = replies
@@ -86,12 +86,12 @@ class Connection(asyncio.Protocol):
         self._rest = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way back."""
+        """Store the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete."""
+        """Reply to every complete request."""
         self._rest = self._rest + data if self._rest else data
         while (end := self._rest.find(b"\r\n\r\n")) >= 0:
             found = _LENGTH.search(self._rest, 0, end)

@@ -1,4 +1,4 @@
-"""Fixtures for any test folder: a conftest that can import `llm_server` names them."""
+"""Fixtures for test folders whose conftest imports `llm_server`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from llm_server.server import ModelServer
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
-    """A server of one's own that says hello until told otherwise."""
+    """A server for one test that says hello by default."""
     with ModelServer() as running:
         yield running
 
 
 @pytest.fixture
 def nowhere() -> Iterator[str]:
-    """An address on this machine at which nobody listens: the port is held, so that nobody begins to."""
+    """A local address without a server; the port is held, so that no one else listens there."""
     import socket
 
     with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))  # bound, and never listening
+        held.bind(("127.0.0.1", 0))  # bound but never listening
         yield f"http://127.0.0.1:{held.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""Ollama's side: `/api/chat`, `/api/generate`, `/api/tags`, `/api/show`, `/api/version`."""
+"""Ollama's API: `/api/chat`, `/api/generate`, `/api/tags`, `/api/show`, `/api/version`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CREATED = "2025-06-15T15:06:40.123456789Z"
 
 
 def add_routes(app: web.Application, server: ModelServer) -> None:
-    """Serve the protocol under `/api`."""
+    """Serve the API under `/api`."""
 
     async def root(request: web.Request) -> web.Response:
         return web.Response(text="Ollama is running")
@@ -163,7 +163,7 @@ def _refusal(body: Any, server: ModelServer) -> web.Response | None:
 
 
 def _full(name: Any) -> str:
-    """A name without a tag means the tag `latest`."""
+    """Resolve a name without tag to the tag `latest`."""
     return str(name) if ":" in str(name) else f"{name}:latest"
 
 

@@ -1,4 +1,4 @@
-"""OpenAI's side: `/v1/chat/completions` and `/v1/models`."""
+"""OpenAI's API: `/v1/chat/completions` and `/v1/models`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IDENTITY = "chatcmpl-0123456789"
 
 
 def add_routes(app: web.Application, server: ModelServer) -> None:
-    """Serve the protocol under `/v1`."""
+    """Serve the API under `/v1`."""
 
     async def models(request: web.Request) -> web.StreamResponse:
         await server.receive(request)
@@ -70,7 +70,7 @@ def add_routes(app: web.Application, server: ModelServer) -> None:
 
 
 def whole(model: str, say: Say, made: Plan) -> dict[str, Any]:
-    """Return a reply in one object."""
+    """Return a reply as one object."""
     message: dict[str, Any] = {"role": "assistant", "content": "".join(made.text), "refusal": None}
     if made.thinking:
         message["reasoning_content"] = "".join(made.thinking)
@@ -88,7 +88,7 @@ def whole(model: str, say: Say, made: Plan) -> dict[str, Any]:
 
 
 def calls(say: Say) -> list[dict[str, Any]]:
-    """Return calls of functions as the protocol writes them."""
+    """Return function calls in the protocol's format."""
     return [
         {"id": f"abcdefgh{n}", "type": "function", "function": {"name": name, "arguments": _dumps(given)}}
         for n, (name, given) in enumerate(say.calls)
@@ -122,7 +122,7 @@ def chunks(model: str, say: Say, made: Plan, *, counted: bool) -> list[dict[str,
 
 
 def usage(made: Plan) -> dict[str, Any]:
-    """Return the counts of tokens."""
+    """Return the token counts."""
     total = made.prompt_tokens + made.completion_tokens
     return {
         "prompt_tokens": made.prompt_tokens,
@@ -140,7 +140,7 @@ def error(
     code: str | None = None,
     param: str | None = None,
 ) -> web.Response:
-    """Return an error as the protocol writes it."""
+    """Return an error in the protocol's format."""
     return web.json_response({"error": {"message": message, "type": kind, "param": param, "code": code}}, status=status)
 
 
@@ -192,7 +192,7 @@ def _refusal(body: Any, server: ModelServer) -> web.Response | None:
 
 
 def _calls_fault(body: dict[str, Any]) -> str | None:
-    """Return what OpenAI says of functions, and of calls in the conversation, that it does not take."""
+    """Return OpenAI's error for invalid functions or calls in the conversation; None if they are valid."""
     names = [tool["function"]["name"] for tool in body.get("tools") or ()]
     if wrong := next((name for name in names if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name)), None):
         return f"Invalid 'tools[0].function.name': {wrong!r} does not match pattern '^[a-zA-Z0-9_-]+$'."
@@ -220,7 +220,7 @@ _TAKEN = {
 
 
 def _not_strict(schema: dict[str, Any], where: tuple[str, ...]) -> str | None:
-    """Return what OpenAI says of a schema that its strict mode does not take; None if it does."""
+    """Return OpenAI's error for a schema outside its strict subset; None if it is inside."""
     for keyword in schema:
         if keyword not in _TAKEN:
             return f"In context={where}, '{keyword}' is not permitted."

@@ -1,4 +1,4 @@
-"""What the server is told to say, what it has, and what it was asked."""
+"""The server's replies, its models, and the requests that it received."""
 
 from __future__ import annotations
 
@@ -8,70 +8,70 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 BAD = "\ue000"
-"""Stands for bytes that are not UTF-8 in a text that is to be sent; see `encoded`."""
+"""Represents bytes that are not UTF-8 in a text to send; see `encoded`."""
 
 Style = Literal["plain", "crlf", "cr", "comments", "lines", "bytes", "bare"]
-"""How server-sent events are written: as usual; with other line ends; with comments and other fields
-between; with each JSON value over several `data` lines; byte by byte; without a space after the colon."""
+"""Formats of server-sent events: the usual one; other line ends; comments and other fields between; each JSON value
+over several `data` lines; byte by byte; no space after the colon."""
 
 
 @dataclass(frozen=True)
 class Say:
-    """One answer, well-behaved unless told otherwise."""
+    """One response, well-behaved by default."""
 
     text: str = "Hello there."
     thinking: str = ""
-    """What is sent as reasoning, apart from the text; only where the request allows it."""
+    """The reasoning, separate from the text; sent only if the request allows it."""
     calls: Sequence[tuple[str, Mapping[str, Any]]] = ()
-    """Calls of functions, each a name and arguments, beside the text; made only of functions that are declared."""
+    """Function calls, each a name and arguments, in addition to the text; only of declared functions."""
     finish: str | None = "stop"
     status: int = 200
     error: str = ""
-    """The words of an error, with a status that is one."""
+    """The message of an error, for an error status."""
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     wait: bool = False
     """Send nothing before `ModelServer.release` is called."""
     latency: float = 0.0
-    """Seconds before the first byte; for measurements, not for tests."""
+    """Seconds before the first byte; for measurements only."""
     cut: int | None = None
-    """Drop the connection after so many pieces; of a reply in one piece, half is sent then."""
+    """Drop the connection after this number of pieces, or after half of a whole reply."""
     half: bool = False
-    """Send JSON that stops in its middle, while the connection ends as it should."""
+    """Send truncated JSON but end the connection normally."""
     error_within: str = ""
-    """Break a stream off with an error after its first piece."""
+    """End a stream with an error after its first piece."""
     done: bool = True
-    """Say at the end of a stream that it is the end."""
+    """Mark the end of a stream."""
     unstreamed: bool = False
-    """Send the reply in one piece although it was to be streamed."""
+    """Send the reply as a whole although streaming was requested."""
     usage: bool = True
     style: Style = "plain"
     raw: bytes | None = None
-    """Send just these bytes as the body."""
+    """Send exactly these bytes as the body."""
 
 
 DEAF = Say(wait=True)
-"""Never answers, as long as nobody calls `release`."""
+"""Never responds unless `release` is called."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """How a server says that it can't bind a reply to a form."""
+    """A server's refusal of a constraint."""
 
     status: int
     words: str
     code: str | None = None
     param: str | None = None
-    """The field of the request that it is about, where OpenAI's protocol tells it."""
+    """The refused field in OpenAI's protocol."""
     within: bool = False
-    """Begin a stream with status 200, and refuse in its first piece."""
+    """Start a stream with status 200, and refuse in its first piece."""
     fields: frozenset[str] = frozenset({"guided_regex", "structured_outputs"})
-    """Fields of the request, besides `response_format`, that are refused: vLLM's for replies of some form."""
+    """Refused fields of the request besides `response_format`: vLLM's fields for constraints."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """A model that the server has."""
+    """A model of the server."""
 
     context: int = 4096
     capabilities: tuple[str, ...] = ("completion", "tools")
@@ -79,25 +79,25 @@ class Card:
     parameters: str = "8.2B"
     quantization: str = "Q4_K_M"
     strict: bool = False
-    """Take only the schemas that OpenAI takes where `strict` is true, and refuse others in its words."""
+    """Accept only OpenAI's subset of schemas if `strict` is true, and refuse others with its message."""
     refusal: Refusal | None = None
-    """How it answers whoever asks for a reply of some form; it does what is asked when None."""
+    """The refusal of constraints; None to apply them."""
 
 
 @dataclass(frozen=True)
 class Received:
-    """A request as it arrived."""
+    """A received request."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: Any
-    """Parsed JSON (Any); None where there was none."""
+    """Parsed JSON (Any); None without a body."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What an answer comes to for one request: cut at stop texts and at the most tokens allowed."""
+    """The response to one request: cut at stop texts and at the token limit."""
 
     thinking: Sequence[str]
     text: Sequence[str]
@@ -107,17 +107,17 @@ class Plan:
 
     @property
     def completion_tokens(self) -> int:
-        """A token is a word with the space after it."""
+        """Count tokens: words with the space after them."""
         return len(self.thinking) + len(self.text)
 
 
 def words(text: str) -> list[str]:
-    """Cut a text into pieces, as a model's tokens would come."""
+    """Cut a text into pieces like a model's tokens."""
     return re.findall(r"\s*\S+\s*|\s+", text)
 
 
 def plan(say: Say, messages: Sequence[Any], *, stop: Sequence[str], most: int | None, think: bool) -> Plan:
-    """Return what is sent for a request."""
+    """Return the response to a request."""
     text, stopped = say.text, None
     found = sorted((text.index(s), s) for s in stop if s and s in text)
     if found:
@@ -141,5 +141,5 @@ def prompt_tokens(messages: Sequence[Any]) -> int:
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes of a text, those that `BAD` stands for spoiled."""
+    """Return the bytes of a text, with `BAD` replaced by invalid ones."""
     return text.encode().replace(BAD.encode(), b"\xff\xc3(")

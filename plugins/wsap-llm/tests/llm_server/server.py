@@ -1,4 +1,4 @@
-"""The server itself: a thread, a port, a queue of answers."""
+"""The server: a thread, a port, a queue of responses."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MODELS = {
 
 
 class ModelServer:
-    """Answers on 127.0.0.1 until it is stopped.
+    """Responds on 127.0.0.1 until it is stopped.
 
     Args:
-        default: the answer when none is queued: a `Say`, or a function of the request's body.
-        key: the key that OpenAI's side demands; none when None.
-        port: where to listen; a free port when 0.
+                default: the response if none is queued: a `Say`, or a function of the request's body.
+                key: the key required by the OpenAI API; none if None.
+                port: the port; a free one if 0.
     """
 
     def __init__(
@@ -36,10 +36,10 @@ class ModelServer:
         self.default = default if default is not None else Say()
         self.key = key
         self.complete: Callable[[Any], Any] | None = None
-        """What answers `/v1/completions`, as JSON from the request's body; there are none when None."""
+        """Returns the response of `/v1/completions` as JSON for a request's body; None for no such endpoint."""
         self.models: dict[str, Card] = dict(MODELS)
         self.requests: list[Received] = []
-        """What arrived so far."""
+        """The received requests."""
         self.port = port
         self._now = 0
         self._left = 0
@@ -66,47 +66,47 @@ class ModelServer:
 
     @property
     def address(self) -> str:
-        """What Ollama's clients are given."""
+        """The base URL for Ollama's clients."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def base_url(self) -> str:
-        """What OpenAI's clients are given."""
+        """The base URL for OpenAI's clients."""
         return f"{self.address}/v1"
 
     @property
     def last(self) -> Any:
-        """The body of the last request that had one."""
+        """The body of the last request with a body."""
         return next(r.body for r in reversed(self.requests) if r.body is not None)
 
     def say(self, *says: Say) -> None:
-        """Queue answers, one for each request to come."""
+        """Queue responses for the next requests."""
         self._says.extend(says)
 
     def release(self) -> None:
-        """Let everything that waits be answered, now and from now on."""
+        """Release all waiting responses, now and from now on."""
         self._loop.call_soon_threadsafe(self._release.set)
 
     def await_requests(self, count: int) -> None:
-        """Return when so many requests are being answered at the same time."""
+        """Wait until this number of requests are processed concurrently."""
         with self._arrived:
             if not self._arrived.wait_for(lambda: self._now >= count, 300):
                 raise TimeoutError(f"{self._now} requests arrived, not {count}")
 
     def await_leaving(self) -> None:
-        """Return when a client has left a stream before its end."""
+        """Wait until a client has left a stream before its end."""
         with self._arrived:
             if not self._arrived.wait_for(lambda: self._left > 0, 300):
                 raise TimeoutError("nobody left")
 
     def next_say(self, body: Any) -> Say:
-        """Return the answer to a request."""
+        """Return the response to a request."""
         if self._says:
             return self._says.popleft()
         return self.default(body) if callable(self.default) else self.default
 
     async def receive(self, request: web.Request) -> Any:
-        """Keep a request and return its JSON; None for none, `...` for what is not JSON."""
+        """Store a request and return its JSON; None without a body, `...` for invalid JSON."""
         raw = await request.read()
         try:
             body = json.loads(raw) if raw else None
@@ -116,7 +116,7 @@ class ModelServer:
         return body
 
     async def before(self, say: Say) -> None:
-        """Wait for as long as an answer is told to."""
+        """Wait for as long as a response requires."""
         if say.wait:
             await self._release.wait()
         if say.latency:
@@ -140,7 +140,7 @@ class ModelServer:
     async def send_pieces(
         self, request: web.Request, say: Say, pieces: Sequence[bytes], content_type: str
     ) -> web.StreamResponse:
-        """Send pieces one after the other, and break off where that is asked."""
+        """Send pieces one after the other, and drop the connection if required."""
         response = web.StreamResponse(status=200, headers=dict(say.headers))
         response.content_type = content_type
         await response.prepare(request)

@@ -1,6 +1,6 @@
 """A real MCP server, for tests: `server.py stdio`, or `server.py http`, which prints its port first.
 
-Its tools are well-behaved and not. `server.py garbage` is no server at all.
+It has well-behaved and misbehaving tools. `server.py garbage` does not speak MCP.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Spot(BaseModel):
 
 
 def serve(transport: str) -> None:
-    """Offer the tools until the program is ended."""
+    """Serve the tools until the program is ended."""
     server = MCPServer("test")
 
     @server.tool()
@@ -61,7 +61,7 @@ def serve(transport: str) -> None:
 
 
 def _offer_trouble(server: MCPServer) -> None:
-    """Offer the tools that hang, die, print, write and tell."""
+    """Add the tools that hang, exit, print, write and report."""
 
     @server.tool()
     async def hangs() -> str:
