@@ -161,7 +161,7 @@ class CrafterAdapter(OneBodyGame):
     def jack_out(self, agent_id: str, mode: str = "dormant", *, force: bool = False) -> JackOutResult:
         left = super().jack_out(agent_id, mode, force=force)
         if left.success and left.avatar_state is AvatarState.DORMANT and in_the_open(self._situation):
-            message = f"{left.message[:-1]}, in the open: whatever walks can reach it while it sleeps."
+            message = f"{left.message[:-1]}, in the open: creatures can reach it while it sleeps."
             return replace(left, message=message)
         return left
 

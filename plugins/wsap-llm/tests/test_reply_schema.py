@@ -236,7 +236,7 @@ def test_an_integer_pattern_matches_just_the_numbers_of_its_range(low: int, size
 
 
 def test_an_empty_range_has_no_pattern() -> None:
-    with pytest.raises(ValueError, match="No whole number"):
+    with pytest.raises(ValueError, match="no whole number"):
         integer_pattern(3, 2)
 
 

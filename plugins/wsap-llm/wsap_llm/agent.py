@@ -190,7 +190,7 @@ class LLMAgent:
 
     async def _decide(self, observation: Observation, legal: Sequence[ActionDef]) -> Action:
         if not legal:  # for example if the game ended before this agent's turn
-            self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush(), cause="nothing was legal")
+            self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush(), cause="no action was legal")
             return await self._fallback.action(self._space.actions, observation)
         paused, chooses = self._paused, self._chooses
         phrases = observation.phrases() if chooses or self._profile == "brief" else {}

@@ -38,7 +38,7 @@ def text_pattern(limit: int, *, least: int = 0) -> str:
 def integer_pattern(low: int, high: int) -> str:
     """Return the expression for the whole numbers from low to high, without leading zeros."""
     if low > high:
-        raise ValueError(f"No whole number is from {low} to {high}.")
+        raise ValueError(f"There is no whole number from {low} to {high}.")
     parts: list[str] = []
     if low < 0:
         parts += ["-" + part for part in _positive(max(1, -high), -low)]

@@ -78,8 +78,8 @@ def _has_near_errand(state: State, percept: Percept) -> bool:
 
 
 def _starving(state: State, percept: Percept, reserve: int = 0) -> bool:
-    """Return whether it would not live `reserve` steps longer than until the next plant is ripe without eating. One
-    food lasts 26 steps; without food, and awake, one health lasts 16."""
+    """Return whether, without eating, it would die within `reserve` steps after the next plant is ripe. One food lasts
+    26 steps; without food, and awake, one health lasts 16."""
     return ripening(state) + reserve > 26 * percept.food + 16 * (percept.health - 1)
 
 

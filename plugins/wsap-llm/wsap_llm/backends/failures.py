@@ -95,7 +95,7 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
     if (refused := _unseen(asked, f"{code} {words}", words)) is not None:
         return refused
     if status == 408:
-        return errors.BackendTimeoutError(f"{who} gave up waiting{told}")
+        return errors.BackendTimeoutError(f"{who} timed out{told}")
     if status >= 500 or status in (409, 425) or _NOT_KEPT in code:
         return errors.ServerFailedError(f"{who} failed with status {status}{told}")
     if 300 <= status < 400:
@@ -136,7 +136,7 @@ def refuses_constraint(status: int, about: str) -> bool:
 def _denied(status: int, asked: Asked, told: str) -> errors.AuthenticationError:
     if asked.key is None:
         return errors.AuthenticationError(f"{asked.place} requires a key; set {asked.key_variable}{told}")
-    word = "does not accept the key" if status == 401 else "does not allow this with the key"
+    word = "does not accept the key" if status == 401 else "does not permit this with the key"
     return errors.AuthenticationError(f"{asked.place} {word} in {asked.key_variable}{told}")
 
 
@@ -154,7 +154,7 @@ def error_in_stream(value: object, asked: Asked) -> errors.BackendError:
     words = hide_key(server_words(body)[0], asked.key)
     if (refused := _unseen(asked, words, words)) is not None:
         return refused
-    return errors.ServerFailedError(f"{asked.place} (for {asked.model}) broke off: {words or 'no reason given'}")
+    return errors.ServerFailedError(f"{asked.place} (for {asked.model}) failed: {words or 'no reason given'}")
 
 
 def server_words(body: bytes) -> tuple[str, str]:

@@ -52,7 +52,7 @@ def fit(info: ModelInfo, memory: Memory | None) -> Fit:
         tokens, reason = WANTED, ""
     room = _room(info, memory)
     if room is not None and memory is not None and tokens > room:
-        return Fit(room, f"more does not fit into {memory.size / 1e9:.0f} GB of {memory.kind} beside the model")
+        return Fit(room, f"more does not fit into {memory.size / 1e9:.0f} GB of {memory.kind} with the model")
     return Fit(tokens, reason)
 
 

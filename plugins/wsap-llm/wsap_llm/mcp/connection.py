@@ -144,7 +144,7 @@ class Connection:
                     await anyio.sleep_forever()
         except BaseException as error:
             if not ready.done():
-                ready.set_exception(error if isinstance(error, Exception) else ToolServerError("it was ended"))
+                ready.set_exception(error if isinstance(error, Exception) else ToolServerError("it was closed"))
                 ready.exception()  # marked as retrieved, because no one may be waiting
             if not isinstance(error, Exception):
                 raise

@@ -54,8 +54,8 @@ class FullTextMemory(CellMemory):
     Candidates are the best matches of the query's words, the newest and the most important entries. A query is plain
     words, without syntax. Of equal texts of one world only the best is recalled.
 
-    There are at most `keep` entries. When they are almost reached, `compact` (or else adding an entry) forgets a tenth:
-    those with the smallest moment plus importance times `keep`, so that an entry of importance 1 outlives one of
+    There are at most `keep` entries. Close to this limit `compact`, or at the limit adding an entry, deletes a tenth of
+    them: those with the smallest moment plus importance times `keep`, so that an entry of importance 1 outlives one of
     importance 0 by `keep` moments.
 
     The memory is stored in the file `path`; None for one that ends with the agent. Raises MissingServiceError if this

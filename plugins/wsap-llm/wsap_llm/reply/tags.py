@@ -89,7 +89,7 @@ class TagTurn:
         return self._by_tag.get(tag.lower())
 
     def limit(self, name: str) -> int:
-        """Return the maximum length of a text between a tag and its end in characters, which may be declared."""
+        """Return the maximum length of a text between a tag and its end in characters, by default or declaration."""
         definition = self.finals.get(name) or self.tools.get(name)
         declared = [p.json_schema().get("maxLength", 0) for p in definition.parameters] if definition else []
         usual = self.limits.final if name in self.finals else self.limits.argument
