@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-# Any: what the game takes for a position is a tuple, a list or an array of two integers.
+# Any: a position is a tuple, a list or an array of two integers.
 
 class _Item(TypedDict):
     max: int
