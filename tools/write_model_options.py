@@ -19,9 +19,9 @@ from typing import Literal, get_args, get_origin, get_type_hints
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "model-options.md"
 HEAD = """# Options of model backends
 
-Given with `--model-option KEY=VALUE`, or in Python and for single seats as an option `model.KEY` of the agent `llm`.
-Values are read as JSON where they are JSON. A misspelt option is refused, with what it may have meant. Keys are given
-as `env:NAME` alone, the variable that holds one. `python tools/write_model_options.py` generates this page.
+Set them with `--model-option KEY=VALUE`, or in Python and for single seats as an option `model.KEY` of the agent `llm`.
+Values are parsed as JSON if possible, and are text otherwise. A misspelt option is refused with a suggestion. API keys
+are given only as `env:NAME`, the name of a variable. `python tools/write_model_options.py` generates this page.
 """
 BACKENDS = {
     "openai": ("wsap_llm.backends.openai_options", "OpenAIOptions"),
@@ -31,11 +31,11 @@ BACKENDS = {
 }
 AFTER = {
     "openai": """
-A server that refuses a field which it can do without (`temperature`, `top_p`, `seed`, `tool_choice`, how thinking is
-switched, a message of the system ...) with status 400 or 422 is sent none from then on, which is said once.
+If a server refuses an optional field (`temperature`, `top_p`, `seed`, `tool_choice`, the field that switches thinking,
+a system message ...) with status 400 or 422, the field is omitted from then on, with one notice.
 `--agent-option temperature=none` (`top_p`, `max_tokens`) never sends it.
 """,
-    "ollama": "Those of Ollama's runtime are taken by name, too:\n{runtime}.\n",
+    "ollama": "Options of Ollama's runtime are accepted by name, too:\n{runtime}.\n",
 }
 TAIL = """## scripted
 
@@ -44,10 +44,9 @@ TAIL = """## scripted
 
 ## Redirects, retries, usage
 
-No backend follows a redirect: prompts and keys go to the server that was named. A request that failed for a moment is
-sent again, five times in all, and each pause of more than two seconds is said. Usage that can't be (negative, not a
-number, beyond 10⁹ tokens or a million dollars a call) is replaced by an estimate of unknown cost, and that is said
-once.
+No backend follows redirects: prompts and keys go only to the named server. A request with a transient failure is
+sent up to five times, and each pause of more than two seconds is reported. Impossible usage values (negative, not a
+number, beyond 10⁹ tokens or a million dollars a call) are replaced by an estimate of unknown cost, with one notice.
 """
 
 
