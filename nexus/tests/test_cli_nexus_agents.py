@@ -51,6 +51,44 @@ def test_agents_are_added_held_and_removed_while_no_nexus_runs(environ: dict[str
     assert (code, "was removed" in sentence) == (2, True)
 
 
+def changed_and_shown(environ: dict[str, str]) -> None:
+    options = ("--title", "Cleo", "--persona", "Kind.", "--policy", "echo=random", "--team", "reds")
+    assert nexus_json(environ, "agents", "change", "cleo", *options) == {"agent": "cleo", "token": None}
+    shown = nexus_json(environ, "agents", "show", "cleo")
+    assert [shown[key] for key in ("name", "persona", "team")] == ["Cleo", "Kind.", "reds"]
+    assert {game: policy["agent"] for game, policy in shown["policies"].items()} == {
+        "nexus": "wanderer", "echo": "random",
+    }  # fmt: skip
+    assert "team: reds" in nexus(environ, "agents", "show", "cleo")
+    nexus(environ, "agents", "change", "cleo", "--title", "", "--persona", "", "--team", "")
+    shown = nexus_json(environ, "agents", "show", "cleo")
+    assert [shown[key] for key in ("name", "persona", "team")] == ["cleo", "", None]
+    assert "echo" in shown["policies"]
+    answer = nexus_json(environ, "agents", "change", "cleo", "--policy", "*=external")
+    assert answer["token"]
+    assert list(nexus_json(environ, "agents", "show", "cleo")["policies"]) == ["*"]
+    for options, code, words in (
+        ((), 2, "Say what to change"), (("--memory", "fulltext"), 2, "without a language model"),
+        (("--team", "x" * 65), 2, "64"), (("--policy", "echo=nobody"), 2, "nobody"),
+    ):  # fmt: skip
+        found, sentence = refused(environ, "agents", "change", "cleo", *options)
+        assert (found, words in sentence) == (code, True), sentence
+    found, sentence = refused(environ, "agents", "change", "nobody", "--team", "reds")
+    assert (found, "nobody" in sentence) == (2, True)
+
+
+def test_an_agent_is_changed_while_no_nexus_runs(environ: dict[str, str]) -> None:
+    nexus(environ, "agents", "add", "cleo")
+    changed_and_shown(environ)
+
+
+def test_an_agent_is_changed_while_it_runs(environ: dict[str, str]) -> None:
+    nexus(environ, "agents", "add", "cleo")
+    nexus(environ, "agents", "pause", "cleo")
+    with running(environ):
+        changed_and_shown(environ)
+
+
 def in_doubt(path: Path) -> str:
     """Put a move of Cleo's into doubt, with her sword, and return its id."""
     with Database.open(path) as database, NexusStore(database).change() as tx:

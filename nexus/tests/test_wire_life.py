@@ -292,6 +292,21 @@ def test_a_message_with_a_recipient_goes_to_it_alone(served: Served) -> None:
         assert "other" in sender.post(path, json={"content": "For all."}).json()["recipients"]
 
 
+def test_a_message_to_a_team_reaches_the_others_in_it(served: Served) -> None:
+    with served.register("red") as red, served.register("crimson") as crimson, served.register("blue") as blue:
+        path, said = "/nexus/agents/red/messages", {"kind": "team", "content": "To the gate."}
+        assert problem(red.post(path, json=said)) == (400, "USAGE")
+        with served.client() as admin:
+            for agent_id in ("red", "crimson"):
+                assert admin.patch(f"/nexus/agents/{agent_id}", json={"team": "reds"}).status_code == 200
+            assert red.post(path, json=said).json() == {"recipients": ["crimson"]}
+            (got,) = crimson.get("/nexus/agents/crimson/messages").json()["messages"]
+            assert (got["message"]["content"], got["message"]["type"]) == ("To the gate.", "team")
+            assert blue.get("/nexus/agents/blue/messages").json() == {"messages": []}
+            assert admin.patch("/nexus/agents/red", json={"team": ""}).status_code == 200
+        assert problem(red.post(path, json=said)) == (400, "USAGE")
+
+
 def test_messages_wait_until_they_are_read(served: Served) -> None:
     with served.register("writer") as writer, served.register("reader") as reader:
         sent = writer.post(

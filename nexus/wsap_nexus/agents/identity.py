@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wsap_core.errors import UsageError, WsapError
@@ -14,9 +14,10 @@ from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import redacted
+from wsap_nexus.agents.messages import set_team
 from wsap_nexus.runs.plan import SeatPlan, agent_named
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy
-from wsap_nexus.store.events.agents import PersonaChanged, PolicyChanged
+from wsap_nexus.store.events.agents import AgentRenamed, PersonaChanged, PolicyChanged
 from wsap_nexus.store.nexus_store import Transaction
 
 LONGEST = 10_000
@@ -70,6 +71,39 @@ def set_policy(tx: Transaction, agent_id: str, game: str, policy: Policy | None,
         policies[game] = _recorded(policy)
         tx.note(PolicyChanged(agent_id=agent_id, game=game, policy=policies[game]))
     tx.update_agent(agent_id, policies=policies)
+    return tx.agent(agent_id)
+
+
+def change(
+    tx: Transaction,
+    agent_id: str,
+    host: PluginHost,
+    *,
+    name: str | None = None,
+    persona: str | None = None,
+    policies: Mapping[str, Policy] | None = None,
+    team: str | None = None,
+) -> AgentIdentity:
+    """Change what is given of an agent, and return it; policies and persona apply from its next session on.
+
+    Policies replace all earlier ones. An empty name becomes the id; an empty persona or team is removed.
+
+    Raises:
+        UsageError, UnknownNameError, PluginError: see `set_persona`, `set_policy` and `set_team`.
+    """
+    before = tx.agent(agent_id)
+    if name is not None:
+        tx.update_agent(agent_id, name=name or agent_id)
+        tx.note(AgentRenamed(agent_id=agent_id, name=name or agent_id, before=before.name))
+    if persona is not None:
+        set_persona(tx, agent_id, persona)
+    if team is not None:
+        set_team(tx, agent_id, team or None)
+    if policies is not None:
+        for game in sorted(before.policies.keys() - policies.keys()):
+            set_policy(tx, agent_id, game, None, host)
+        for game, policy in policies.items():
+            set_policy(tx, agent_id, game, policy, host)
     return tx.agent(agent_id)
 
 

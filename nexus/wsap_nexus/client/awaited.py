@@ -93,7 +93,7 @@ class AsyncNexusClient:
         return await self._do("GET", _of_agent(agent_id), self._one(Whole))
 
     async def change(self, /, agent_id: str, **values: Any) -> AgentIdentity:
-        """Change an agent's `name`, `persona` or `policies`."""
+        """Change an agent's `name`, `persona`, `policies` or `team`."""
         return await self._do("PATCH", _of_agent(agent_id), self._one(AgentIdentity, "agent"), encode(values))
 
     async def observation(self, agent_id: str) -> Seen:

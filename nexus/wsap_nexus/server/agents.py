@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from wsap_core.protocol.wire import dumps, encode
-from wsap_nexus.agents import chronicle, talk
+from wsap_nexus.agents import chronicle, identity, talk
 from wsap_nexus.agents import messages as waiting
-from wsap_nexus.agents.identity import check_models, set_persona, set_policy
+from wsap_nexus.agents.identity import check_models
 from wsap_nexus.agents.messages import checked
 from wsap_nexus.agents.portable import check_not_removed
 from wsap_nexus.http.auth import record_json, sees
@@ -24,7 +24,6 @@ from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.policies import read_policies
 from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, the_agent
 from wsap_nexus.store.entities import EXTERNAL, Answered, DiaryEntry, Exchange
-from wsap_nexus.store.events.agents import AgentRenamed
 
 router = APIRouter(prefix="/agents", tags=["agents"])
 
@@ -88,24 +87,15 @@ async def agent(nexus: Hub, agent_id: AgentId, who: Reader) -> Response:
 
 @router.patch("/{agent_id}", responses=replies(responses.Registered))
 async def change(nexus: Hub, agent_id: AgentId, patch: requests.AgentPatch, by: Admin) -> Response:
-    """Change an agent's name, persona or policies, starting with its next session or visit."""
+    """Change an agent's name, persona, policies or team; persona and policies apply from its next session on."""
     with nexus.nexus_store.look() as tx:
         known = tx.agent(agent_id).policies
-    policies = {} if patch.policies is None else read_policies(nexus, patch.policies, known)
-    await check_models((policy for game, policy in policies.items() if known.get(game) != policy), nexus.host)
+    policies = None if patch.policies is None else read_policies(nexus, patch.policies, known)
+    await check_models((policy for game, policy in (policies or {}).items() if known.get(game) != policy), nexus.host)
     with nexus.nexus_store.change() as tx:
-        before = tx.agent(agent_id)
-        if patch.name is not None:
-            tx.update_agent(agent_id, name=patch.name or agent_id)
-            tx.note(AgentRenamed(agent_id=agent_id, name=patch.name or agent_id, before=before.name))
-        if patch.persona is not None:
-            set_persona(tx, agent_id, patch.persona)
-        if patch.policies is not None:
-            for game in sorted(before.policies.keys() - policies.keys()):
-                set_policy(tx, agent_id, game, None, nexus.host)
-            for game, policy in policies.items():
-                set_policy(tx, agent_id, game, policy, nexus.host)
-        found = tx.agent(agent_id)
+        found = identity.change(
+            tx, agent_id, nexus.host, name=patch.name, persona=patch.persona, policies=policies, team=patch.team
+        )
     return answer({"agent": found})
 
 

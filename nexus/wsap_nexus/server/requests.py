@@ -58,6 +58,8 @@ class AgentPatch(Request):
     name: Name | None = None
     persona: Text | None = None
     policies: Policies | None = None
+    team: Name | None = None
+    """Its team, for messages to a team; "" for none."""
 
 
 class ActRequest(Request):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -46,17 +47,31 @@ def show(*, name: str, as_json: bool, database: str | None) -> None:
     print_lines(as_json, found, report_lines(found))
 
 
+def _decider_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed((
+        click.option("--model", metavar="ADDRESS",
+                     help="The language model that decides for it, such as ollama/qwen3:8b."),
+        click.option("--memory", metavar="KIND", help="The kind of memory, such as fulltext."),
+        click.option("--policy", "policies", multiple=True, metavar="GAME=AGENT",
+                     help="The agent that decides in a game, in the nexus, or elsewhere (*); may be repeated."),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def _as_json(policies: Mapping[str, Policy]) -> dict[str, Any]:
+    """Return policies as the API takes them. Any: JSON."""
+    return {game: {"agent": policy.agent, "options": dict(policy.options)} for game, policy in policies.items()}
+
+
 @command(
     "wsap nexus agents add cleo --model ollama/qwen3:8b --persona @cleo.txt",
     "wsap nexus agents add bot --policy '*=external'",
 )
 @click.argument("name")
 @click.option("--title", metavar="TEXT", default="", help="Its display name, if not NAME.")
-@click.option("--model", metavar="ADDRESS", help="The language model that decides for it, such as ollama/qwen3:8b.")
-@click.option("--memory", metavar="KIND", help="The kind of memory, such as fulltext.")
+@_decider_options
 @click.option("--persona", metavar="TEXT", default="", help="Its character; @FILE reads it from a file.")
-@click.option("--policy", "policies", multiple=True, metavar="GAME=AGENT",
-              help="The agent that decides in a game, in the nexus, or elsewhere (*); may be repeated.")  # fmt: skip
 def add(
     *, name: str, title: str, model: str | None, memory: str | None, persona: str, policies: tuple[str, ...],
     as_json: bool, database: str | None,
@@ -78,8 +93,7 @@ def add(
     given = policies_of(model, memory, policies)
     text = text_of(persona)
     if nexus is not None:
-        body = {"id": name, "name": title, "persona": text,
-                "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in given.items()}}  # fmt: skip
+        body = {"id": name, "name": title, "persona": text, "policies": _as_json(given)}
         answer = nexus.post("nexus", "agents", body=body)
         fresh, token = "token" in answer, answer.get("token")
     else:
@@ -96,6 +110,46 @@ def add(
     click.echo(f"{name} lives in the nexus now." + ("" if nexus else " Start the nexus with: wsap nexus start"))
     if is_external(given):
         click.echo(f"Its token (shown only once): {token}")
+
+
+@command("wsap nexus agents change ada --model ollama/qwen3:8b", "wsap nexus agents change ada --team reds")
+@click.argument("name")
+@click.option("--title", metavar="TEXT", help="Its display name; '' for NAME.")
+@_decider_options
+@click.option("--persona", metavar="TEXT", help="Its character; @FILE reads it from a file.")
+@click.option("--team", metavar="TEAM", help="The team it can send messages to; '' for none.")
+def change(
+    *, name: str, title: str | None, model: str | None, memory: str | None, persona: str | None,
+    policies: tuple[str, ...], team: str | None, as_json: bool, database: str | None,
+) -> None:  # fmt: skip
+    """Change the agent NAME; a new model or persona applies from its next session on.
+
+    Without an option, its part stays as it is; --model and --policy replace all deciders. With --policy '*=external' a
+    new token is printed.
+    """
+    import asyncio
+
+    from wsap_core.host import PluginHost
+    from wsap_nexus.agents import identity
+
+    given = policies_of(model, memory, policies) if policies or model or memory else None
+    text = None if persona is None else text_of(persona)
+    if (title, text, given, team) == (None, None, None, None):
+        raise UsageError("Say what to change, such as --model ADDRESS; see: wsap nexus agents change --help")
+    nexus, token, external = running_on(database), None, given is not None and is_external(given)
+    if nexus is not None:
+        body = {"name": title, "persona": text, "policies": None if given is None else _as_json(given), "team": team}
+        nexus.patch("nexus", "agents", name, body={key: value for key, value in body.items() if value is not None})
+        token = nexus.post("nexus", "agents", name, "token")["token"] if external else None
+    else:
+        host = PluginHost.discovered()
+        asyncio.run(identity.check_models((given or {}).values(), host))
+        with writing(database) as nexus_store:
+            with nexus_store.change() as tx:
+                identity.change(tx, name, host, name=title, persona=text, policies=given, team=team)
+            token = issue_token(nexus_store, name) if external else None
+    told = f"Changed {name}." + (f" Its new token (shown only once): {token}" if token else "")
+    said(as_json, told, agent=name, token=token)
 
 
 @command("wsap nexus agents remove ada", "wsap nexus agents remove ada --yes")
@@ -179,15 +233,7 @@ def export(*, name: str, file: Path, force: bool, as_json: bool, database: str |
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--as", "name", metavar="NAME", help="Its id here; the one in the file if not given.")
-@click.option("--model", metavar="ADDRESS", help="The language model that decides for it here.")
-@click.option("--memory", metavar="KIND", help="The kind of memory, such as fulltext.")
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    metavar="GAME=AGENT",
-    help="The agent that decides for it in a game; may be repeated.",
-)
+@_decider_options
 @click.option("--trust", is_flag=True, help="Keep the policies in the file; these can name programs and addresses.")
 def import_agent(
     *, file: Path, name: str | None, model: str | None, memory: str | None, policies: tuple[str, ...], trust: bool,

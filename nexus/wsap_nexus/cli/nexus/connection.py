@@ -177,6 +177,7 @@ class NexusHttp:
     get = partialmethod(_ask, "GET")
     post = partialmethod(_ask, "POST", body={})
     put = partialmethod(_ask, "PUT")
+    patch = partialmethod(_ask, "PATCH")
     delete = partialmethod(_ask, "DELETE")
 
     def _token(self) -> str:

@@ -11,6 +11,7 @@ AGENT_COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": (f"{_HERE}.agent_registry:list_agents", "List the agents: where each is, and how much it has played."),
     "show": (f"{_HERE}.agent_registry:show", "Show one agent: skills, items, avatars, achievements, sessions."),
     "add": (f"{_HERE}.agent_registry:add", "Add an agent."),
+    "change": (f"{_HERE}.agent_registry:change", "Change an agent's model, persona, name or team."),
     "remove": (f"{_HERE}.agent_registry:remove", "Remove an agent for good."),
     "pause": (f"{_HERE}.agent_registry:pause", "Pause an agent where it is."),
     "resume": (f"{_HERE}.agent_registry:resume", "Let a paused agent continue."),

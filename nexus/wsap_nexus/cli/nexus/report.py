@@ -13,6 +13,7 @@ from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
 from wsap_nexus import state
 from wsap_nexus.agents.chronicle import failure_of
+from wsap_nexus.agents.messages import team_of
 from wsap_nexus.cli.common import plural
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
@@ -221,6 +222,7 @@ def agent_report(tx: Transaction, name: str) -> dict[str, Any]:
         **asdict(agent_row(tx, agent, session)),
         "created": agent.created,
         "persona": agent.persona,
+        "team": team_of(tx, name),
         "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in sorted(agent.policies.items())},
         "playtime": agent.playtime,
         "skills": tx.skills(name),
@@ -244,6 +246,7 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
         lines.append(found["persona"])
     lines.append(f"{plural(found['lifetime_steps'], 'decision')} in games, {found['playtime']:.0f} seconds; "
                  f"created {found['created'][:10]}")  # fmt: skip
+    lines += [f"team: {found['team']}"] if found["team"] else []
     deciders = [f"{game}: {_decider(policy)}" for game, policy in found["policies"].items()]
     lines.append("decided by: " + (", ".join(deciders) or "each game's default agent"))
     skills = sorted(found["skills"].items(), key=lambda pair: -pair[1])
