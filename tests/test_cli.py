@@ -303,7 +303,7 @@ def test_a_built_in_command_can_not_be_replaced(name: str, wsap: Run, install: I
     path.write_text(path.read_text() + "\n@click.command()\ndef command():\n    click.echo('mine now')\n")
     assert "mine now" not in wsap(name, "--help").stdout
     rows = {row["name"]: row for row in json.loads(wsap("plugins", "--json").stdout)}
-    assert rows["wsap_greedy"]["reasons"] == [f"The command {name!r} is WSAP's own; a plugin can't take its place."]
+    assert rows["wsap_greedy"]["reasons"] == [f"The command {name!r} is built in; a plugin can't replace it."]
     assert rows["core"]["status"] == "ok"
 
 

@@ -179,7 +179,7 @@ def test_a_hook_may_offer_nothing(given: Any, host: PluginHost) -> None:
 def test_a_spec_of_the_wrong_kind_is_reported_and_the_others_are_kept(wrong: Any, host: PluginHost) -> None:
     row = host.register(offering("wsap_agents", wrong, bold()), "careless")
     assert row.status == "warning"
-    assert row.reasons[0].endswith("where a AgentSpec belongs.")
+    assert row.reasons[0].endswith("; expected AgentSpec.")
     assert host.agents.names() == ("bold",)
 
 
@@ -187,7 +187,7 @@ def test_a_spec_of_the_wrong_kind_is_reported_and_the_others_are_kept(wrong: Any
 def test_a_name_that_can_not_be_typed_is_reported(name: Any, host: PluginHost) -> None:
     row = host.register(offering("wsap_agents", bold(name)), "careless")
     assert row.status == "warning"
-    assert "names are lower case" in row.reasons[0]
+    assert "returned the invalid name" in row.reasons[0]
     assert row.reasons[0].isprintable()
     assert host.agents.all() == []
 
@@ -280,7 +280,7 @@ def test_nobody_takes_a_name_of_the_kernels(host: PluginHost) -> None:
     row = host.register(offering("wsap_agents", bold("random")), "greedy")
     host.note_duplicates()
     assert host.agents.entry("random").plugin == "core"
-    assert row.reasons == ["The agent 'random' is WSAP's own; a plugin can't take its place."]
+    assert row.reasons == ["The agent 'random' is built in; a plugin can't replace it."]
 
 
 def test_one_name_may_be_a_game_and_an_agent(host: PluginHost) -> None:

@@ -20,8 +20,8 @@ def test_a_text_is_read_without_its_mark_and_with_plain_line_ends(tmp_path: Path
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"ab\xff", r"is no text in UTF-8 \(byte 3\)"),
-        (b"ab\0cd", "it holds zero bytes"),
+        (b"ab\xff", r"is not UTF-8 text \(byte 3\)"),
+        (b"ab\0cd", "it contains zero bytes"),
         (b"a" * (LONGEST + 1), "is longer than 200 kB"),
     ],
 )
@@ -47,7 +47,7 @@ def test_an_endless_file_is_refused() -> None:
 
 def test_a_template_that_is_no_text_is_refused_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "system.j2").write_bytes(b"\xff")
-    with pytest.raises(ConfigError, match=r"The prompt template in .*system\.j2.* is no text in UTF-8"):
+    with pytest.raises(ConfigError, match=r"The prompt template in .*system\.j2.* is not UTF-8 text"):
         Prompts.from_folder(tmp_path)
 
 

@@ -1,6 +1,6 @@
 """The kernel of the Wild Spaces Agent Protocol: its types, hooks and seams.
 
-Public names are imported when first used, so that `import wsap_core` costs nothing; type checkers read `__init__.pyi`.
+Public names are imported on first use, so that `import wsap_core` is cheap; type checkers read `__init__.pyi`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAMES = {
     "wsap_core.version": "PROTOCOL_VERSION",
     "wsap_core.worlds": "Barrier MESSAGE_ACTIONS Mailbox Outcome Seat World",
 }
-"""Module -> the public names it holds; `__init__.pyi` says the same, and a test compares the two."""
+"""Module -> its public names; a test compares them with `__init__.pyi`."""
 
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_HOMES)

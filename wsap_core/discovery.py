@@ -1,4 +1,4 @@
-"""Which plugins are installed, without importing any of them."""
+"""Finds the installed plugins without importing them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class FoundPlugin:
     """An installed entry point."""
 
     name: str
-    """Its name in the group; how a user blocks it."""
+    """Its name in the entry-point group, by which users can block it."""
     module: str
     """The light module to import."""
     distribution: str
-    """The package it came with, as pip names it."""
+    """The package that contains it, as pip names it."""
     version: str
 
 

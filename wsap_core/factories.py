@@ -1,7 +1,4 @@
-"""Factories: `"module:attribute"` texts and callables, imported and called at first use.
-
-So a plugin can name what it offers without importing it.
-"""
+"""Factories: callables or `"module:attribute"` strings, imported on first use so that plugins can stay light."""
 
 from __future__ import annotations
 
@@ -18,12 +15,7 @@ Reference = str | Callable[..., Any]
 
 
 def load(reference: Reference) -> Any:
-    """Return the object that a reference names, importing its module at this moment.
-
-    Raises:
-        PluginError: the module can't be imported, raises, or has no such attribute.
-    """
-    # Any: a reference may name a class, a function or a value.
+    """Import and return the object that a reference names; `PluginError` if that fails."""
     if not isinstance(reference, str):
         return reference
     module_name, _, attribute = reference.partition(":")
@@ -32,7 +24,7 @@ def load(reference: Reference) -> Any:
         for part in attribute.split("."):
             target = getattr(target, part)
     except WsapError:
-        raise  # a module may say in its own words what it lacks
+        raise  # a module may explain in its own words what is missing
     except Exception as error:
         what = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
         raise PluginError(f"{reference!r} can't be loaded: {what}.") from error
@@ -40,16 +32,12 @@ def load(reference: Reference) -> Any:
 
 
 def build(reference: Reference, context: object) -> Any:
-    """Call a factory with the context if it takes an argument, and without otherwise.
-
-    Raises:
-        PluginError: it can't be loaded, or raises.
-    """
+    """Return what a factory creates, passing it the context if it takes an argument; `PluginError` if that fails."""
     factory = load(reference)
     parameters: Iterable[inspect.Parameter] = ()
-    # A class that inherits from a protocol and has no __init__ shows the one of typing, which takes nothing.
+    # A class that inherits from a protocol without an __init__ has typing's own, which takes no arguments.
     if getattr(getattr(factory, "__init__", None), "__module__", "") != "typing":
-        with contextlib.suppress(TypeError, ValueError):  # a builtin without a signature takes nothing here
+        with contextlib.suppress(TypeError, ValueError):  # a builtin without a signature gets no arguments
             parameters = inspect.signature(factory).parameters.values()
     takes_context = any(
         p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)

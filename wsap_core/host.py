@@ -1,4 +1,4 @@
-"""The plugin host: what is installed, where it came from, and what is wrong with it."""
+"""The plugin host: what is installed, its origin, and its problems."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ DISABLE_VARIABLE = "WSAP_DISABLE_PLUGINS"
 """Environment variable: plugin names to block, separated by commas."""
 
 BUILTIN = FoundPlugin("core", "wsap_core.builtin.plugin", "wsap-core", wsap_core.__version__)
-"""The kernel's own parts, which register through the same hooks as everyone's."""
+"""The kernel's own parts, registered through the same hooks as any plugin's."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
-"""What plugins call what they offer."""
+"""A valid name of a spec."""
 
 
 @dataclass(frozen=True)
 class Registration(Generic[S]):
-    """A spec, and the plugin it came from."""
+    """A spec with its origin."""
 
     spec: S
     plugin: str
@@ -45,21 +45,21 @@ class Registration(Generic[S]):
 
 @dataclass
 class PluginReport:
-    """One installed plugin as `wsap plugins` lists it."""
+    """An installed plugin, as `wsap plugins` lists it."""
 
     name: str
     distribution: str
     version: str
     module: str
     status: str = "ok"
-    """"ok", "warning" (works, with a remark), "broken" or "disabled"."""
+    """"ok", "warning" (works, with problems), "broken" or "disabled"."""
     reasons: list[str] = field(default_factory=list)
-    """What is wrong, one sentence each."""
+    """Its problems, one sentence each."""
     provides: dict[str, list[str]] = field(default_factory=dict)
     """Kind ("games", "agents", ...) -> names."""
 
     def add_problem(self, reason: str, *, broken: bool = False) -> None:
-        """Note something wrong; a plugin that is broken stays broken."""
+        """Add a problem; a broken plugin stays broken."""
         self.reasons.append(reason)
         if broken or self.status == "broken":
             self.status = "broken"
@@ -72,21 +72,21 @@ class Registry(Generic[S]):
 
     def __init__(self, holds: type[S], kind: str, plural: str) -> None:
         self.holds = holds
-        """The class of its specs."""
+        """The class of the specs."""
         self.kind = kind
-        """What one of them is called, such as `game`."""
+        """The noun for one of them, such as `game`."""
         self.plural = plural
         self._entries: dict[str, list[Registration[S]]] = {}
 
     def add(self, entry: Registration[S]) -> None:
-        """Put an entry on the registry."""
+        """Register a spec; a second one of the same name makes the name unusable."""
         self._entries.setdefault(cast(Spec, entry.spec).name, []).append(entry)
 
     def get(self, name: str) -> S:
         """Return the spec of that name; `family:NAME` is a member of a family of games.
 
         Raises:
-            UnknownNameError: there is none; it suggests similar names.
+            UnknownNameError: there is none; the message suggests similar names.
             DuplicateNameError: several plugins claim it.
         """
         return self.entry(name).spec
@@ -114,11 +114,11 @@ class Registry(Generic[S]):
         return tuple(sorted(n for n, e in self._entries.items() if len(e) == 1))
 
     def all(self) -> list[Registration[S]]:
-        """Return every entry, sorted by name and plugin, also those whose name is claimed twice."""
+        """Return all entries, sorted by name and plugin, including those whose name is claimed twice."""
         return [e for _, entries in sorted(self._entries.items()) for e in sorted(entries, key=lambda e: e.plugin)]
 
     def is_builtin(self, name: str) -> bool:
-        """Return whether the kernel itself offers something of that name."""
+        """Return whether the kernel registers that name."""
         return any(
             (e.plugin, e.distribution) == (BUILTIN.name, BUILTIN.distribution) for e in self._entries.get(name, ())
         )
@@ -133,10 +133,10 @@ def _origins(entries: Iterable[Registration[Any]]) -> str:
 
 
 class PluginHost:
-    """Loads plugins, keeps their specs with their origin, and survives what is wrong with them.
+    """Loads plugins and keeps their specs with their origin; a failing plugin affects no other.
 
-    Blocks the plugins named in `disabled` and in the variable `WSAP_DISABLE_PLUGINS` of `environ` (the process's own
-    when None).
+    Blocks the plugins named in `disabled` and in the variable `WSAP_DISABLE_PLUGINS` of `environ` (by default the
+    process's).
     """
 
     def __init__(self, *, disabled: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> None:
@@ -161,7 +161,7 @@ class PluginHost:
 
     @classmethod
     def discovered(cls, *, disabled: Iterable[str] = ()) -> PluginHost:
-        """Return a host with the kernel's own parts and every installed plugin loaded."""
+        """Return a host with the kernel's parts and all installed plugins."""
         host = cls(disabled=disabled)
         host.load(BUILTIN)
         for found in find_plugins():
@@ -170,11 +170,11 @@ class PluginHost:
         return host
 
     def add_hook(self, specification: ModuleType, hook: str, kind: type[S], noun: str) -> Registry[S]:
-        """Collect a hook of another distribution, from the plugins that are loaded and from those to come.
+        """Collect a hook that another distribution defines, from plugins already loaded and from later ones.
 
-        Plugins mark it with `hookimpl(optionalhook=True)`, so that they also load where nobody collects it.
-        The module `specification` marks it with `hookspec`; its functions return things of `kind`, which have a
-        `name` and are called `noun` in messages.
+        Plugins mark it with `hookimpl(optionalhook=True)`, so that they also load where it is not collected.
+        The module `specification` marks it with `hookspec`; it returns specs of class `kind`, called `noun` in
+        messages.
         """
         if hook not in self._registries:
             self._manager.add_hookspecs(specification)
@@ -184,7 +184,7 @@ class PluginHost:
         return self._registries[hook]
 
     def load(self, found: FoundPlugin) -> PluginReport:
-        """Import one plugin and register what it offers; whatever fails becomes its row's reason."""
+        """Import and register a plugin; failures are added to its report."""
         row = PluginReport(found.name, found.distribution, found.version, found.module)
         if self._blocked(row):
             return row
@@ -197,7 +197,7 @@ class PluginHost:
         return row
 
     def register(self, plugin: object, name: str, *, distribution: str = "", version: str = "") -> PluginReport:
-        """Register a plugin that is at hand already, such as one made in a test or a notebook."""
+        """Register a plugin object, such as one defined in a test or a notebook."""
         row = PluginReport(name, distribution or name, version, getattr(plugin, "__name__", type(plugin).__name__))
         if not self._blocked(row):
             self._register(plugin, row)
@@ -211,7 +211,7 @@ class PluginHost:
         return blocked
 
     def note_duplicates(self) -> None:
-        """Write each doubly claimed name into the rows of the plugins that claim it."""
+        """Report each name that several plugins claim as a problem of these plugins."""
         for registry in self._registries.values():
             for name, entries in registry.duplicates().items():
                 reason = f"The {registry.kind} {name!r} is claimed by {_origins(entries)}; it can't be used."
@@ -220,10 +220,7 @@ class PluginHost:
                         row.add_problem(reason)
 
     def codec(self, *game_names: str) -> Codec:
-        """Return a codec that knows the subclasses of the named games (all games when none is named).
-
-        Loading a game's classes imports its module, so this is not done before it is needed.
-        """
+        """Return a codec that knows the wire types of the named games (by default of all), importing their modules."""
         entries = [self.games.entry(n) for n in game_names] if game_names else self.games.all()
         classes: list[type] = []
         for entry in entries:
@@ -261,14 +258,14 @@ class PluginHost:
             return
         for spec in specs:
             if not isinstance(spec, registry.holds):
-                row.add_problem(f"{hook} gave a {type(spec).__name__} where a {registry.holds.__name__} belongs.")
+                row.add_problem(f"{hook} returned a {type(spec).__name__}; expected {registry.holds.__name__}.")
                 continue
             name = cast(Spec, spec).name
             if not isinstance(cast(Any, name), str) or not NAME.fullmatch(name):
-                row.add_problem(f"{hook} gave the name {name!r}; names are lower case, digits and dashes.")
+                row.add_problem(f"{hook} returned the invalid name {name!r}; use a-z, digits and dashes.")
                 continue
             if row.module != BUILTIN.module and registry.is_builtin(name):
-                row.add_problem(f"The {registry.kind} {name!r} is WSAP's own; a plugin can't take its place.")
+                row.add_problem(f"The {registry.kind} {name!r} is built in; a plugin can't replace it.")
                 continue
             registry.add(Registration(cast(Any, spec), row.name, row.distribution))
             row.provides.setdefault(registry.plural, []).append(name)

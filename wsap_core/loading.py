@@ -1,4 +1,4 @@
-"""Objects by the text that names them: `./game.py:Game` or `package.module:Game`."""
+"""Loads objects by reference: `./game.py:Game` or `package.module:Game`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any
 from wsap_core.errors import PluginError, UnknownNameError, UsageError
 from wsap_core.untrusted import error_line
 
-# Any, in this module: a reference may name anything; whoever asked looks at what it got.
-
+# Any, in this module: a reference may name anything.
 
 _FILE = re.compile(r"~|[A-Za-z]:[/\\]|[^:]*[/\\]|[^:]*\.py(:[\w.]*)?$")
 _MODULE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
@@ -24,43 +23,43 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9_-]*/.+")
 _SOURCE = re.compile(r"\.py(:|$)")
 
 MODEL_AGENT = "llm"
-"""The agent that a model's address stands for where an agent is named."""
+"""The agent meant where a model's address is given instead of an agent."""
 
 
 def names_file(text: str) -> bool:
-    """Return whether a text is a path: what begins like one (`./`, `/`, `~`, a drive) or ends in `.py:Name`."""
+    """Return whether a text is a path: it starts with `./`, `/`, `~` or a drive, or ends in `.py:Name`."""
     return _FILE.match(text) is not None
 
 
 def names_object(text: str) -> bool:
-    """Return whether a text can name something in a file or module rather than something registered."""
+    """Return whether a text can name an object in a file or module rather than a registered name."""
     return names_file(text) or _MODULE.fullmatch(text) is not None
 
 
 def names_model(text: str) -> bool:
-    """Return whether a text has the form of a model's address, BACKEND/MODEL, and names nothing in a file."""
+    """Return whether a text has the form of a model's address, BACKEND/MODEL, rather than of a path."""
     return _ADDRESS.fullmatch(text) is not None and _SOURCE.search(text) is None
 
 
 def load_object(reference: str) -> Any:
-    """Return what `file.py:Name` or `module:Name` names, importing the file or module.
+    """Import and return what `file.py:Name` or `module:Name` names.
 
     A file is imported under a private module name, and again only when it has changed. Its folder
-    is added to the end of `sys.path`, so that it can import what lies beside it.
+    is appended to `sys.path`, so that it can import its neighbours.
 
     Raises:
-        UsageError: there is no such file, no name is given, or it is a path without a `.py` file.
-        UnknownNameError: it holds nothing of that name; it suggests similar ones.
-        PluginError: it can't be imported.
+        UsageError: no name is given, or the path is not that of a `.py` file.
+        UnknownNameError: there is no such file or attribute; the message suggests similar ones.
+        PluginError: the import fails.
     """
     place, _, attribute = reference.rpartition(":")
     if not place or attribute.endswith(".py"):
         place, attribute = reference, ""
     if names_file(reference) and not place.endswith(".py"):
-        raise UsageError(f"{reference!r} names nothing; something in a file is written as ./file.py:Name.")
+        raise UsageError(f"Invalid reference {reference!r}; use ./file.py:Name for an object in a file.")
     module = _import_file(place) if place.endswith(".py") else _import_module(place)
     if not attribute:
-        raise UsageError(f"Say what in {place} is meant: {place}:Name, for instance {_example(place, module)}.")
+        raise UsageError(f"Name an object in {place}, for instance {_example(place, module)}.")
     target: Any = module
     for part in attribute.split("."):
         if not hasattr(target, part):
@@ -70,10 +69,8 @@ def load_object(reference: str) -> Any:
 
 
 def portable_reference(factory: object) -> str | None:
-    """Return a text with which `load_object` finds a factory in another process, or None if nothing does.
-
-    Nothing does for an object that is there already, or a class made inside a function.
-    """
+    """Return a reference by which `load_object` finds a factory in another process; None for one that has none, such
+    as an instance or a class defined inside a function."""
     if isinstance(factory, str):
         return factory
     name = getattr(factory, "__qualname__", "")
@@ -95,7 +92,7 @@ def _import_file(place: str) -> types.ModuleType:
     if not path.is_file():
         folder = path.parent
         beside = [p.name for p in sorted(folder.glob("*.py"))] if folder.is_dir() else []
-        raise UnknownNameError(f"file in {folder}", path.name, beside, hint="Look at the path.")
+        raise UnknownNameError(f"file in {folder}", path.name, beside, hint="Check the path.")
     path = path.resolve()
     name = f"{_PRIVATE}{path.stem}_{zlib.crc32(os.fsencode(path)):08x}"
     stamp = path.stat().st_mtime_ns
@@ -108,7 +105,7 @@ def _import_file(place: str) -> types.ModuleType:
     if spec is None or spec.loader is None:
         raise PluginError(f"{place} can't be imported as Python.")
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and typing look a class's module up by name.
+    # Dataclasses and typing look up a class's module by name.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -129,7 +126,7 @@ def _import_module(name: str) -> types.ModuleType:
 
 
 def _found_again(name: str, file: str | None) -> bool:
-    """Return whether importing a module by name, in a process with this one's path, gives this file."""
+    """Return whether another process with the same path imports this file by that name."""
     try:
         found = importlib.util.find_spec(name)
     except (ImportError, AttributeError, ValueError):

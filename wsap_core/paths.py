@@ -1,4 +1,4 @@
-"""Where WSAP keeps its files, and those that can be thrown away."""
+"""The folders of WSAP's data and caches."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOME_VARIABLE = "WSAP_HOME"
-"""Environment variable: one folder for everything that WSAP writes."""
+"""Environment variable that names one folder for everything that WSAP writes."""
 
 
 def cache_dir(environ: Mapping[str, str] | None = None) -> str:
-    """Return the folder for caches, which need not exist: `cache` in `WSAP_HOME` where `environ` (the process's own
-    variables when None) sets that, and the platform's cache folder otherwise."""
+    """Return the folder for caches, which may not exist: `cache` in `WSAP_HOME` if `environ` (by default the
+    process's) sets it, else the platform's cache folder."""
     env = os.environ if environ is None else environ
     if home := env.get(HOME_VARIABLE):
         return os.path.join(home, "cache")
     if sys.platform.startswith("linux") and environ is None:
-        # What platformdirs answers, without its 8 ms: more than all else that `wsap --help` does of its own.
+        # The answer of platformdirs without its 8 ms, which is more than the rest of `wsap --help` takes.
         base = env.get("XDG_CACHE_HOME", "").strip()
         return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "wsap")
     from platformdirs import user_cache_dir
@@ -30,17 +30,13 @@ def cache_dir(environ: Mapping[str, str] | None = None) -> str:
 
 
 def home(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of WSAP's files, which may not exist yet.
-
-    `WSAP_HOME` if `environ` (as above) sets it and it is not empty (`~` is expanded), else the platform's data
-    directory: `~/.local/share/wsap` on Linux (or below `XDG_DATA_HOME`), `~/Library/Application Support/wsap` on
-    macOS, `%LOCALAPPDATA%\\wsap` on Windows.
-    """
-    from pathlib import Path  # deferred for weight: `wsap --help` needs the folder for caches alone
+    """Return the folder for data, which may not exist: `WSAP_HOME` (`~` is expanded) if `environ` (by default the
+    process's) sets it, else the platform's data folder, such as `~/.local/share/wsap` on Linux."""
+    from pathlib import Path  # deferred for weight: `wsap --help` needs only the cache folder
 
     chosen = (os.environ if environ is None else environ).get(HOME_VARIABLE, "").strip()
     if chosen:
         return Path(chosen).expanduser().absolute()
-    from platformdirs import user_data_path  # deferred: `WSAP_HOME` does not need it
+    from platformdirs import user_data_path  # deferred for weight
 
     return user_data_path("wsap", appauthor=False)

@@ -1,4 +1,4 @@
-"""Takes a process's standard pipes for itself, so that nothing that it loads can disturb them."""
+"""Reserves a process's standard pipes, so that no code it loads can read from or write to them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 
 
 def take_pipes() -> tuple[int, int]:
-    """Return new descriptors of standard input and output, binary on every system; from then on whatever else runs in
-    the process reads an empty input, and what it prints goes to standard error."""
+    """Return new binary descriptors of standard input and output; all other code in the process then reads an empty
+    input, and prints to standard error."""
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -1,8 +1,7 @@
-"""From what a user names to a spec: a registered name, `./game.py:Game`, `package.module:Game`, or the thing itself.
+"""Specs of what a user names: a registered name, `./game.py:Game`, `package.module:Game`, or an object.
 
-What is not registered has no spec, so one is made by looking: the name and the summary come from
-the class, the abilities from its members. A class says what can't be seen, or what is seen
-wrongly, in an attribute `wsap_spec`, a mapping of the spec's fields:
+The spec of an unregistered class is inferred: name and summary from the class, abilities from its members. Its
+attribute `wsap_spec`, a mapping of the spec's fields, overrides what is inferred:
 
     class Duel:
         wsap_spec = {"seats": (2, 2), "timing": "simultaneous"}
@@ -28,36 +27,35 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.game import MEMBERS, has_methods
 from wsap_core.specs import Ability, AdapterSpec, AgentSpec, Timing
 
-# Any, in this module: a reference may name anything; what it names is looked at here.
+# Any, in this module: a reference may name anything.
 
 SPEC_ATTRIBUTE = "wsap_spec"
-"""The attribute in which a class says what its spec is to hold."""
+"""The attribute of a class that overrides fields of its spec."""
 
 _S = TypeVar("_S", AdapterSpec, AgentSpec)
 
 
 class ConstantFactory:
-    """A factory that hands out an object which is there already, such as one made in a notebook."""
+    """A factory that returns an existing object, such as one created in a notebook."""
 
     def __init__(self, value: object) -> None:
         self.value = value
 
     def __call__(self) -> object:
-        """Return the object; every time the same one."""
+        """Return the object, the same one each time."""
         return self.value
 
 
 def load_adapter_spec(reference: object, host: PluginHost | None = None) -> AdapterSpec:
-    """Return the spec of a game: of a name registered with `host` (everything installed when None), with `:NAME` for a
-    member of a family; of `./file.py:Class` or `module:Class`; of a class, a factory or an adapter. A spec is returned
-    as it is.
+    """Return the spec of a game: a name registered with `host` (by default all plugins), with `:NAME` for a member of
+    a family; `./file.py:Class` or `module:Class`; a class, factory, adapter or spec.
 
     Raises:
-        UnknownNameError: no game or attribute of that name; it suggests similar ones.
+        UnknownNameError: there is no game, file or attribute of that name; the message suggests similar ones.
         DuplicateNameError: several plugins claim the name.
-        UsageError: there is no such file, or the thing named is no game.
+        UsageError: the reference is invalid or names something that is not a game.
         PluginError: the file or module can't be imported.
-        ConfigError: its `wsap_spec` is wrong.
+        ConfigError: its `wsap_spec` is invalid.
     """
     if isinstance(reference, str) and not _in_file_or_package(reference):
         host = host or PluginHost.discovered()
@@ -68,7 +66,7 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
     target, name = _target(reference)
     if isinstance(target, AdapterSpec):
         return target
-    face = _face_of(target, ("observe", "act"), f"{name} is no game: it has no", Context())
+    face = _face_of(target, ("observe", "act"), f"{name} is not a game: it has no", Context())
     abilities, names, timing = _abilities_of_game(face), _names_of_seats(face), getattr(face, "timing", "free")
     most = len(names) or (2 if "multi-seat" in abilities else 1)
     spec = AdapterSpec(
@@ -86,7 +84,7 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
 
 
 def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentSpec:
-    """Return the spec of an agent; takes and raises what `load_adapter_spec` does. A model's address means `llm`."""
+    """Return the spec of an agent, like `load_adapter_spec` for games. A model's address means the agent `llm`."""
     if isinstance(reference, str) and names_model(reference):
         reference = MODEL_AGENT
     if isinstance(reference, str) and not names_object(reference):
@@ -94,16 +92,13 @@ def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentS
     target, name = _target(reference)
     if isinstance(target, AgentSpec):
         return target
-    face = _face_of(target, ("decide",), f"{name} is no agent: it has no", Context())
+    face = _face_of(target, ("decide",), f"{name} is not an agent: it has no", Context())
     abilities: tuple[Ability, ...] = ("snapshot",) if _has(face, "snapshot", "restore") else ()
     return _overridden(AgentSpec(_kebab(name), _summary(face, name), _factory(target), abilities), face)
 
 
-# --- looking at what was named ------------------------------------------------------------
-
-
 def _in_file_or_package(text: str) -> bool:
-    """Return whether a text names an object, and no game can have such a name."""
+    """Return whether a text names an object and can't be the name of a registered game."""
     return names_file(text) or (names_object(text) and not NAME.fullmatch(text.partition(":")[0]))
 
 
@@ -118,15 +113,12 @@ def _factory(target: Any) -> Callable[..., Any]:
 
 
 def _makes(target: Any) -> bool:
-    """Return whether something is called to get a game or agent, rather than being one."""
+    """Return whether the target creates a game or agent, rather than being one."""
     return isinstance(target, type) or (callable(target) and not _has(target, "act") and not _has(target, "decide"))
 
 
 def _face_of(target: Any, members: tuple[str, ...], complaint: str, context: Context) -> Any:
-    """Return the class or object that shows which members there are.
-
-    A factory function is asked for its return annotation, or else called once.
-    """
+    """Return the class or object to inspect; for a factory function its return annotation, or what it creates."""
     face = target
     if _makes(target) and not isinstance(target, type):
         try:
@@ -166,7 +158,7 @@ def _takes(method: Any, parameter: str) -> bool:
 
 
 def _own_wire_types(face: Any) -> tuple[type, ...]:
-    """Return the protocol subclasses that the module of a class defines."""
+    """Return the subclasses of protocol types defined in the module of a class."""
     cls = face if isinstance(face, type) else type(face)
     module = sys.modules.get(cls.__module__)
     classes = [v for v in vars(module).values() if isinstance(v, type)] if module is not None else []
@@ -190,7 +182,7 @@ def _overridden(spec: _S, face: Any) -> _S:
     if given is None:
         return spec
     if not isinstance(given, Mapping):
-        raise ConfigError(f"{SPEC_ATTRIBUTE} of {spec.name!r} is a mapping of fields, not a {type(given).__name__}.")
+        raise ConfigError(f"{SPEC_ATTRIBUTE} of {spec.name!r} must be a mapping of fields, not {type(given).__name__}.")
     known = {f.name for f in fields(spec)} - {"factory"}
     for key in given:
         if key not in known:

@@ -1,4 +1,4 @@
-"""Random values for the parameters of actions, from the schemas that games declare."""
+"""Random parameter values that fit the schemas that games declare."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ _WORDS = ("north", "south", "east", "west", "hello", "me")
 
 
 def sample(schema: Mapping[str, Any] | bool, generator: random.Random) -> Any:
-    """Return a random value that fits a JSON Schema of the kind that parameters have.
-
-    Any: parameters have every kind of value. Keywords that exclude single values (such as
-    `exclusiveMinimum`) are met for whole numbers, and for others but for the rarest draw.
-    """
+    """Return a random value that fits a parameter's JSON Schema; `exclusiveMinimum` and `exclusiveMaximum` are exact
+    for integers only."""
     if isinstance(schema, bool):
         return None
     if "enum" in schema:

@@ -1,7 +1,7 @@
-"""What plugins register: small frozen descriptions, with factories that are resolved when used.
+"""Specs: the small frozen descriptions that plugins register.
 
-Nothing here imports a game or a model client. A factory is a `"module:attribute"` text or a
-callable (`wsap_core.factories`); it takes a `Context`, or nothing.
+A factory is a callable or a `"module:attribute"` string that is imported on first use (`wsap_core.factories`);
+it takes a `Context` or no argument.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Ability = Literal[
 """What a game or agent can do beyond the required members."""
 
 Timing = Literal["free", "alternating", "simultaneous", "phased"]
-"""When a world resolves an action: at once, when it is this seat's turn, when all have acted, or, phased, when
-all have acted whom it waits for just then (one speaker by day, many by night)."""
+"""When a world resolves an action: at once (free), in the seat's turn (alternating), when all seats have acted
+(simultaneous), or when those of the phase have (phased: one speaker by day, many by night)."""
 
 
 @dataclass(frozen=True)
 class EpisodeSummary:
-    """What one episode of one seat came to; scores are computed from these."""
+    """The outcome of one episode of one seat, from which scores are computed."""
 
     seed: int
     steps: int
@@ -37,18 +37,18 @@ class EpisodeSummary:
     achievements: tuple[str, ...]
     """Names unlocked in this episode, sorted."""
     done: bool
-    """False if it was cut short by a step limit or an interruption; no score counts it then."""
+    """False if a step limit or an interruption cut it short; it then counts in no score."""
     seat: str = ""
     episode: int = 0
     forced: int = 0
-    """Decisions that were forced, because the agent's own could not be read or were illegal."""
+    """Decisions replaced by a fallback, because the agent's own was unreadable or illegal."""
     repaired: int = 0
-    """Decisions that were repaired."""
+    """Decisions for which the agent was asked again."""
 
 
 @dataclass(frozen=True)
 class ScoreMetric:
-    """A number by which a game measures play."""
+    """A score of a game."""
 
     name: str
     summary: str
@@ -58,124 +58,123 @@ class ScoreMetric:
     low: float | None = None
     high: float | None = None
     of_set: bool = False
-    """Whether it is one of a set of episodes, such as a geometric mean of rates, so that a single one has no value."""
+    """Whether it is defined for a set of episodes only, such as a geometric mean of rates."""
 
     def of(self, episodes: Sequence[EpisodeSummary]) -> float:
-        """Return the metric over episodes."""
+        """Return the score of these episodes."""
         return float(load(self.compute)(episodes))
 
 
 @dataclass(frozen=True)
 class OptionDef:
-    """An option that a game, an agent or another part takes, as `wsap games NAME` lists it."""
+    """An option of a game, an agent or another part, as `wsap games NAME` lists it."""
 
     name: str
     summary: str
     default: str = ""
-    """What holds where it is not given, in words; empty where nothing does."""
+    """The default, in words; empty if there is none."""
     values: str = ""
-    """What may be given: `yes|no`, `1-10`, or a word such as `file`; empty for any text."""
+    """The valid values: `yes|no`, `1-10`, or a word such as `file`; empty for any text."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What every plugin says of what it offers."""
+    """Base of all specs."""
 
     name: str
-    """What the user types: lower case, digits and dashes."""
+    """The name that users type: a-z, digits and dashes."""
     summary: str
     """One line."""
     factory: Reference
-    """Gives the thing itself."""
+    """Creates the thing described."""
 
 
 @dataclass(frozen=True)
 class AdapterSpec(Spec):
-    """A game, as a plugin offers it; the factory gives a `GameAdapter` (or `AvatarGameAdapter`)."""
+    """A game; the factory returns a `GameAdapter` (or `AvatarGameAdapter`)."""
 
     title: str = ""
-    """The game's name for people; the name when empty."""
+    """Display name; `name` when empty."""
     abilities: tuple[Ability, ...] = ()
     seats: tuple[int, int] = (1, 1)
-    """Fewest and most seats; the fewest are 0 only with the ability `lives`."""
+    """Minimum and maximum number of seats; the minimum is 0 only with the ability `lives`."""
     seat_names: tuple[str, ...] = ()
     """Names of the seats, in order; `seat-1`, `seat-2`, ... when empty."""
     variant: Reference | None = None
-    """`(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec`: the spec as it is with these options, such as
-    other abilities, seats (within `seats`), seat names, or a title of its own; a `WsapError` says what is wrong with
-    the options. It gets them as they were given: of a secret the name of its variable. None where nothing depends on
-    them."""
+    """`(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec`: the spec of a world with these options, such
+    as other abilities, seats (within `seats`), seat names or title; a `WsapError` reports invalid options. For a secret
+    it gets the name of its variable. None if the spec depends on no option."""
     family: str = ""
-    """The option, such as "template", that is NAME where somebody plays `game:NAME`; empty for a game that is one."""
+    """The option, such as "template", that NAME in `game:NAME` sets; empty for a single game."""
     members: Reference | None = None
-    """`() -> Iterable[str]`: every NAME of a family; None where the game alone can say what is one."""
+    """`() -> Iterable[str]`: every NAME of a family; None if only the game can tell."""
     preset: Mapping[str, Any] = field(default_factory=dict)
-    """Options that are decided already, as the name of a family's member decides one."""
+    """Options with a fixed value, such as the one set by the name of a family's member."""
     language: str = "en"
-    """Code of the language that the game speaks, such as "ru"; the kernel and agents speak it with whoever plays."""
+    """Language code of the game, such as "ru"; the kernel and agents use it with the players."""
     timing: Timing = "free"
     deadline: float | None = None
-    """Seconds a seat has for a decision before its default action is taken; None for as long as it likes."""
+    """Seconds that a seat has for a decision before its default action is taken; None for no limit."""
     default_action: Action | None = None
-    """What is done for a seat that misses its deadline, unless the seat has a `default_action()` of its own."""
+    """The action of a seat that misses its deadline, unless the seat has a `default_action()` of its own."""
     default_agent: str = "random"
     score_metrics: tuple[ScoreMetric, ...] = ()
     achievements: tuple[Achievement, ...] = ()
-    """The catalogue: what can be achieved, with description and rarity."""
+    """The catalogue of achievements, with description and rarity."""
     wire_types: tuple[Reference, ...] = ()
-    """Subclasses of protocol types that the game sends, so that they can be decoded."""
+    """Subclasses of protocol types that the game sends, for decoding."""
     skills: Mapping[str, tuple[str, ...]] | None = None
     """Skill domain (of `SKILL_DOMAINS`) -> achievements and actions that are evidence for it."""
     transfer_rules: tuple[TransferRule, ...] = ()
-    """What an agent's skills are worth in this game."""
+    """The bonuses of an agent's skills in this game."""
     max_avatars: int = 3
-    """Living avatars that one agent may have in this game."""
+    """Most living avatars of one agent in this game."""
     max_worlds: int | None = None
-    """Worlds of it that can be played at once, at least 1; None for as many as are wanted. Where all are taken, the
-    nexus lets nobody else in, and calls the game busy."""
+    """Most worlds that can run at once, at least 1; None for no limit. When all are taken, the nexus reports the game
+    as busy."""
     genre: str = ""
     dimensions: str = ""
     """"2D", "3D", "text"."""
     persistent: bool = False
     """Whether the world goes on when nobody is in it."""
     blocking: bool = False
-    """True if its synchronous methods take long; they then get a thread of their own."""
+    """Whether its synchronous methods are slow, so that they run in a thread."""
     asks_models: bool = False
-    """Whether its worlds ask language models themselves: they stay in the process that has the models, never in a
-    worker or behind HTTP."""
+    """Whether its worlds call language models; they then run in the process that has the models, never in a worker or
+    behind HTTP."""
     complete_turns: bool = False
-    """Each observation tells all that its seat needs to know, so that models are shown no earlier turns and asked
-    for no plan, unless somebody wants it so."""
+    """Whether each observation contains all that its seat needs, so that by default models get no earlier turns and
+    are asked for no plan."""
     brief: str = ""
-    """The game in a few sentences, for models that are told little; the whole description when empty."""
+    """The game in a few sentences, for short prompts; the whole description when empty."""
     vocabulary: tuple[str, ...] = ()
-    """Words, in the singular, that name what is in the game and what is done there: they are made-up ones where the
-    game is played under another skin, so that nothing is known of it but what it shows."""
+    """Nouns (in the singular) and verbs of the game, which are made up when it is played under another skin, so that
+    models know nothing about it in advance."""
     objective: str = ""
-    """What models are told their goal is, in a sentence or two; the usual sentence when empty."""
+    """The goal that models are given, in a sentence or two; the protocol's sentence when empty."""
     look_back: str = ""
-    """A command that shows more of a finished run than `wsap replay` does, with `{run}` for the run's name, such as
-    "wsap mygame replay {run}". People are told it when a run is over; empty where there is none."""
+    """The command that shows a finished run in detail, such as "wsap mygame replay {run}", with `{run}` for the run's
+    name; shown to the user when a run ends. Empty if there is none."""
     run_views: Reference | None = None
-    """`(runs: RunReader, run: str, selection: Mapping[str, str]) -> View`: what people see of a recorded run, also of
-    one that is being played, with what they selected (name -> what is chosen; see `Selection`). A selection that does
-    not fit is ignored. None where a run is shown by the steps of its seats alone."""
+    """`(runs: RunReader, run: str, selection: Mapping[str, str]) -> View`: the view of a recorded run, or of one in
+    progress, for what the viewer selected (name -> value; see `Selection`); invalid selections are ignored. None to
+    show only the steps of the seats."""
     options: tuple[OptionDef, ...] = ()
-    """What can be given with `--option NAME=VALUE`."""
+    """The options for `--option NAME=VALUE`."""
     protocol_version: str = PROTOCOL_VERSION
 
     @property
     def stays_home(self) -> bool:
-        """Whether its worlds stay in the process that runs the agents."""
+        """Whether its worlds run in the process of the agents."""
         return self.asks_models or "live" in self.abilities
 
     @property
     def display_title(self) -> str:
-        """The game's name for people."""
+        """The title, or the name if there is none."""
         return self.title or self.name
 
     def look_back_at(self, run: str) -> str:
-        """Return the command that shows more of a finished run; empty where there is none."""
+        """Return the `look_back` command for a run; empty if there is none."""
         return self.look_back.replace("{run}", run)
 
     def names_of_seats(self, count: int) -> tuple[str, ...]:
@@ -184,18 +183,14 @@ class AdapterSpec(Spec):
         return named + tuple(f"seat-{i + 1}" for i in range(len(named), count))
 
     def options_with(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options that a world is made with: the given ones, below those that are preset."""
+        """Return the options of a world: the given ones, overridden by the preset ones."""
         return ChainMap(dict(self.preset), cast(Any, options)) if self.preset else options
 
     def with_options(self, options: Mapping[str, Any]) -> AdapterSpec:
-        """Return the spec as it is for a world with these options; it has no `variant` any more.
-
-        Raises:
-            UsageError: the game can't say, because of the options or a fault of its own.
-        """
+        """Return the spec of a world with these options, without a `variant`; `UsageError` if there is none."""
         if self.variant is None:
             return self
-        about = f"What {self.name!r} is like with these options is not known"
+        about = f"{self.name!r} can't be played with these options"
         try:
             found: AdapterSpec = load(self.variant)(self, self.options_with(options))
             low, high = found.seats
@@ -205,19 +200,19 @@ class AdapterSpec(Spec):
             raise UsageError(str(error)) from error
         except Exception as error:
             detail = error_line(error, kind=True).rstrip(". ")
-            raise UsageError(f"{about}: {detail}. Look at the game's own options, or tell its author.") from error
+            raise UsageError(f"{about}: {detail}. Check the options, or report this to the game's author.") from error
         least, most = self.seats
         if {type(low), type(high)} != {int} or not least <= low <= high <= most:
             says = single_line(f"{low!r}" if low == high else f"{low!r} to {high!r}")[:60]
-            raise UsageError(f"{about}: it says {says}, and declares {least} to {most} seats. Tell its author.")
+            raise UsageError(f"{about}: the seats ({says}) are not in {least} to {most}. Report this to its author.")
         return replace(found, name=self.name, factory=self.factory, variant=None)
 
     def member(self, name: str) -> AdapterSpec:
         """Return the game `family:NAME` of a family.
 
         Raises:
-            UnknownNameError: it is no family, or has none of that name.
-            PluginError: its names can't be loaded.
+            UnknownNameError: this is not a family, or has no such member.
+            PluginError: the names of its members can't be loaded.
         """
         known, wanted = self.member_names(), f"{self.name}:{name}"
         if not self.family:
@@ -228,37 +223,38 @@ class AdapterSpec(Spec):
         return replace(self, name=wanted, preset={**self.preset, self.family: name}, family="", members=None)
 
     def member_names(self) -> list[str]:
-        """Return every NAME of a family; none where the game alone can say what is one."""
+        """Return every NAME of a family; empty if only the game can tell."""
         return [] if self.members is None else [str(name) for name in load(self.members)()]
 
 
 @dataclass(frozen=True)
 class AgentSpec(Spec):
-    """An agent, as a plugin offers it; the factory gives an `Agent`."""
+    """An agent; the factory returns an `Agent`."""
 
     abilities: tuple[Ability, ...] = ()
     games: tuple[str, ...] = ()
-    """The games it knows how to play; empty for any."""
+    """The games that it can play; empty for any."""
     interactive: bool = False
-    """True if it needs a person at the terminal."""
+    """Whether it needs a person at the terminal."""
     options: tuple[OptionDef, ...] = ()
-    """What can be given with `--agent-option NAME=VALUE`."""
+    """The options for `--agent-option NAME=VALUE`."""
 
     def plays(self, game: str) -> bool:
-        """Return whether it knows how to play a game, or the family that the game is of."""
+        """Return whether it can play a game, given by its name or as `family:NAME`."""
         return not self.games or not {game, game.partition(":")[0]}.isdisjoint(self.games)
 
 
 @dataclass(frozen=True)
 class BackendSpec(Spec):
-    """A language-model backend, named by the prefix of a model address (`ollama` in `ollama/qwen3:8b`).
+    """A model backend; its name is the first word of addresses (`ollama` in `ollama/qwen3:8b`).
 
-    The factory gives a `wsap_core.seams.model.Backend`; the context's option `model` is the rest of the address.
+    The factory returns a `wsap_core.seams.model.Backend`; the context's option `model` is the rest of the address.
     """
 
     abilities: tuple[str, ...] = ()
     models: Reference | None = None
-    """`async (context) -> wsap_core.seams.model.Listing`: what can be asked now; None where nothing can be listed."""
+    """`async (context) -> wsap_core.seams.listing.Listing`: the models that are available now; None if they can't be
+    listed."""
 
 
 @dataclass(frozen=True)
@@ -268,9 +264,9 @@ class MemorySpec(Spec):
 
 @dataclass(frozen=True)
 class ToolSpec(Spec):
-    """A tool that agents can invoke while they think."""
+    """A tool that agents can use while they think."""
 
 
 @dataclass(frozen=True)
 class CommandSpec(Spec):
-    """A subcommand of `wsap`, whose help shows the summary; the factory is a click command, or gives one."""
+    """A subcommand of `wsap`; the factory is a click command, or returns one."""

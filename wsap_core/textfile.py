@@ -1,4 +1,4 @@
-"""Texts that a person wrote into a file, and files that are written whole or not at all."""
+"""Reads short text files written by people, and writes files atomically."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import IO
 from wsap_core.errors import ConfigError, UsageError
 
 LONGEST = 200_000
-"""Most bytes of such a file: more is no text that a person wrote for a prompt, and fits into none."""
+"""Largest such file in bytes; longer texts fit into no prompt."""
 
 
 def read_text(path: Path, what: str) -> str:
-    """Return what a file says, its lines as they are; never more is read than is allowed, so it may be a device.
+    """Return the text of a UTF-8 file, which may be a device: no more than `LONGEST` bytes are read.
 
     Raises:
-        ConfigError: it can't be read, is too long, or is no text in UTF-8; begins with `what`, such as "The persona".
+        ConfigError: it can't be read, is too long or not UTF-8; starts with `what`, such as "The persona".
     """
     try:
         with path.open("rb") as file:
@@ -32,19 +32,15 @@ def read_text(path: Path, what: str) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{what} in {str(path)!r} is no text in UTF-8 (byte {error.start + 1}).") from error
+        raise ConfigError(f"{what} in {str(path)!r} is not UTF-8 text (byte {error.start + 1}).") from error
     if "\0" in text:
-        raise ConfigError(f"{what} in {str(path)!r} is no text: it holds zero bytes.")
+        raise ConfigError(f"{what} in {str(path)!r} is not text: it contains zero bytes.")
     return text.replace("\r\n", "\n")
 
 
 @contextlib.contextmanager
 def written_to(path: Path) -> Iterator[IO[str]]:
-    """Open a temporary file that replaces the named one once everything is written.
-
-    Raises:
-        UsageError: it can't be written.
-    """
+    """Open a temporary file that replaces `path` at the end of the block; `UsageError` if it can't be written."""
     partial = path.parent / f".{path.name[:40]}.{secrets.token_hex(4)}.part"
     try:
         with partial.open("x", encoding="utf-8", newline="\n") as file:

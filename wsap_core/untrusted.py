@@ -1,12 +1,11 @@
-"""Text from outside, made harmless for terminals and for prompts."""
+"""Sanitizes untrusted text for terminals and prompts."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 
-# C0 and C1 controls, line and paragraph separators, the marks that reorder text, and halves of
-# surrogate pairs, which no output can encode.
+# C0 and C1 controls, line and paragraph separators, bidirectional marks, and lone surrogates, which can't be encoded.
 _UNSAFE = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
 _UNSAFE_RUN = re.compile(f"[{_UNSAFE}]+")
 
@@ -17,18 +16,18 @@ def single_line(text: object) -> str:
 
 
 def error_line(error: BaseException, limit: int = 300, *, kind: bool = False) -> str:
-    """Return what an error says, on one line of at most `limit` characters; with its `kind`, the class before it."""
+    """Return an error's message on one line of at most `limit` characters; with `kind`, after the name of its class."""
     said = " ".join(single_line(error).split())[:limit]
     return f"{type(error).__name__}: {said or 'no message'}" if kind else said
 
 
 def strip_control(text: str) -> str:
-    """Return text of several lines with every control and direction-changing character replaced but newlines."""
+    """Return text with every control and direction-changing character except newlines replaced by a space."""
     return "\n".join(_UNSAFE_RUN.sub(" ", line) for line in text.split("\n"))
 
 
-# The tokens of common chat templates that have no angle brackets, or are more than a tag. The
-# others (<s>, <start_of_turn>, <think>, ...) lose their brackets like any other tag.
+# Tokens of common chat templates without angle brackets, or that are more than a tag; all other tags (<think>, ...)
+# lose their brackets.
 _TOKENS = (
     r"<\s*/?\s*\|[^<>|]{0,40}(?:\|\s*)?>"  # <|im_start|>, <|eot_id|>, <|turn>, and DeepSeek's with wide bars
     r"|<[\w▁ ]{1,40}\|>"  # <turn|>
@@ -41,7 +40,7 @@ _TOKENS = (
     r"|\]~!?b[\[\]]|\[e~\["  # MiniMax's ]~b]system and [e~[
     r"|◁\s*/?\s*\w{0,20}\s*▷"
 )
-# Invisible, although some of it has a category of its own: fillers, joiners, variation selectors.
+# Invisible characters that their Unicode category does not reveal: fillers, joiners, variation selectors.
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0f\U000e0000-\U000e0fff]"
 )
@@ -53,21 +52,15 @@ def _tokens() -> re.Pattern[str]:
 
 
 def sanitize(text: str, limit: int = 500, *, lines: bool = False) -> str:
-    """Return text with nothing in it that a prompt, a template or a scanner of tags would obey.
+    """Return untrusted text without anything that a prompt, a chat template or a tag parser could interpret.
 
-    Letters are in compatibility form (NFKC), so that wide and styled look-alikes are seen for what
-    they are; `<` and `>` become `‹` and `›`; control, direction-changing and invisible characters
-    and the tokens of chat templates are gone.
-
-    Args:
-        text: what somebody else wrote.
-        limit: most characters of the result; what is cut is marked by `...`.
-        lines: keep line breaks. Each line then begins with `| `, so that none can pass for the
-            beginning of a section or of somebody's turn.
+    Characters are normalized (NFKC); `<` and `>` become `‹` and `›`; control, direction-changing and invisible
+    characters and tokens of chat templates are removed. Text longer than `limit` is cut and ends in `...`. With
+    `lines`, line breaks are kept, and each line starts with `| ` so that it can't pass for the start of a section.
     """
     text = _visible(text[: 4 * limit + 100])
     text = strip_control(text) if lines else single_line(text)
-    # Twice, because what is taken out may have stood inside another token.
+    # Twice, because removing a token can form another one.
     text = _tokens().sub(" ", _tokens().sub(" ", text)).replace("<", "‹").replace(">", "›")
     if lines:
         text = "\n".join(f"| {line.strip()}" for line in text.strip().split("\n"))
@@ -75,7 +68,7 @@ def sanitize(text: str, limit: int = 500, *, lines: bool = False) -> str:
 
 
 class _Seen(dict[int, int | None]):
-    """What becomes of a character, by its code: itself, or nothing if it cannot be seen."""
+    """Translation table that drops invisible characters, filled on demand."""
 
     def __missing__(self, code: int) -> int | None:
         import unicodedata
@@ -90,8 +83,8 @@ _SEEN = _Seen()
 
 def _visible(text: str) -> str:
     if text.isascii():
-        return text  # nothing of what follows is there
+        return text
     import unicodedata  # deferred for weight: most texts are ASCII
 
-    # Twice, because what stood apart may compose once what stood between is gone.
+    # Twice, because characters may compose once an invisible one between them is gone.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).translate(_SEEN))

@@ -102,7 +102,7 @@ def test_every_seat_there_is_gets_somebody(
     ("more", "why"),
     [
         (("--option", "players=13"), "Thirteen at a table bring bad luck."),
-        (("--option", "players=16"), "it says 16, and declares 2 to 15 seats"),
+        (("--option", "players=16"), "the seats (16) are not in 2 to 15"),
         (
             ("--option", "players=2", "--seat", "seat-3=random"),
             "has no seat 'seat-3' with these options; its seats are: seat-1, seat-2.",

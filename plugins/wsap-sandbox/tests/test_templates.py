@@ -154,7 +154,7 @@ def test_a_fault_is_told_in_one_sentence_that_names_file_and_key(text: str, sent
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "двор.toml"
     file.write_bytes(YARD.replace("Yard", "Двор").encode("cp1251"))
-    with pytest.raises(ConfigError, match="is no text in UTF-8"):
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
         read_template(str(file))
 
 
