@@ -203,7 +203,7 @@ def test_two_classes_under_one_tag_are_refused_with_both_names() -> None:
 
         return Machine
 
-    with pytest.raises(WireError, match=r"Machine and .*Machine travel as 'Machine'"):
+    with pytest.raises(WireError, match=r"Machine and .*Machine have the tag 'Machine'"):
         Codec([Machine, another()])
 
 

@@ -1,8 +1,7 @@
-"""The protocol's types: frozen dataclasses that every game, agent and runtime shares.
+"""The protocol's types, named as in the Wild Spaces Agent Protocol specification.
 
-They follow the Wild Spaces Agent Protocol specification name by name. They are plain
-dataclasses, because a single observation holds a hundred of them; what comes from outside
-the process is validated by `wsap_core.protocol.wire`, not here.
+They are plain frozen dataclasses, because one observation holds a hundred of them; `wsap_core.protocol.wire` validates
+data from outside the process.
 """
 
 from __future__ import annotations

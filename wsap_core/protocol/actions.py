@@ -1,4 +1,4 @@
-"""What an agent can do, what it does, and what comes of it."""
+"""Actions, the action space, and the results of actions."""
 
 from __future__ import annotations
 
@@ -14,29 +14,22 @@ from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
 
 TOOL = "tool"
-"""The category of actions that look something up or note it: carried out at once, with the result in
-`ActionResult.message`; they take no game step and end no turn."""
+"""The category of actions that look something up or write a note: they return their result at once in
+`ActionResult.message`, take no game step and end no turn."""
 
 _INTEGER_RANGE = re.compile(r"\s*(-?\d+)\s*-\s*(-?\d+)\s*")
 
 
 @dataclass(frozen=True)
 class ParamDef(Part):
-    """One parameter of an action or tool.
-
-    The second field says what it may be: an enumeration (`"left|right"`), an integer range
-    (`"1-10"`, both ends included), or anything else, which is a description of free text.
-    A `schema` (a JSON Schema, see `wsap_core.protocol.values`) takes its place for numbers with
-    fractions, lists, coordinates and objects.
-    """
+    """One parameter of an action or tool."""
 
     name: str
     spec: str = ""
-    """`a|b|c`, `1-10`, or a description of free text."""
+    """An enumeration (`left|right`), an integer range (`1-10`, inclusive), or a description of free text."""
     optional: bool = False
-    """True if the action works without it."""
     schema: Mapping[str, Any] | None = None
-    """A JSON Schema for the value, where `spec` can't say it."""
+    """A JSON Schema (see `wsap_core.protocol.values`) instead of `spec`, for fractions, lists, coordinates, objects."""
     description: str = ""
     """What it means, for a reader."""
 
@@ -51,7 +44,7 @@ class ParamDef(Part):
         return tuple(word.strip() for word in self.spec.split("|"))
 
     def integer_range(self) -> tuple[int, int] | None:
-        """Return the lowest and highest integer allowed, or None if it is not an integer range."""
+        """Return the bounds of an integer range, inclusive, or None if it is not one."""
         match = None if self.schema is not None else _INTEGER_RANGE.fullmatch(self.spec)
         if match is None:
             return None
@@ -59,7 +52,7 @@ class ParamDef(Part):
         return (low, high) if low <= high else (high, low)
 
     def json_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of the value, for constrained decoding and for validation."""
+        """Return the JSON Schema of the value."""
         if self.schema is not None:
             return dict(self.schema)
         if (choices := self.choices()) is not None:
@@ -74,25 +67,24 @@ class ActionDef(Part):
     """An action that a game declares."""
 
     name: str
-    """What the agent says to do it: "move_north"."""
+    """Such as "move_north"."""
     description: str = ""
-    """What it does."""
     parameters: Sequence[ParamDef] = ()
     preconditions: Sequence[str] = ()
-    """When it is valid, for a reader: "Must be near interactable object"."""
+    """When it is legal, for a reader: "Must be near interactable object"."""
     category: str = "general"
     """"movement", "combat", "crafting", "meta", "tool" (see `TOOL`); a game may use other words."""
     unlisted: bool = False
-    """True if a seat is not told of it beforehand, such as what only another role can do; it is legal all the same
-    where an observation offers it."""
+    """Whether it is left out of the seat's list of actions, such as an action of another role; it is legal
+    nevertheless when an observation offers it."""
 
     @property
     def is_tool(self) -> bool:
-        """Whether it only looks something up or notes it: no game step, no end of the turn."""
+        """Whether its category is `TOOL`."""
         return self.category == TOOL
 
     def json_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of this action's parameters object."""
+        """Return the JSON Schema of the object of its parameters."""
         return {
             "type": "object",
             "properties": {p.name: p.json_schema() for p in self.parameters},
@@ -103,13 +95,13 @@ class ActionDef(Part):
 
 @dataclass(frozen=True)
 class ActionSpace(Part):
-    """All actions of a world and what they mean. Declared once; what is legal now is in the observation."""
+    """All actions of a world. Declared once; the observation says which are legal now."""
 
     actions: Sequence[ActionDef] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The declared names, in the order of declaration."""
+        """The names of the actions, in order."""
         return tuple(action.name for action in self.actions)
 
     def find(self, name: str) -> ActionDef | None:
@@ -117,56 +109,55 @@ class ActionSpace(Part):
         return next((action for action in self.actions if action.name == name), None)
 
     def listed(self) -> ActionSpace:
-        """Return the actions that a seat is told of beforehand."""
+        """Return the action space without its unlisted actions."""
         return ActionSpace([action for action in self.actions if not action.unlisted])
 
     def merged(self, other: ActionSpace) -> ActionSpace:
-        """Return a space with the other's actions added, keeping our own where names are equal."""
+        """Return the action space with the other's actions added, except those whose names it has already."""
         own = set(self.names)
         return ActionSpace((*self.actions, *(a for a in other.actions if a.name not in own)))
 
     def worded(self, words: Words) -> ActionSpace:
-        """Return the actions described in other words, where these have them."""
+        """Return the action space with its texts translated."""
         if words is ENGLISH:
             return self
         return ActionSpace([_worded(action, words) for action in self.actions])
 
     def to_text(self, words: Words = ENGLISH) -> str:
-        """Return a description of all actions for a language model, one line each."""
+        """Return one line for each action, for a language model."""
         return "\n".join(_action_line(action, words) for action in self.actions)
 
 
 @dataclass(frozen=True)
 class Action(Part):
-    """What the agent sends back."""
+    """An agent's choice."""
 
     name: str
-    """The declared action's name."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Values by parameter name."""
     reasoning: str | None = None
-    """Why the agent chose this; for logs and viewers, not part of the trajectory hash."""
+    """Why the agent chose it; for logs and viewers, not part of the trajectory hash."""
 
 
 @dataclass(frozen=True)
 class ActionResult(Part):
-    """Feedback after an action."""
+    """The result of an action."""
 
     success: bool
     """Whether it worked. A refusal is False with a message, never an exception."""
     message: str = ""
     """What happened, for the agent to read."""
     reward: float = 0.0
-    """Numerical feedback, finite."""
+    """Finite."""
     achievements: Sequence[str] = ()
-    """Names of achievements newly unlocked by this action."""
+    """Names of the achievements that this action unlocked."""
     done: bool = False
-    """True when this seat's episode is over; stays True until reset or respawn."""
+    """Whether this seat's episode is over; stays True until a reset or respawn."""
     observation: Observation = field(default_factory=Observation)
     """The state after the action."""
     outcome: Literal["done", "failed", "unknown"] = field(default="done", metadata=LEFT_OUT)
-    """What became of an action that the world took: `failed` if it came to nothing after it was begun, `unknown` if
-    nobody knows, such as when a game in another process was lost in the middle of it; it is not done again."""
+    """The outcome of an action that the world accepted: `failed` if it was started without effect, `unknown` if it
+    can't be determined, for example because the game's process was lost during it; it is not repeated."""
 
     def __repr__(self) -> str:
         return brief_repr(self)
@@ -192,7 +183,7 @@ def _action_line(action: ActionDef, words: Words) -> str:
 
 
 def _parameter(parameter: ParamDef) -> str:
-    if parameter.schema is None or parameter.spec:  # beside a schema they say the same in words
+    if parameter.schema is None or parameter.spec:  # with a schema, `spec` says the same in words
         kind = single_line((parameter.schema and parameter.description) or parameter.spec)
     else:
         kind = json.dumps(dict(parameter.schema))

@@ -1,4 +1,4 @@
-"""What is legal now."""
+"""Which actions are available now."""
 
 from __future__ import annotations
 
@@ -11,38 +11,36 @@ from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.untrusted import single_line
 
 MOST_REFUSED = 3
-"""Reasons in the text of an observation for what is not possible now."""
+"""Most reasons in an observation's text for actions that are not possible now."""
 
 
 @dataclass(frozen=True)
 class ActionAvailability(Part):
-    """Whether one declared action can succeed now, and if not, why."""
+    """Whether a declared action can succeed now, and if not, why."""
 
     name: str
-    """The action's name, as declared in the action space."""
     available: bool = True
-    """True if the game would carry it out now."""
     reason: str = ""
-    """Why not, in a way that helps: "needs 2 wood, you have 1". Empty when available."""
+    """Why it is not available, so that it helps: "needs 2 wood, you have 1"."""
 
 
 @dataclass(frozen=True)
 class Possible(ActionAvailability):
-    """An action that can succeed now with some of the declared words for a parameter only: whom one may vote for."""
+    """An action of which only some parameter values are possible now, such as the candidates of a vote."""
 
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
-    """Parameter -> the words that are possible for it now; a parameter that is left out takes all that are declared."""
+    """Parameter -> the words possible for it now; a parameter that is missing here takes all declared ones."""
 
 
 def choices_of(availability: ActionAvailability) -> Mapping[str, Sequence[str]]:
-    """Return what is possible for an action's parameters, where an observation says so."""
+    """Return the `choices` of a `Possible`, else an empty mapping."""
     return availability.choices if isinstance(availability, Possible) else {}
 
 
 def render_availability(told: Sequence[ActionAvailability], words: Words = ENGLISH) -> list[tuple[str, str]]:
-    """Return sections (title, body) of what is not possible now and why, and last of what is, with its choices.
+    """Return the sections (title, body) of the actions that are not possible now, and of those that are.
 
-    Actions refused for the same reason share a line; the reasons that concern fewest actions are told.
+    Actions refused for the same reason share a line; only the `MOST_REFUSED` reasons with the fewest actions are shown.
     """
     refused: dict[str, list[str]] = {}
     for action in told:

@@ -1,4 +1,4 @@
-"""Bodies: agents are disembodied and lasting, avatars are their mortal bodies within games."""
+"""Avatars: the mortal bodies of agents in games."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from wsap_core.untrusted import single_line
 
 
 class AvatarState(Enum):
-    """Whether, and how, an avatar is in its world."""
+    """The state of an avatar."""
 
     UNBOUND = "unbound"
     """No agent controls it."""
     BOUND = "bound"
     """An agent controls it."""
     DORMANT = "dormant"
-    """Its agent is away; the body stays in the world, asleep, and can be hurt."""
+    """Its agent is away; the body sleeps in the world and can be hurt."""
     SUSPENDED = "suspended"
-    """Frozen in time and out of the world."""
+    """Frozen in time and removed from the world."""
     DESTROYED = "destroyed"
     """Dead or despawned."""
 
@@ -42,10 +42,7 @@ _TRANSITIONS: Mapping[AvatarState, frozenset[AvatarState]] = {
 
 
 def can_become(state: AvatarState, new: AvatarState, *, respawning: bool = False) -> bool:
-    """Return whether an avatar may go from one state to another.
-
-    A destroyed avatar is bound again by respawning only.
-    """
+    """Return whether an avatar may change from one state to another; a destroyed one only by respawning."""
     if state is AvatarState.DESTROYED and not respawning:
         return False
     return new in _TRANSITIONS[state]
@@ -53,12 +50,12 @@ def can_become(state: AvatarState, new: AvatarState, *, respawning: bool = False
 
 @dataclass(frozen=True)
 class Avatar(Part):
-    """A physical embodiment within a game."""
+    """A body in a game."""
 
     avatar_id: str
     game_id: str
     bound_agent: str | None = None
-    """The agent that controls it, or None."""
+    """The agent that controls it."""
     state: AvatarState = AvatarState.UNBOUND
     name: str = ""
     position: Sequence[float] = ()
@@ -69,10 +66,10 @@ class Avatar(Part):
     equipment: Mapping[str, str] = field(default_factory=dict)
     """Slot -> item id."""
     created_at: str = ""
-    """ISO 8601, or a logical time of the world; empty where the world keeps none."""
+    """ISO 8601, or a logical time of the world; empty if the world keeps no time."""
     last_active: str = ""
     total_playtime: int = 0
-    """Seconds, as the world counts them."""
+    """Seconds by the world's clock."""
     death_count: int = 0
     respawn_point: Sequence[float] | None = None
 
@@ -87,7 +84,7 @@ class AvatarSpec(Part):
     """"safe", "random" or "challenging"."""
     starting_loadout: str = "default"
     skill_bonuses: Mapping[str, float] | None = None
-    """Skill domain -> level from 0 to 1, as the agent brings it along."""
+    """Skill domain -> the agent's level, from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -99,47 +96,47 @@ class AvatarRoster(Part):
     avatars: Sequence[Avatar] = ()
     active_avatar_id: str | None = None
     max_avatars: int = 3
-    """How many living avatars the game allows one agent."""
+    """Most living avatars that the game allows one agent."""
 
     def get_active(self) -> Avatar | None:
-        """Return the avatar under control now, or None."""
+        """Return the avatar that the agent controls now, or None."""
         return next((a for a in self.avatars if a.avatar_id == self.active_avatar_id), None)
 
     def get_dormant(self) -> list[Avatar]:
-        """Return the avatars that sleep in the world."""
+        """Return the dormant avatars."""
         return [a for a in self.avatars if a.state is AvatarState.DORMANT]
 
     def can_create_new(self) -> bool:
-        """Return whether there is room for another living avatar."""
+        """Return whether the game allows another living avatar."""
         alive = [a for a in self.avatars if a.state is not AvatarState.DESTROYED]
         return len(alive) < self.max_avatars
 
 
 @dataclass(frozen=True)
 class EmbodiedObservation(Observation):
-    """An observation with awareness of the body; what it adds is keyword-only."""
+    """An observation that includes the agent's body; its additional fields are keyword-only."""
 
     avatar: Avatar = field(kw_only=True)
     facing: str = field(default="", kw_only=True)
-    """"north", "east", ...; empty where the body has no facing."""
+    """"north", "east", ...; empty if the body has no facing."""
     stance: str = field(default="standing", kw_only=True)
     """"standing", "crouching", "prone", "swimming"; a game may use other words."""
     velocity: Sequence[float] = field(default=(), kw_only=True)
-    """Movement per game step, one number for each coordinate."""
+    """Movement per game step, one number per coordinate."""
     vision_range: float | None = field(default=None, kw_only=True)
-    """How far the eyes reach, in the game's unit; None for no stated limit."""
+    """In the game's unit; None if not stated."""
     vision_cone: float = field(default=360.0, kw_only=True)
-    """The angle the eyes cover, in degrees, centred on `facing`."""
+    """Field of view in degrees, centred on `facing`."""
     hearing_range: float | None = field(default=None, kw_only=True)
-    """How far the ears reach, in the game's unit; None for no stated limit."""
+    """In the game's unit; None if not stated."""
 
     def to_text(self) -> str:
-        """Return the body's state, then the observation in the protocol's message layout."""
+        """Return the body's section, then the observation in the protocol's message layout."""
         return render_avatar(self) + "\n" + super().to_text()
 
 
 def render_avatar(observation: EmbodiedObservation) -> str:
-    """Return the body's section, as the protocol lays it out."""
+    """Return the body's section in the protocol's message layout."""
     a, words = observation.avatar, words_of(observation.language)
     facing = words.say(f"Facing: {single_line(observation.facing)}")
     stance = words.say(f"Stance: {words.say(single_line(observation.stance))}")
@@ -154,37 +151,37 @@ def render_avatar(observation: EmbodiedObservation) -> str:
 
 @dataclass(frozen=True)
 class JackInResult(Part):
-    """What came of binding an agent to an avatar."""
+    """The result of binding an agent to an avatar."""
 
     success: bool
     avatar: Avatar | None = None
     message: str = ""
     bonuses_applied: Mapping[str, Any] = field(default_factory=dict)
-    """What the agent's skills really changed in the avatar, and nothing else."""
+    """The changes that the agent's skills made to the avatar."""
     initial_observation: Observation | None = None
 
 
 @dataclass(frozen=True)
 class JackOutResult(Part):
-    """What came of releasing an avatar."""
+    """The result of releasing an avatar."""
 
     success: bool
     avatar_state: AvatarState = AvatarState.UNBOUND
     message: str = ""
     session_stats: Mapping[str, Any] = field(default_factory=dict)
-    """Playtime, achievements and the like of the session that ended."""
+    """Playtime, achievements and so on of the session."""
 
 
 @dataclass(frozen=True)
 class RespawnOption(Part):
-    """One way for a destroyed avatar to live again."""
+    """A way to revive a destroyed avatar."""
 
     id: str
     type: str = "spawn_point"
     """"checkpoint", "bed", "spawn_point" or "random"; a game may use other words."""
     location: Sequence[float] | str = ""
     cost: Mapping[str, Any] | None = None
-    """Resources or currency it takes."""
+    """Resources or currency."""
     penalties: Sequence[str] = ()
     """"lose_inventory", "lose_xp", "debuff"; a game may use other words."""
     description: str = ""
@@ -192,20 +189,20 @@ class RespawnOption(Part):
 
 @dataclass(frozen=True)
 class DeathEvent(Part):
-    """What happened when an avatar died, and what can be done about it."""
+    """The death of an avatar."""
 
     avatar_id: str
     cause: str
     """"combat", "fall", "drowning", "starvation"; a game may use other words."""
     killer: str | None = None
-    """Who or what killed it, if anything did."""
+    """Who or what killed it."""
     location: Sequence[float] = ()
     timestamp: str = ""
-    """As the world keeps time."""
+    """By the world's clock."""
     items_dropped: Mapping[str, int] = field(default_factory=dict)
     xp_lost: float = 0.0
     respawn_options: Sequence[RespawnOption] = ()
-    """Empty where death is final."""
+    """Empty if death is final."""
 
 
 AVATAR_ACTIONS = ActionSpace(
@@ -232,11 +229,11 @@ AVATAR_ACTIONS = ActionSpace(
         ActionDef("inspect_self", "Check avatar's body, equipment, status", category="avatar"),
     )
 )
-"""The actions that every world with avatars has besides its own."""
+"""The actions that every world with avatars has in addition to its own."""
 
 LEAVING: Mapping[str, AvatarState] = {
     "dormant": AvatarState.DORMANT,
     "suspend": AvatarState.SUSPENDED,
     "despawn": AvatarState.DESTROYED,
 }
-"""Mode of leaving -> state of the body afterwards."""
+"""Mode of jacking out -> state of the body afterwards."""

@@ -1,4 +1,4 @@
-"""What all protocol types have in common: how they meet the wire."""
+"""Base classes of the protocol types: conversion of fields, and validation of wire data."""
 
 from __future__ import annotations
 
@@ -17,26 +17,22 @@ T = TypeVar("T")
 TYPE_TAG = "$type"
 """The key that names a subclass on the wire."""
 
-
 LEFT_OUT = {"wsap": "left out"}
-"""Metadata of a field that is not written where it has its default, so that older hashes and readers stay valid."""
+"""Metadata of a field that is not encoded when it has its default, so that older hashes and readers stay valid."""
 
-_LONG = 60
-# Characters of one value in a brief representation.
+_LONG = 60  # characters of one value in `brief_repr`
 
 PROTOCOL_TYPES: list[type] = []
 """The protocol's own types, in the order of their definition."""
 
-
+# The annotation of a sequence or mapping field, and the alternatives to it.
 _CONTAINER = re.compile(r"(?:[\w.]+\.)?(Sequence|Mapping)\[.*\]((?: \| (?:None|str))*)")
-# How a field of a dataclass is declared that holds several values, and what else it may hold.
 
 
 class Frozen:
-    """The base of frozen dataclasses that takes lists for tuples, and None for nothing.
+    """Base of frozen dataclasses that converts values of `Sequence[...]` fields to tuples.
 
-    What is given for a field declared as `Sequence[...]` is kept as a tuple; None stands for an empty one and for an
-    empty `Mapping[...]`, unless the field is declared to be None or text as well.
+    None becomes an empty sequence or mapping, unless the field's type includes None or `str`.
     """
 
     def __post_init__(self) -> None:
@@ -52,7 +48,7 @@ class Frozen:
 
 @cache
 def _containers(cls: type) -> tuple[list[tuple[str, bool]], list[str]]:
-    """Return the sequences of a dataclass, with whether they may be None or text, and its mappings that are never."""
+    """Return the sequence fields of a dataclass, whether they may be None or text, and the mappings that may not."""
     found = [(f.name, _CONTAINER.fullmatch(str(f.type))) for f in fields(cls)]
     kinds = [(name, match[1], bool(match[2])) for name, match in found if match]
     sequences = [(name, may_differ) for name, kind, may_differ in kinds if kind == "Sequence"]
@@ -60,14 +56,10 @@ def _containers(cls: type) -> tuple[list[tuple[str, bool]], list[str]]:
 
 
 class Part(Frozen):
-    """A protocol type: encodes to JSON, and decodes to the right subclass by its tag.
-
-    A subclass of a protocol type travels with a `$type` tag (its class name unless it sets
-    `wire_type`), so that what it adds is not lost where the base type is expected.
-    """
+    """Base of the protocol types. A subclass of one is encoded with a `$type` tag, by which it is decoded again."""
 
     wire_type: str | None = None
-    """The tag on the wire; None for the class name. Only the class's own value counts."""
+    """The tag; None for the class name. Not inherited."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -80,9 +72,8 @@ class Part(Frozen):
 
 
 def brief_repr(part: Any) -> str:
-    """Return a dataclass in about two lines, for who looks at it in a notebook: what differs from the defaults, long
-    values shortened, and the number of items where there are many. Any: any dataclass.
-    """
+    """Return a short representation of a dataclass for notebooks: the fields that differ from their defaults, with
+    long values shortened."""
     shown = []
     for f in fields(part):
         value = getattr(part, f.name)
@@ -100,7 +91,7 @@ def _brief(value: object) -> str:
 
 
 def wire_type(cls: type) -> str | None:
-    """Return the `$type` tag of a class, or None for a base type of the protocol, which needs none."""
+    """Return the `$type` tag of a class; None for a base type of the protocol."""
     if not any(b is not cls and is_dataclass(b) and issubclass(b, Part) for b in cls.__mro__):
         return None
     own = cls.__dict__.get("wire_type")
@@ -129,11 +120,11 @@ def _polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
         if TYPE_TAG not in value:
             return inner({k: v for k, v in value.items() if k != "extras"} if takes_extras else value)
         tag = value[TYPE_TAG]
-        # `extras` is where the rest is kept on this side of the wire; on the wire it is a field like any other.
+        # A wire field called `extras` is unknown like any other, and becomes part of our `extras`.
         rest = {k: v for k, v in value.items() if k != TYPE_TAG and not (takes_extras and k == "extras")}
         if tag == own_tag:
             return inner(rest)
-        codec = info.context  # a `Codec`, where the caller decodes with one
+        codec = info.context  # a `Codec` or None
         target = codec.lookup(tag) if codec is not None and isinstance(tag, str) else None
         if target is not None and issubclass(target, cls):
             return adapter(target).validate_python(rest, context=codec)
@@ -143,7 +134,7 @@ def _polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
         return inner(rest)
 
     inside = _strict(schema)
-    # pydantic generates a class once and refers to it from then on; what it refers to must be the wrapped one.
+    # pydantic generates a class once and refers to it afterwards; the reference must be to the wrapped schema.
     reference = inside.pop("ref", None)
     return core_schema.with_info_wrap_validator_function(validate, cast("CoreSchema", inside), ref=reference)
 
@@ -158,10 +149,9 @@ _NOT_SCHEMAS = frozenset({"cls", "default", "metadata", "serialization"})
 
 
 def _strict(schema: Any) -> Any:
-    """Return a pydantic schema whose text, numbers and booleans are what JSON Schema means by them.
+    """Return a pydantic schema with strict scalars, so that "3" is not 3 and "yes" is not true.
 
-    Without this, pydantic reads "3" as 3 and "yes" as true. Its own strict mode is no help: it
-    wants instances of dataclasses where these are to be made from mappings.
+    pydantic's own strict mode does not accept mappings for dataclasses.
     """
     if isinstance(schema, list):
         return [_strict(item) for item in schema]
@@ -174,7 +164,7 @@ def _strict(schema: Any) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """Read 3.0 as 3, which JSON does not tell apart."""
+    """Read 3.0 as 3: JSON does not distinguish them."""
     return int(value) if type(value) is float and value.is_integer() else value
 
 

@@ -1,7 +1,6 @@
-"""Lines and lists of the protocol's text form, below every protocol type, so that each type can render itself.
+"""Lines and lists of the protocol's text form.
 
-Whatever a game or player wrote is data: line breaks and control characters are removed, so that it can't forge a
-section of its own.
+Line breaks and control characters in text from games and players are removed, so that it can't forge a section.
 """
 
 from __future__ import annotations
@@ -14,21 +13,21 @@ from wsap_core.untrusted import single_line
 
 
 def pairs(values: Mapping[str, Any], words: Words = ENGLISH) -> str:
-    """Return one `name: value` line for each item."""
+    """Return one `name: value` line per item."""
     return "\n".join(f"{single_line(key)}: {shown(value, words)}" for key, value in values.items())
 
 
 def shown(value: Any, words: Words = ENGLISH) -> str:
-    """Return a value as a reader wants it: yes and no, short numbers, one line of text."""
+    """Return a value for a reader: yes or no, a short number, or one line of text."""
     if isinstance(value, bool):
         return words.say("yes" if value else "no")
     return words.say(number(value)) if isinstance(value, int | float) else single_line(value)
 
 
 def number(value: float) -> str:
-    """Return a number without needless digits."""
+    """Return a number with few digits."""
     if isinstance(value, int):
-        # Python refuses to write out more than 4300 digits, and no reader wants them.
+        # Python does not format integers of more than 4300 digits.
         return str(value) if value.bit_length() < 1024 else "beyond counting"
     return str(int(value)) if value.is_integer() else f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}"
 
@@ -39,7 +38,7 @@ def plural(count: float, noun: str) -> str:
 
 
 def bullets(lines: Iterable[str]) -> str:
-    """Return one `- ` line for each item."""
+    """Return one `- ` line per item."""
     return "\n".join(f"- {single_line(line)}" for line in lines)
 
 
@@ -50,8 +49,8 @@ def where(direction: str, distance: float | None, words: Words = ENGLISH) -> str
 
 
 def legs(*parts: tuple[int, str, str], between: str = " ") -> str:
-    """Return how to walk to a cell, such as `3 south 3 east`: each part is a number of cells, the word for its way, and
-    the one for the opposite way, which a number below 0 takes; "here" if all numbers are 0."""
+    """Return directions such as `3 south 3 east`, or "here". Each part is a number of cells, the word for a positive
+    number and that for a negative one."""
     return between.join(f"{abs(n)} {way if n > 0 else back}" for n, way, back in parts if n) or "here"
 
 

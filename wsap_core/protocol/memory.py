@@ -1,4 +1,4 @@
-"""What an agent keeps and uses: history, memory and tools."""
+"""History, memory and tools of agents."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from wsap_core.protocol.observation import Observation
 
 @dataclass(frozen=True)
 class HistoryEntry(Part):
-    """One lived step: what was perceived, what was done, and what came of it."""
+    """One experienced step: observation, action and result."""
 
     observation: Observation
     action: Action
     result: ActionResult | None = None
-    """None while the action is not yet resolved."""
+    """None until the action is resolved."""
     world: str | None = None
-    """The game it happened in; provenance for a memory that spans games."""
+    """The game it happened in."""
     step: int | None = None
-    """The step it happened at, as the game counts."""
+    """The game's number of the step."""
 
 
 @dataclass(frozen=True)
@@ -29,19 +29,19 @@ class Memory(Part):
     """Long-term memory in the protocol's plain form."""
 
     facts: Sequence[str] = ()
-    """What is held to be true: "There's a village to the north"."""
+    """Such as "There's a village to the north"."""
     plans: Sequence[str] = ()
-    """What is intended: "Need to craft iron pickaxe"."""
+    """Such as "Need to craft iron pickaxe"."""
     history: Sequence[HistoryEntry] = ()
-    """Past observations and actions, oldest first."""
+    """Oldest first."""
 
 
 @dataclass(frozen=True)
 class Tool(Part):
-    """An external tool that an agent can invoke while it thinks."""
+    """A tool that an agent can use while it thinks."""
 
     name: str
-    """How it is called: "calculator", "wiki_search"."""
+    """Such as "calculator"."""
     description: str = ""
-    """What it does, for the model that reads it."""
+    """What it does, for the model."""
     parameters: Sequence[ParamDef] = ()

@@ -1,4 +1,4 @@
-"""What an agent perceives at one step: the state, goals, events, effects and messages."""
+"""Observations: the state, goals, events, effects and messages that an agent perceives."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ NOWHERE = Location()
 
 @dataclass(frozen=True)
 class Event(Part):
-    """Something that just happened, as far as the agent perceived it."""
+    """Something that just happened, as the agent perceived it."""
 
     description: str
     """For a reader: "The zombie hit you for 2"."""
     type: str = "info"
-    """What kind: "damage", "achievement", "death", "world", "message", "info"; open."""
+    """"damage", "achievement", "death", "world", "message", "info"; a game may use other words."""
     source: str | None = None
     """Who or what caused it."""
     step: int | None = None
-    """When, as the game counts steps; None for "just now"."""
+    """The game's number of the step; None for "just now"."""
 
 
 @dataclass(frozen=True)
 class Effect(Part):
-    """A buff, debuff or condition that acts on the agent now."""
+    """A buff, debuff or condition of the agent."""
 
     name: str
     """"poisoned", "asleep", "well fed"."""
     description: str = ""
     """What it does, for a reader."""
     remaining: float | None = None
-    """How much longer it lasts, in game steps; None where it has no end or the game hides it."""
+    """Remaining game steps; None if it has no end or the game hides it."""
 
 
 @dataclass(frozen=True)
 class Goal(Part):
-    """An objective for the agent."""
+    """An objective of the agent."""
 
     id: str
     """Stable within the game."""
@@ -57,69 +57,65 @@ class Goal(Part):
     progress: str | None = None
     """For a reader: "3/10 wood collected"."""
     hints: Sequence[str] = ()
-    """Optional guidance."""
 
 
 @dataclass(frozen=True)
 class Achievement(Part):
-    """Something an agent can accomplish, as listed in a game's catalogue."""
+    """An achievement in a game's catalogue."""
 
     name: str
-    """Stable within the game; what `ActionResult.achievements` names."""
+    """Stable within the game."""
     description: str = ""
-    """What it takes, for a reader."""
+    """How to unlock it, for a reader."""
     rarity: str | None = None
-    """"common", "uncommon", "rare" or "legendary"; None where the game does not say."""
+    """"common", "uncommon", "rare" or "legendary"; None if not stated."""
 
 
 @dataclass(frozen=True)
 class AgentMessage(Part):
-    """A message from one agent to others in the same place."""
+    """A message from one agent to others in the same world."""
 
     sender: str
-    """The speaking agent's id."""
+    """The sending agent's id."""
     content: str
-    """What was said. It is data, never instructions: escape it wherever it is shown."""
+    """Untrusted text: escape it wherever it is shown."""
     type: str = "broadcast"
     """"broadcast" (all), "direct" (one recipient) or "team"."""
     recipient: str | None = None
-    """The agent addressed in a direct message, or the team in a team message."""
+    """The agent that a direct message is for, or the team of a team message."""
     step: int | None = None
-    """When it was said, as the world counts steps."""
+    """The world's number of the step."""
 
 
 @dataclass(frozen=True)
 class Observation(Part):
-    """Everything the agent needs to make a decision, and nothing it could not perceive."""
+    """Everything that the agent needs for a decision, and nothing that it could not perceive."""
 
     status: Mapping[str, Any] = field(default_factory=dict)
-    """Health, hunger, mana and the like, by name."""
+    """Health, hunger, mana and so on, by name."""
     inventory: Mapping[str, int] = field(default_factory=dict)
-    """What the agent possesses, with counts."""
+    """Item -> count."""
     location: Location = NOWHERE
-    """Where the agent is."""
     nearby_entities: Sequence[Entity] = ()
-    """Objects, characters and enemies within the senses' range."""
+    """Objects, characters and enemies within the range of the senses."""
     nearby_terrain: Sequence[Terrain] = ()
-    """Ground, water, walls within the senses' range."""
+    """Ground, water and walls within the range of the senses."""
     active_effects: Sequence[Effect] = ()
-    """Buffs, debuffs and conditions."""
     current_goals: Sequence[Goal] = ()
-    """Active objectives."""
     recent_events: Sequence[Event] = ()
-    """What happened since the last observation, oldest first."""
+    """Events since the last observation, oldest first."""
     step: int = 0
     """The current game step, from 0."""
     time_of_day: str | None = None
-    """"day", "night", ...; None where the game has no such thing."""
+    """"day", "night", ...; None if the game has no time of day."""
     available_actions: Sequence[ActionAvailability] | None = field(default=None, kw_only=True)
-    """What is legal now, with reasons for what is not; None when all declared actions are."""
+    """The actions that are legal now, and why others are not; None if all declared actions are."""
     messages: Sequence[AgentMessage] = field(default=(), kw_only=True)
-    """What others in the same world said to this agent since the last observation."""
+    """Messages to this agent since the last observation."""
     language: str = field(default="en", kw_only=True, metadata=LEFT_OUT)
-    """Code of the language of its text, such as "ru"; that of its game."""
+    """Language code of its text, such as "ru"."""
     extras: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    """What a newer or unknown kind of observation carried beyond these fields, kept as it came."""
+    """Unknown fields of a newer or unknown kind of observation, unchanged."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -130,7 +126,7 @@ class Observation(Part):
         return brief_repr(self)
 
     def is_available(self, action_name: str) -> ActionAvailability | None:
-        """Return what this observation says about an action, or None when it says nothing."""
+        """Return the availability of an action, or None if the observation does not mention it."""
         return next((told for told in self.available_actions or () if told.name == action_name), None)
 
     def to_text(self) -> str:
@@ -138,35 +134,32 @@ class Observation(Part):
         return render_observation(self)
 
     def to_brief(self) -> str:
-        """Return in few words what matters now, for small models: no map, one goal, and nothing of what is possible,
-        which is listed beside it. A subclass that can say it better overrides it."""
+        """Return a short text for small models: no map, one goal, no available actions. Subclasses may override it."""
         return render_brief(self)
 
     def phrases(self) -> Mapping[str, str]:
-        """Return what actions do now, by name: `{"move_west": "go west to the tree"}`; empty where names say enough.
+        """Return unique phrases for lists of options, by action: `{"move_west": "go west to the tree"}`.
 
-        They stand for the actions in lists of options, for models and for people. Different actions have different
-        phrases. A subclass that knows overrides it; it works for an observation read from a recording.
+        Subclasses may override it; it must also work for an observation read from a recording.
         """
         return {}
 
     def to_view(self) -> View:
-        """Return what a viewer can draw of what was perceived, such as a map; empty where there is nothing to draw.
+        """Return a view of what the agent perceived, such as a map; empty unless overridden.
 
-        A subclass with a map of its own overrides it. Unlike a world's `render()` it knows no more
-        than the agent did, and works for an observation read from a recording.
+        Unlike a world's `render()` it shows no more than the agent knew, and works for an observation read from a
+        recording.
         """
         return View()
 
     def to_structured(self) -> dict[str, Any]:
-        """Return the state as JSON-ready dicts, lists, strings and numbers, without loss."""
+        """Return the observation as JSON-ready data, without loss."""
         data: dict[str, Any] = encode(self)
         return data
 
 
 def render_observation(observation: Observation, *, extra_sections: Sequence[tuple[str, str]] = ()) -> str:
-    """Return an observation as text without empty sections, what is possible now last; `extra_sections` (title, body)
-    come after NEARBY."""
+    """Return an observation as text, without empty sections; `extra_sections` (title, body) follow NEARBY."""
     o, words = observation, words_of(observation.language)
     sections: list[tuple[str, str]] = [
         (words.say("TIME"), single_line(o.time_of_day) if o.time_of_day else ""),
@@ -187,8 +180,7 @@ def render_observation(observation: Observation, *, extra_sections: Sequence[tup
 
 
 def render_brief(observation: Observation, *, extra_lines: Sequence[str] = ()) -> str:
-    """Return an observation in few lines: status, inventory, place, what is nearby, what happened, the first goal;
-    `extra_lines` come before the goal."""
+    """Return an observation as a short text with only the first goal; `extra_lines` precede the goal."""
     o, words = observation, words_of(observation.language)
     carried = pairs(o.inventory, words).replace("\n", ", ")
     lines = [

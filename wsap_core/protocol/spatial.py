@@ -1,4 +1,4 @@
-"""Where things are: location, entities and terrain, described alike across games."""
+"""Location, entities and terrain, described alike in all games."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Location(Part):
     """The agent's position in the world."""
 
     coordinates: Sequence[float] = ()
-    """(x, y) or (x, y, z), in the game's own unit; empty where the game has none."""
+    """(x, y) or (x, y, z), in the game's unit; empty if the game has none."""
     region: str | None = None
     """A named area, such as "forest" or "dungeon_level_2"."""
     description: str = ""
-    """One phrase for a reader, such as "Standing on grass near a river"."""
+    """A phrase for a reader, such as "Standing on grass near a river"."""
 
 
 @dataclass(frozen=True)
@@ -28,37 +28,37 @@ class Entity(Part):
     """Something in the world that the agent perceives."""
 
     type: str
-    """What kind of thing it is: "zombie", "tree", "chest"."""
+    """"zombie", "tree", "chest"."""
     name: str | None = None
-    """Its own name, if it has one: "Bob the Merchant"."""
+    """Proper name: "Bob the Merchant"."""
     distance: float = 0.0
-    """How far away, in the game's unit, at least 0."""
+    """In the game's unit, at least 0."""
     direction: str = "here"
-    """Where, seen from the agent: "north", "northwest", "behind"."""
+    """Direction from the agent: "north", "northwest", "behind"."""
     state: str | None = None
-    """Its condition: "hostile", "sleeping", "on_fire"."""
+    """"hostile", "sleeping", "on_fire"."""
     interactable: bool = False
     """Whether the agent can interact with it now."""
     description: str = ""
-    """One phrase for a reader; when empty, one is made from the other fields."""
+    """A phrase for a reader; when empty, one is composed of the other fields."""
 
 
 @dataclass(frozen=True)
 class Terrain(Part):
-    """A kind of ground, or surroundings, near the agent."""
+    """A kind of ground near the agent."""
 
     type: str
-    """What it is: "water", "lava", "grass"."""
+    """"water", "lava", "grass"."""
     direction: str = "here"
-    """Where, seen from the agent."""
+    """Direction from the agent."""
     passable: bool = True
     """Whether the agent can walk on it."""
     distance: float | None = None
-    """How far the nearest of it is, in the game's unit; None where the game does not say."""
+    """Distance to the nearest of it, in the game's unit; None if not stated."""
 
 
 def entity_line(entity: Entity, words: Words = ENGLISH) -> str:
-    """Return an entity in a few words: its own description, or one made from its fields."""
+    """Return the description of an entity, or one composed of its fields."""
     if entity.description:
         return single_line(entity.description)
     text = single_line(entity.type)
@@ -70,6 +70,6 @@ def entity_line(entity: Entity, words: Words = ENGLISH) -> str:
 
 
 def terrain_line(terrain: Terrain, words: Words = ENGLISH) -> str:
-    """Return a kind of ground in a few words: what, where, and whether it can be walked on."""
+    """Return a description of terrain: type, direction, distance, and whether it is blocked."""
     text = f"{single_line(terrain.type)}, {where(terrain.direction, terrain.distance, words)}"
     return text if terrain.passable else text + words.say(" (blocked)")

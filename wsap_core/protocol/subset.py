@@ -1,7 +1,4 @@
-"""Which JSON Schemas can be applied in full: the subset that `wsap_core.protocol.values` lists.
-
-The conformance suite checks every action that a game declares, and tools of other servers are cut down to it.
-"""
+"""Checks that a JSON Schema stays within the subset that `wsap_core.protocol.values` supports."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ from typing import Any
 from wsap_core.protocol.values import child_name, is_number, shown
 
 TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
-"""The words that `type` knows."""
+"""The values of `type`."""
 
 ANNOTATIONS = frozenset({"$comment", "default", "description", "examples", "title"})
-"""Keywords that check nothing."""
+"""Keywords without effect on validation."""
 
 
 def _is_count(value: Any) -> bool:
@@ -51,11 +48,11 @@ _KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 KEYWORDS = frozenset(_KEYWORDS)
-"""The keywords that check something."""
+"""Keywords that restrict values."""
 
 
 def check_schema(schema: Any, name: str = "schema") -> str | None:
-    """Return why a schema is not one that `validate_value` can apply in full, or None if it is."""
+    """Return why a schema is outside the subset that `validate_value` supports, or None if it is within it."""
     if isinstance(schema, bool):
         return None
     if not isinstance(schema, Mapping):

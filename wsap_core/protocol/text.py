@@ -1,7 +1,4 @@
-"""The messages that a language model is sent, in the seed specification's wording.
-
-Golden files guard them, because prompts are an interface.
-"""
+"""The messages for language models, in the wording of the protocol's specification; golden files guard them."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ QUESTIONS = {
 
 
 def system_message(game_name: str, game_description: str, action_space: ActionSpace, language: str = "en") -> str:
-    """Return the system message that is sent once, at the start of a session."""
+    """Return the system message, which is sent once at the start of a session."""
     words = words_of(language)
     return SYSTEM_TEMPLATES[words.language].format(
         game_name=single_line(game_name),

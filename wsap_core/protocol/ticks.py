@@ -1,4 +1,4 @@
-"""A tick: one step of a world that lives by itself."""
+"""Ticks: the time steps of worlds that live."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from wsap_core.protocol.values import JsonValue
 
 @dataclass(frozen=True)
 class Tick(Part):
-    """What one tick of a world did. All of it is recorded, and part of the trajectory hash."""
+    """The result of one tick of a world. All of it is recorded and part of the trajectory hash."""
 
     number: int
-    """Which tick of the world it is, from 1."""
+    """From 1."""
     body: Mapping[str, JsonValue] = field(default_factory=dict)
-    """What happened and what changed, in the world's own words; no clocks and no run ids."""
+    """What happened and changed, in the world's own format, without clock times and run ids."""
     summary: str = ""
-    """One line about it, for people."""
+    """One line for people."""
     done: bool = False
-    """Whether the world has come to its end."""
+    """Whether the world has ended."""

@@ -1,24 +1,19 @@
-"""Whether a value fits a JSON Schema, for the parameters of actions and tools.
+"""Validates parameters of actions and tools against a small subset of JSON Schema 2020-12.
 
-A parameter's schema is written by a game and applied to whatever a model replied, several times
-for every decision, so it is a small subset of JSON Schema 2020-12 that is checked without a
-library, gives its reason in a sentence that helps a model to do better, and takes time in
-proportion to the value (there is no `pattern`, because a regular expression can be made to take
-for ever, and there are no references). `wsap_core.protocol.subset` tells whether a schema stays within the
-subset.
+Validation runs several times per decision on replies of models, so it takes time linear in the value (no `pattern`, no
+references), and explains in a sentence what is wrong. `wsap_core.protocol.subset` checks schemas.
 
-    type                                      a word or a list of words
-    enum, const                               1 and 1.0 are equal, 1 and true are not
-    minimum, maximum,
-    exclusiveMinimum, exclusiveMaximum        numbers
-    minLength, maxLength                      text, in Unicode characters
-    items, prefixItems, minItems, maxItems    lists (and tuples)
-    properties, required,
-    additionalProperties                      objects (mappings)
-    title, description, default,
-    examples, $comment                        say something to a reader, and check nothing
+    type                                           a word or a list of words
+    enum, const                                    1 and 1.0 are equal, 1 and true are not
+    minimum, maximum, exclusiveMinimum,
+    exclusiveMaximum                               numbers
+    minLength, maxLength                           text, in Unicode characters
+    items, prefixItems, minItems, maxItems         lists (and tuples)
+    properties, required, additionalProperties     objects (mappings)
+    title, description, default, examples,
+    $comment                                       no effect
 
-`true` and `false` stand for schemas that everything and nothing fits, as usual.
+The schema `true` accepts every value, `false` none.
 """
 
 from __future__ import annotations
@@ -31,7 +26,7 @@ from typing import Any, TypeAlias
 from wsap_core.protocol.lines import plural
 
 JsonValue: TypeAlias = Any
-"""JSON-ready data whose shape only its reader knows, or has yet to check."""
+"""JSON-ready data of unchecked shape."""
 
 Schema = Mapping[str, Any] | bool
 """A JSON Schema within the subset."""
@@ -49,16 +44,10 @@ _SHOWN = 60
 
 
 def validate_value(value: Any, schema: Schema, name: str = "value") -> str | None:
-    """Return why a value does not fit a schema, in one sentence, or None if it fits.
+    """Return why JSON-ready data does not fit a schema, in one sentence, or None if it fits.
 
-    Numbers that JSON has no word for (NaN and the infinities) fit no numeric type. Keywords
-    outside the subset are passed over, as JSON Schema does with keywords it doesn't know.
-
-    Args:
-        value: JSON-ready data; tuples count as lists.
-        schema: one for which `check_schema` has nothing to say.
-        name: what the sentence calls the value; with an empty name, the parts of an object are
-            called by their own names alone (`direction`, `path[2]`, `target.x`).
+    Tuples are lists; NaN and infinities fit no type; unknown keywords are ignored. The sentence calls the value `name`;
+    with an empty name, parts of an object are called `direction`, `path[2]`, `target.x`.
     """
     if schema is True:
         return None
@@ -79,14 +68,14 @@ def validate_value(value: Any, schema: Schema, name: str = "value") -> str | Non
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number, which true and false are not."""
+    """Return whether a value is a number, and not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 _IS: dict[str, Callable[[Any], bool]] = {
     "array": lambda v: isinstance(v, list | tuple),
     "boolean": lambda v: isinstance(v, bool),
-    # 3.0 is a whole number in JSON Schema, which does not tell it from 3.
+    # JSON Schema does not distinguish 3.0 from 3.
     "integer": lambda v: is_number(v) and (isinstance(v, int) or v.is_integer()),
     "null": lambda v: v is None,
     "number": lambda v: is_number(v) and (isinstance(v, int) or math.isfinite(v)),
@@ -173,7 +162,7 @@ def _wrong_object(value: Mapping[Any, Any], schema: Mapping[str, Any], name: str
             reason = validate_value(item, rest, child_name(name, key))
         if reason:
             return reason
-    # Last, because a misspelt key is told better than the missing one it stands for.
+    # Last, because a misspelt key explains more than the missing one.
     missing = (key for key in schema.get("required", ()) if key not in value)
     return next((f"{child_name(name, key)} is missing." for key in missing), None)
 
@@ -187,7 +176,7 @@ def _unknown_key(key: str, known: Mapping[str, Any], name: str) -> str:
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Return whether two JSON-ready values are equal as JSON Schema has it: 1 is 1.0, but not true."""
+    """Return whether two JSON-ready values are equal in JSON Schema: 1 equals 1.0, but not true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -197,21 +186,18 @@ def same_json(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-# --- sentences ----------------------------------------------------------------------------
-
-
 def _it(name: str) -> str:
     return name or "It"
 
 
 def child_name(name: str, key: str) -> str:
-    """Return what a sentence calls a part of an object."""
+    """Return the name of a part of an object, for a sentence."""
     part = key if len(key) <= _SHOWN and key.isprintable() else shown(key)
     return f"{name}.{part}" if name else part
 
 
 def shown(value: Any) -> str:
-    """Return a value for a sentence: short, on one line, with nothing in it that a terminal would obey."""
+    """Return a value for a sentence: short, on one line, safe for terminals."""
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list | tuple):
@@ -221,7 +207,7 @@ def shown(value: Any) -> str:
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "...")
     if is_number(value):
-        # Python refuses to write out an integer of thousands of digits.
+        # Python does not format integers of thousands of digits.
         return str(value) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
     return f"a {type(value).__name__}"
 

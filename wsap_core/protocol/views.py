@@ -1,4 +1,4 @@
-"""What a viewer can draw: typed blocks, never HTML."""
+"""Views: typed blocks that viewers draw, never HTML."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from wsap_core.protocol.base import Frozen, Part
 
 @dataclass(frozen=True)
 class ImageBlock:
-    """A picture, as PNG."""
+    """A PNG picture."""
 
     base64: str
-    """The PNG file in base64; `png()` gives the bytes."""
+    """The PNG file in base64."""
     width: int = 0
     """In pixels."""
     height: int = 0
     """In pixels."""
     alt: str = ""
-    """What it shows, for those who can't see it."""
+    """Alternative text."""
     kind: Literal["image"] = "image"
 
     @classmethod
     def from_png(cls, png: bytes, *, width: int, height: int, alt: str = "") -> ImageBlock:
-        """Return a block that holds the given PNG file."""
+        """Return a block with a PNG file."""
         return cls(base64.b64encode(png).decode("ascii"), width, height, alt)
 
     def png(self) -> bytes:
@@ -36,19 +36,19 @@ class ImageBlock:
 
 @dataclass(frozen=True)
 class GridMapBlock(Frozen):
-    """A map of characters, one a tile."""
+    """A map with one character per tile."""
 
     rows: Sequence[str] = ()
-    """Equal-length rows, north (or the top) first."""
+    """Rows of equal length, north (or the top) first."""
     legend: Mapping[str, str] = field(default_factory=dict)
-    """Character -> what it stands for."""
+    """Character -> meaning."""
     title: str = ""
     kind: Literal["grid"] = "grid"
 
 
 @dataclass(frozen=True)
 class PlaceGraphBlock(Frozen):
-    """Places and the ways between them."""
+    """Places and the connections between them."""
 
     places: Sequence[str] = ()
     exits: Sequence[Sequence[str]] = ()
@@ -110,20 +110,20 @@ class TimelineEntry(Part):
     """Something that happened."""
 
     text: str
-    """A sentence, a paragraph or more."""
+    """One or more sentences."""
     number: int | None = None
-    """The tick, round or step that it happened in, from 1; None where there is none."""
+    """Its tick, round or step, from 1."""
     title: str = ""
     place: str = ""
     who: Sequence[str] = ()
-    """Whom it is about."""
+    """The characters concerned."""
     details: Sequence[str] = ()
-    """What it rests on, a line each, such as the recorded event; viewers show it when asked."""
+    """Lines that viewers show on request, such as the recorded event."""
 
 
 @dataclass(frozen=True)
 class TimelineBlock(Frozen):
-    """What happened, oldest first."""
+    """Events, oldest first."""
 
     entries: Sequence[TimelineEntry] = ()
     title: str = ""
@@ -131,35 +131,35 @@ class TimelineBlock(Frozen):
 
 
 Block = ImageBlock | GridMapBlock | PlaceGraphBlock | ChatBlock | TableBlock | TextBlock | TimelineBlock
-"""Any block; told apart on the wire by `kind`."""
+"""Any block; `kind` distinguishes them on the wire."""
 
 
 @dataclass(frozen=True)
 class Selection(Part):
-    """One thing that a viewer may select, and what is selected.
+    """A setting of a view that its viewer may change.
 
-    Three names have a meaning in blocks: a `tick` is the number of a timeline's entry, a `place` is a place of a graph
-    or an entry, a `character` is somebody in a place or an entry. Viewers let people select them there, too.
+    Viewers also let people select a `tick` (an entry's number), a `place` (of a graph or entry) and a `character` (in
+    a place or entry) in the blocks.
     """
 
     name: str
-    """What it is asked for by, such as `tick`."""
+    """Such as `tick`."""
     chosen: str = ""
-    """What is selected; empty for nothing in particular: the newest tick, all characters."""
+    """The current value; empty for the default, such as the newest tick or all characters."""
     choices: Sequence[str] = ()
-    """What may be selected, where it is one of a few."""
+    """The valid values, if it is an enumeration."""
     highest: int = 0
-    """Where a number may be selected: from 1 to this. With neither this nor choices any text may be, such as words to
-    search for."""
+    """For a number, the highest valid one, from 1. With neither this nor choices, any text is valid, such as a search
+    term."""
     title: str = ""
-    """Its name for people; the name when empty."""
+    """Display name; `name` when empty."""
 
 
 @dataclass(frozen=True)
 class View(Frozen):
-    """What a viewer shows of a world (or of one seat) now, or of a recorded run."""
+    """A picture of a world or seat now, or of a recorded run, as blocks."""
 
     blocks: Sequence[Block] = ()
     title: str = ""
     selections: Sequence[Selection] = ()
-    """What may be selected, so that another view is shown; only views of a run have some."""
+    """Settings of a run's view."""

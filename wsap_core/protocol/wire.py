@@ -1,13 +1,10 @@
-"""Protocol types to JSON and back, without loss.
+"""Converts protocol types to JSON and back, without loss.
 
-There is one JSON form and it is canonical: keys sorted, no spaces, ASCII, numbers without a
-fraction written as integers (as RFC 8785 has it), so that equal values give equal bytes in
-any process. A subclass of a protocol type carries a `$type` tag; `Codec` knows the classes
-behind the tags. An unknown tag decodes to the base type with the rest kept as `extras`, and
-encodes again to what it was. Unknown fields are ignored, so a newer minor version can be read.
+The JSON is canonical: keys sorted, no spaces, ASCII, integral numbers written as integers (as in RFC 8785), so that
+equal values give equal bytes in any process. Subclasses of protocol types have a `$type` tag; an unknown tag decodes to
+the base type with the rest in `extras`. Other unknown fields are ignored, so that newer minor versions can be read.
 
-Encoding is written out here, because it runs several times for every decision; decoding
-validates with pydantic, because it runs at the boundary.
+Encoding is our own code, because it runs several times per decision; decoding validates with pydantic.
 """
 
 from __future__ import annotations
@@ -36,26 +33,26 @@ def dumps(value: Any) -> str:
     """Return the canonical JSON text of a protocol type or of JSON-ready data.
 
     Raises:
-        WireError: the value holds something that JSON has no word for, such as NaN or an object.
+        WireError: the value contains something that JSON can't represent, such as NaN.
     """
     writer = _WRITERS.get(type(value)) or _writer_for(type(value))
     return writer(value)
 
 
 def encode(value: Any) -> Any:
-    """Return the value as JSON-ready dicts, lists, strings, numbers, booleans and None."""
+    """Return the value as JSON-ready data."""
     return json.loads(dumps(value))
 
 
 def keep_text(value: T, text: str) -> T:
-    """Return a value that was decoded from a canonical text, with that text kept, so that it is not made again."""
+    """Return a value with the canonical text that it was decoded from, so that it need not be encoded again."""
     if is_dataclass(value) and _keeps_text(type(value)):
         object.__setattr__(value, _CACHE, text)
     return value
 
 
 def _keeps_text(cls: type) -> bool:
-    """Return whether the text of a dataclass can be kept with it: it never changes, and has a place for it."""
+    """Return whether instances of a dataclass can keep their text: it is frozen and has no slots."""
     frozen: bool = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]  # every dataclass has it
     return frozen and not hasattr(cls, "__slots__")
 
@@ -103,11 +100,11 @@ def _writer_for(cls: type) -> Callable[[Any], str]:
     if is_dataclass(cls):
         writer = _dataclass_writer(cls)
     elif writer is None and hasattr(cls, "item") and hasattr(cls, "dtype"):
-        # A numpy scalar or array that a game let slip into an observation.
+        # A numpy scalar or array that a game left in an observation.
         writer = lambda value: dumps(value.tolist())  # noqa: E731
     if writer is None:
         raise WireError(
-            f"A {cls.__module__}.{cls.__qualname__} can't travel as JSON; "
+            f"A {cls.__module__}.{cls.__qualname__} can't be encoded as JSON; "
             "use text, numbers, lists, mappings or protocol types."
         )
     _WRITERS[cls] = writer
@@ -126,7 +123,7 @@ def _dataclass_writer(cls: type) -> Callable[[Any], str]:
     keeps_text = _keeps_text(cls)
 
     def write(value: Any) -> str:
-        # Parts are frozen and many are interned by their worlds, so their text is kept with them.
+        # Parts are frozen, and worlds reuse many of them, so they keep their text.
         cached: str | None = value.__dict__.get(_CACHE) if keeps_text else None
         if cached is not None:
             return cached
@@ -144,7 +141,7 @@ def _dataclass_writer(cls: type) -> Callable[[Any], str]:
 
 def _dump_with_extras(value: Any, names: list[str], tag: str | None) -> str:
     data: dict[str, Any] = {TYPE_TAG: tag} if tag else {}
-    data.update(getattr(value, "extras", {}))  # the tag among them, where it came with one that is not known here
+    data.update(getattr(value, "extras", {}))  # includes the tag if it was unknown
     data.update((name, getattr(value, name)) for name in names)
     return _dump_mapping(data)
 
@@ -153,10 +150,10 @@ def _dump_with_extras(value: Any, names: list[str], tag: str | None) -> str:
 
 
 class Codec:
-    """Decodes JSON into protocol types, the given subclasses (which may stand behind `$type` tags) included.
+    """Decodes JSON into protocol types and the given subclasses of them.
 
     Raises:
-        WireError: two classes claim one tag, and the later one is no subclass of the other.
+        WireError: two classes have the same tag, and the later one is not a subclass of the other.
     """
 
     def __init__(self, subclasses: Iterable[type] = ()) -> None:
@@ -166,23 +163,19 @@ class Codec:
             if tag is None:
                 continue
             known = self._by_tag.get(tag, cls)
-            self._by_tag[tag] = cls  # a class that says more under the name of its base takes its place
+            self._by_tag[tag] = cls  # a subclass with the tag of its base replaces it
             if not issubclass(cls, known):
                 raise WireError(
                     f"Both {known.__module__}.{known.__qualname__} and {cls.__module__}.{cls.__qualname__} "
-                    f"travel as {tag!r}; set `wire_type` on one of them."
+                    f"have the tag {tag!r}; set `wire_type` on one of them."
                 )
 
     def lookup(self, tag: str) -> type | None:
-        """Return the class behind a tag, or None if it is not known here."""
+        """Return the class with a tag, or None if there is none."""
         return self._by_tag.get(tag)
 
     def loads(self, cls: type[T], text: str | bytes, *, where: str = "message") -> T:
-        """Return the value that a JSON text stands for, validated.
-
-        Raises:
-            WireError: it is not JSON, or not a valid `cls`; the message says where and why.
-        """
+        """Decode and validate a JSON text; `WireError` says why the `where` is invalid."""
         try:
             data = json.loads(text, parse_constant=_refuse_constant)
         except ValueError as error:
@@ -192,11 +185,7 @@ class Codec:
         return self.decode(cls, data, where=where)
 
     def decode(self, cls: type[T], data: Any, *, where: str = "message") -> T:
-        """Return the value that JSON-ready data stands for, validated.
-
-        Raises:
-            WireError: it is not a valid `cls`; the message says where and why.
-        """
+        """Decode and validate JSON-ready data; `WireError` says why the `where` is invalid."""
         from pydantic import ValidationError
 
         try:

@@ -1,9 +1,7 @@
-"""The words of one language, for what the kernel itself says to whoever plays.
+"""Translates the kernel's texts for players: `WORDS["ru"].say("You have acted already.")`.
 
-The code says everything in English. A world in another language has its titles, refusals and actions of the body
-looked up here: `WORDS["ru"].say("You have acted already.")`. Sentences with something in them are written with fields,
-`"There is no action '{name}' here."`, and found again by what stands around these. A field that begins with `_` is
-looked up itself. What is not in the table stays as it is, which in a game of that language is the game's own text.
+Texts may have fields, `"There is no action '{name}' here."`; the value of a field whose name starts with `_` is
+translated, too. Unknown texts, such as a game's own, stay unchanged.
 """
 
 from __future__ import annotations
@@ -18,15 +16,15 @@ from string import Formatter
 
 @dataclass(frozen=True)
 class Words:
-    """The words of one language."""
+    """The kernel's texts in one language."""
 
     language: str
     """Its code, such as `en`."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Texts and sentences in English -> in this language; none in English."""
+    """English text -> translation."""
 
     def say(self, text: str) -> str:
-        """Return a text of the code in this language; as it is where the table does not have it."""
+        """Return the translation of an English text, or the text itself if there is none."""
         if not self.texts or not text:
             return text
         found = self.texts.get(text)
@@ -39,7 +37,7 @@ class Words:
         return text
 
     def and_also(self, texts: Mapping[str, str]) -> Words:
-        """Return these words and more."""
+        """Return these translations and more."""
         return Words(self.language, {**self.texts, **texts})
 
     @cached_property
@@ -51,11 +49,11 @@ class Words:
             if names and all(name.isidentifier() for name in names):
                 literals = [before for before, _ in parts]
                 found.append((literals if len(literals) > len(names) else [*literals, ""], names, wording))
-        return sorted(found, key=lambda sentence: not sentence[0][0])  # what begins with anything comes last
+        return sorted(found, key=lambda sentence: not sentence[0][0])  # those that start with a field come last
 
 
 def _between(text: str, at: int, literals: list[str]) -> list[str] | None:
-    """Return what stands between literals, each of which is where it is found first but the last, which is the end."""
+    """Return the texts between literals, each matched at its first occurrence, the last one at the end of the text."""
     values = []
     for number, literal in enumerate(literals, 1):
         last = number == len(literals)
@@ -70,16 +68,16 @@ def _between(text: str, at: int, literals: list[str]) -> list[str] | None:
 ENGLISH = Words("en")
 
 _FILE = Path(__file__).with_name("russian.json")
-"""Headings, each with texts and sentences in English -> in Russian."""
+"""Heading -> English text -> translation."""
 
 _RUSSIAN: Mapping[str, Mapping[str, str]] = json.loads(_FILE.read_text(encoding="utf-8"))
 
 RUSSIAN = Words("ru", {text: wording for part in _RUSSIAN.values() for text, wording in part.items()})
 
 WORDS: Mapping[str, Words] = {words.language: words for words in (ENGLISH, RUSSIAN)}
-"""The languages that the kernel speaks, by code."""
+"""The languages of the kernel, by code."""
 
 
 def words_of(language: str) -> Words:
-    """Return the words of a language; the English ones where the kernel does not speak it."""
+    """Return the words of a language, or English if the kernel does not have it."""
     return WORDS.get(language, ENGLISH)
