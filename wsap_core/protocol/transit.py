@@ -27,7 +27,10 @@ SKILL_DOMAINS: tuple[str, ...] = (
 """The domains of skills."""
 
 ITEM_CATEGORIES: tuple[str, ...] = ("weapon", "armor", "tool", "material", "consumable", "key_item", "currency")
+"""The categories of portable items."""
+
 BONUS_KINDS: tuple[str, ...] = ("stat", "item", "ability", "unlock")
+"""The kinds of bonuses."""
 
 TOP_TIER = 10
 """The highest tier of a portable item; the lowest is 1."""
