@@ -1,4 +1,4 @@
-"""Where time comes from; handed in, so that tests and replays have a clock of their own."""
+"""Clocks, which are passed in so that tests and replays can replace them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where time comes from. Worlds keep logical time; this is for deadlines and pacing."""
+    """A clock for deadlines and pacing; worlds keep logical time."""
 
     def now(self) -> float:
-        """Return seconds on a clock that never goes back."""
+        """Return monotonic seconds."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of the system."""
 
     def now(self) -> float:
-        """Return seconds on the monotonic clock."""
+        """Return monotonic seconds."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait that long."""
+        """Wait."""
         import asyncio  # deferred for weight: listing plugins needs no event loop
 
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""What a reply of a language model is bound to."""
+"""Constraints on the replies of language models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wsap_core.protocol.base import Frozen
 
 @dataclass(frozen=True)
 class JsonConstraint:
-    """The reply is one JSON value that fits a schema."""
+    """The reply is a JSON value that fits the schema."""
 
     schema: Mapping[str, Any]
     name: str = "reply"
@@ -21,28 +21,25 @@ class JsonConstraint:
 
 @dataclass(frozen=True)
 class RegexConstraint:
-    """The reply matches a regular expression, as a whole."""
+    """The whole reply matches the regular expression."""
 
     pattern: str
 
 
 @dataclass(frozen=True)
 class ChooseConstraint(Frozen):
-    """The reply is one of a few texts, which the model scores after the prompt instead of writing.
+    """The reply is one of a few options, which the model scores instead of writing.
 
-    Each is scored by its mean log-probability per token; one is drawn by the request's seed from the softmax of the
-    scores at the request's temperature (the best one at temperature 0).
+    The score of an option is its mean log-probability per token after the prompt. The request's seed draws one from
+    the softmax of the scores at the request's temperature (the best one at temperature 0).
     """
 
     options: Sequence[str]
-    """Different texts; at least one."""
+    """At least one; all different."""
 
     @staticmethod
     def draw(scores: Sequence[float], temperature: float, seed: int | None) -> tuple[int, tuple[float, ...]]:
-        """Return the place of the option that is drawn by its score, and the probability of each, which add up to 1.
-
-        The same seed draws the same option from the same scores; None draws another one each time.
-        """
+        """Return the index of the option drawn by score, and the probability of each; without a seed, at random."""
         best = max(scores)
         if temperature <= 0:
             weights = [float(i == scores.index(best)) for i in range(len(scores))]
@@ -65,10 +62,9 @@ class FunctionDef:
 
 @dataclass(frozen=True)
 class CallConstraint(Frozen):
-    """The reply is one call of a declared function, made by the server's own tool calling.
+    """The reply is one call of a function, by the server's tool calling.
 
-    The backend gives it as the text `{"name": ..., "arguments": {...}}`, with what the model wrote beside the call
-    as the third member `content`.
+    The backend returns it as the text `{"name": ..., "arguments": {...}}`, with any text beside the call as `content`.
     """
 
     functions: Sequence[FunctionDef]

@@ -1,4 +1,4 @@
-"""What a factory is given: its seed, configuration, clock, ids, random numbers and services."""
+"""The context of a factory: seed, options, clock, ids, random generator and services."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ if TYPE_CHECKING:
     from wsap_core.specs import AdapterSpec
 
 SEED_LIMIT = 2**31 - 1
-"""Seeds are whole numbers from 0 to this, which every random generator in use accepts."""
+"""The highest seed; the lowest is 0. Every random generator in use accepts this range."""
 
 
 def derive_seed(seed: int, *path: int | str) -> int:
-    """Return the seed of a part or episode: the seed itself for an empty path or episode 0.
-
-    Any other path gives a number from 0 to `SEED_LIMIT` that depends on nothing but the
-    arguments (SHA-256 of their text).
-    """
+    """Return the seed of a part or episode, from 0 to `SEED_LIMIT`, by SHA-256 of the arguments' text; the seed itself
+    for an empty path or episode 0."""
     if not path or path == (0,):
         return seed
     text = ":".join(str(part) for part in (seed, *path))
@@ -32,32 +29,32 @@ def derive_seed(seed: int, *path: int | str) -> int:
 
 
 def id_sequence(prefix: str = "id") -> Callable[[], str]:
-    """Return a source of ids that counts: `id-1`, `id-2`, ..."""
+    """Return a generator of ids: `id-1`, `id-2`, ..."""
     counter = itertools.count(1)
     return lambda: f"{prefix}-{next(counter)}"
 
 
 @dataclass(frozen=True)
 class Context:
-    """Everything that a game, agent or tool may take from outside itself."""
+    """Everything that a game, agent or tool may use from outside itself."""
 
     seed: int = 0
     """From 0 to `SEED_LIMIT`."""
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Options of this one instance, as the user gave them."""
+    """The options of this instance, as the user gave them."""
     clock: Clock = field(default_factory=SystemClock)
     new_id: Callable[[], str] = field(default_factory=id_sequence)
-    """Gives a new id at each call; the same ids in the same order for the same seed."""
+    """Returns a new id; the same sequence for the same seed."""
     random: random.Random = field(default_factory=lambda: random.Random(0))  # play, not secrets
-    """A generator of this instance's own."""
+    """This instance's generator."""
     services: Services = field(default_factory=Services)
-    """What the runtime offers; each is None where only the kernel is installed."""
+    """The runtime's services; each is None if only the kernel is installed."""
     agent_id: str | None = None
-    """For an agent: who it is in the world."""
+    """For an agent: its id in the world."""
     world: str = ""
-    """For an agent: the game that it plays."""
+    """For an agent: the name of its game."""
     game: AdapterSpec | None = None
-    """For an agent: what that game says of itself; None where it is not known."""
+    """For an agent: the spec of its game, if known."""
 
     @classmethod
     def create(
@@ -71,7 +68,7 @@ class Context:
         world: str = "",
         game: AdapterSpec | None = None,
     ) -> Context:
-        """Return a context whose generator and ids follow from the seed and the path alone."""
+        """Return a context whose generator and ids depend only on the seed and the path."""
         own = derive_seed(seed, *path)
         return cls(
             seed=own,

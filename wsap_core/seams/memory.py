@@ -1,4 +1,4 @@
-"""What memories of agents have in common; kinds of memory register by the hook `wsap_memories`."""
+"""The protocols of memories, which plugins register by the hook `wsap_memories`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _TOKEN = re.compile(r"[A-Za-z]{1,6}|\d|[^\sA-Za-z\d]")
 
 @lru_cache(maxsize=4096)
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has, rather too many than too few.
+    """Return an upper estimate of a text's tokens: one per six letters of a word (rounded up), one per other character.
 
-    A word counts one token for every six letters begun, a digit and any other mark one each,
-    and a character beyond ASCII one; common tokenizers need less for all but random text.
+    Common tokenizers need fewer except for random text.
     """
     if not text.isascii():
         extra = sum(1 for c in text if ord(c) > 127)
@@ -27,65 +26,61 @@ def estimate_tokens(text: str) -> int:
 
 
 LESSON = "lesson"
-"""The kind of note under which memories keep lessons."""
+"""The kind of a lesson's note."""
 
 
 @dataclass(frozen=True)
 class Recollection:
-    """Something remembered, with where it comes from."""
+    """An entry of a memory, with its origin."""
 
     text: str
-    """As it is shown to the model."""
+    """For the model."""
     world: str = ""
-    """The game it happened in; empty for what belongs to no game."""
+    """The game it happened in; empty if it belongs to no game."""
     step: int | None = None
-    """The step it happened at, as the game counts."""
+    """The game's number of the step."""
     kind: str = "event"
     """"fact", "plan", "lesson", "event" or "summary"; a memory may use other words."""
     score: float = 0.0
-    """How well it fits what was asked; higher is better, and only comparable within one answer."""
+    """Relevance to the query, higher is better; comparable only within one answer."""
     run: str = ""
-    """The run it happened in, such as "run 3", where the memory outlives runs; empty where it does not."""
+    """The run it happened in, such as "run 3", if the memory outlives runs."""
 
 
 @runtime_checkable
 class AgentMemory(Protocol):
-    """What an agent keeps of what it lived through."""
+    """The memory of an agent."""
 
     def remember(self, entry: HistoryEntry) -> None:
-        """Take in a lived step. Cheap; never asks a model."""
+        """Store an experienced step; cheap, and never calls a model."""
 
     def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
-        """Take in something that the agent wants to keep in its own words."""
+        """Store something in the agent's own words."""
 
     def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
-        """Return what fits the query best, at most about `budget` tokens of it, most useful first."""
+        """Return the entries most relevant to the query, best first, of about `budget` tokens at most."""
 
     def compact(self) -> Awaitable[None] | None:
-        """Make room: summarise, forget. May ask a model, and may run beside other work."""
+        """Free space by summarizing and forgetting; may call a model, and may run concurrently with other work."""
 
     def snapshot(self) -> bytes:
-        """Return everything that is remembered."""
+        """Return the whole memory."""
 
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of.
-
-        Raises:
-            SnapshotError: the data is damaged; nothing has changed.
-        """
+        """Restore a snapshot; `SnapshotError` if it is damaged, and nothing has changed."""
 
 
 @runtime_checkable
 class OutlivesRuns(Protocol):
-    """A memory that says of what it keeps in which run it happened."""
+    """A memory that stores the run of each entry."""
 
     def begin_run(self, run: str) -> None:
-        """Take everything from now on as of this run, such as "run 3"; "" for none. Not part of a snapshot."""
+        """Set the run of the entries to come, such as "run 3"; "" for none. Not part of a snapshot."""
 
 
 @runtime_checkable
 class Browsable(Protocol):
-    """A memory that can be looked through."""
+    """A memory whose entries can be listed."""
 
     def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
-        """Return what it keeps, newest first: everything, or what is of one kind."""
+        """Return the entries, optionally of one kind, newest first."""

@@ -1,4 +1,4 @@
-"""What a language-model backend is: requests, replies, abilities and prices."""
+"""The protocol of model backends: requests, replies, abilities and prices."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 Role = Literal["system", "user", "assistant", "observation"]
-"""Who speaks. `observation` is a tool's result inside the assistant's turn (seed 002); backends that
-know no such role say it as the user."""
+"""`observation` is a tool's result inside the assistant's turn (seed 002); backends without such a role use `user`."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +35,20 @@ class TextPart:
 
 @dataclass(frozen=True)
 class ImagePart:
-    """A picture in a message, for models that see."""
+    """A picture in a message."""
 
     base64: str
-    """The picture in base64."""
     media_type: str = "image/png"
     alt: str = ""
-    """What it shows; sent in its place to a model that can't see."""
+    """Alternative text, sent instead to a model without vision."""
 
     @cached_property
     def sha256(self) -> str:
-        """The SHA-256 of the picture's file, in hexadecimal; what keys and records call it."""
+        """The SHA-256 of the picture's file, in hexadecimal, which identifies it in keys and records."""
         try:
             data = base64.b64decode(self.base64, validate=True)
         except (binascii.Error, ValueError):
-            data = self.base64.encode("utf-8", "replace")  # no picture: a backend will refuse it
+            data = self.base64.encode("utf-8", "replace")  # a backend will refuse it
         return hashlib.sha256(data).hexdigest()
 
 
@@ -63,10 +61,9 @@ class Message(Frozen):
 
     role: Role
     content: Sequence[Part] | str
-    """Text, or parts in order."""
 
     def text(self) -> str:
-        """Return the text of the message; pictures are replaced by what they show."""
+        """Return the text of the message, with pictures replaced by their alternative texts."""
         if isinstance(self.content, str):
             return self.content
         return "".join(p.text if isinstance(p, TextPart) else p.alt for p in self.content)
@@ -74,10 +71,10 @@ class Message(Frozen):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen; None leaves it to the model's own default."""
+    """Sampling parameters; None for the model's default."""
 
     max_tokens: int | None = 300
-    """Most tokens in the reply, thinking included (the seed's 300)."""
+    """Most tokens of the reply, including thinking (300 as in the specification)."""
     temperature: float | None = 0.7
     top_p: float | None = 0.9
     repeat_penalty: float | None = None
@@ -89,25 +86,25 @@ DEFAULT_SAMPLING = Sampling()
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that one call to a model depends on."""
+    """A call to a model."""
 
     messages: Sequence[Message]
     prefill: str = ""
-    """The beginning of the assistant's turn, which the model goes on with."""
+    """The start of the assistant's turn, which the model continues."""
     stop: Sequence[str] = ()
-    """Texts that end the reply; the one that did is not part of it."""
+    """Texts that end the reply and are not part of it."""
     constraint: Constraint | None = None
-    """What the reply must look like; None for free text."""
+    """None for free text."""
     sampling: Sampling = DEFAULT_SAMPLING
     thinking: bool | None = None
-    """Whether the model is asked to think first; None for its default."""
+    """Whether the model thinks first; None for its default."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Provider options by backend name: `{"ollama": {"num_ctx": 4096}}`."""
     purpose: str = field(default="", compare=False)
-    """What it is for, in the log: "decide", "plan", "reflect"; nothing that the reply depends on."""
+    """Its purpose, for the log: "decide", "plan", "reflect"."""
     key: str = field(default="", compare=False)
-    """Where a world's call stands in its run: tick, phase, subject and attempt, as in `12/intent/anna/0`. The reply is
-    kept and found again under it, so that equal requests that are in flight together can't take each other's."""
+    """The key of a world's call in its run: tick, phase, subject and attempt, as in `12/intent/anna/0`. The reply is
+    stored under it, so that equal concurrent requests are not confused."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,7 @@ class TextChunk:
 
 @dataclass(frozen=True)
 class ThinkingChunk:
-    """A piece of what the model thinks before it replies; never part of the reply."""
+    """A piece of the thinking before the reply."""
 
     text: str
 
@@ -129,16 +126,16 @@ FinishReason = Literal["stop", "stop_sequence", "length", "content_filter", "unk
 
 @dataclass(frozen=True)
 class Finish:
-    """The end of a stream. Every stream that did not fail has exactly one, as its last chunk."""
+    """The last chunk of every stream that does not fail."""
 
     reason: FinishReason = "stop"
     stop_sequence: str | None = None
-    """Which of the request's stop texts ended it, where the backend tells."""
+    """The stop text that ended the reply, if the backend reports it."""
     usage: Usage = field(default_factory=Usage)
     probabilities: Sequence[float] = ()
-    """Of the options of a `ChooseConstraint`, in its order, the probability with which each was drawn; adds up to 1."""
+    """The probabilities of the options of a `ChooseConstraint`, in its order; their sum is 1."""
     served: str = ""
-    """What the server calls the model that replied, with its fingerprint; empty if it doesn't tell."""
+    """The model and fingerprint that the server reports, if any."""
 
 
 Chunk = TextChunk | ThinkingChunk | Finish
@@ -154,67 +151,63 @@ class Reply:
 
     @property
     def usage(self) -> Usage:
-        """What it took."""
+        """The usage of the request."""
         return self.finish.usage
 
     @property
     def truncated(self) -> bool:
-        """Whether the model ran out of tokens before it was through."""
+        """Whether it reached the token limit."""
         return self.finish.reason == "length"
 
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a backend (with its model) can do; what is not known is not claimed."""
+    """The abilities of a backend with its model; unknown ones are not claimed."""
 
     json_schema: bool = False
     """Constrains replies by JSON Schema."""
     schema_subset: bool = False
-    """Takes only schemas within the subset of OpenAI's strict mode (`wsap_llm.strict_schema`)."""
+    """Accepts only schemas within the subset of OpenAI's strict mode (`wsap_llm.strict_schema`)."""
     regex: bool = False
     """Constrains replies by regular expression."""
     choose: bool = False
-    """Scores given replies and draws one of them."""
+    """Scores given replies and draws one (`ChooseConstraint`)."""
     calls: bool = False
-    """Makes calls of functions that a request declares (tool calling)."""
+    """Calls functions that a request declares (tool calling)."""
     parameters: int | None = None
-    """How many parameters the model has; None where it is not known."""
+    """Number of the model's parameters, if known."""
     dtype: str | None = None
-    """What numbers it computes with, such as `bfloat16`, of which replies depend in close cases; None where unknown."""
+    """Number format of its computations, such as `bfloat16`, which can affect replies; None if unknown."""
     prefill: bool = False
-    """Goes on with a trailing assistant message."""
+    """Continues a trailing assistant message."""
     resume: bool = False
-    """Goes on inside its own reply with its key-value cache kept (in process)."""
+    """Continues within its own reply with its key-value cache (in process)."""
     images: bool | None = False
-    """Sees pictures; None where that is not known: they are sent then, and the server says if it can't."""
+    """Sees pictures; None if unknown: they are sent, and the server refuses them if it can't."""
     thinking: bool = False
-    """Tells its thinking apart from its reply."""
+    """Separates its thinking from its reply."""
     stop: bool = True
-    """Honours stop texts."""
+    """Supports stop texts."""
     context: int | None = None
-    """The context window in tokens; None where it is not known."""
+    """The context window in tokens, if known."""
 
 
 class SpendingLimit(Protocol):
-    """What may be spent on models in some scope: a run, a day, a tournament."""
+    """A limit on the usage of models in some scope: a run, a day, a tournament."""
 
     def reserve(self, worst: Usage) -> None:
-        """Hold what a request may take at worst, before it is sent.
-
-        Raises:
-            BudgetReachedError: the limit could be passed; nothing is held.
-        """
+        """Reserve the most that a request may use, before it is sent; `BudgetReachedError` if the limit forbids it."""
 
     def settle(self, worst: Usage, actual: Usage) -> None:
-        """Put what a request really took in place of what was held for it."""
+        """Replace a reservation by the actual usage."""
 
     def belongs_to(self, run_id: str) -> None:
-        """Say for which recorded run requests are sent here."""
+        """Set the recorded run to which the requests belong."""
 
 
 @runtime_checkable
 class Backend(Protocol):
-    """A language model that can be asked. Retries, limits, budgets and records are middlewares around it."""
+    """A language model. Retries, limits, budgets and recording are middlewares around it."""
 
     @property
     def model(self) -> str:
@@ -225,32 +218,22 @@ class Backend(Protocol):
         """What it can do."""
 
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply as it comes; the last chunk is a `Finish`.
+        """Yield the reply in chunks, the last one a `Finish`; a failure raises a subclass of `BackendError`.
 
-        Closing the iterator before its end ends the request and frees what it holds.
-
-        Raises:
-            BackendError: by class; raised while iterating.
+        Closing the iterator early cancels the request and releases its resources.
         """
 
     async def aclose(self) -> None:
-        """Give back connections and memory; nothing can be asked afterwards."""
+        """Release connections and memory; the backend can't be used afterwards."""
 
 
 async def collect(backend: Backend, request: Request) -> Reply:
-    """Return the whole reply to a request.
-
-    Raises:
-        BackendError: whatever the backend raises; `ServerFailedError` where the stream ended without a `Finish`.
-    """
+    """Return the whole reply to a request; `BackendError` if the backend fails or its stream has no `Finish`."""
     return await collect_from(backend.stream(request), backend.model)
 
 
 async def collect_from(stream: AsyncGenerator[Chunk, None], model: str) -> Reply:
-    """Return the whole reply that a stream gives, and close the stream; the model's address is for the error.
-
-    Raises as `collect` does.
-    """
+    """Return the whole reply of a stream and close it, like `collect`; the model's address is for the error."""
     text: list[str] = []
     thinking: list[str] = []
     finish: Finish | None = None
@@ -270,11 +253,11 @@ async def collect_from(stream: AsyncGenerator[Chunk, None], model: str) -> Reply
 
 @dataclass(frozen=True)
 class Price:
-    """What a model costs, in US dollars for a million tokens."""
+    """The price of a model, in US dollars per million tokens."""
 
     prompt: float
     completion: float
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return the cost of so many tokens, in US dollars."""
+        """Return the cost in US dollars."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6

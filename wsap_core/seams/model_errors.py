@@ -1,19 +1,4 @@
-"""What a backend can fail with, by class: what helps is decided from the class alone.
-
-BackendError
-├── BadRequestError          the request itself is wrong; fails at once
-│   ├── AuthenticationError  no key, or a wrong one
-│   ├── ModelNotFoundError   no such model there, or it is not pulled
-│   ├── ContextTooSmallError the prompt does not fit
-│   └── ConstraintError      the backend can't honour the constraint
-├── BudgetReachedError       a limit in tokens, money or calls; pause and go on later
-├── ForcedDecisionsError     no answer in a row could be used; pause and go on later
-└── TransientError           trying again can help
-    ├── RateLimitError       wait as told
-    ├── ServerFailedError    the server failed, or sent what can't be read
-    ├── BackendTimeoutError  nothing came in time
-    └── NoServerError        nobody answers at the address
-"""
+"""The errors of model backends. Their class alone decides how they are handled: fail, pause the run, or retry."""
 
 from __future__ import annotations
 
@@ -21,43 +6,43 @@ from wsap_core.errors import WsapError
 
 
 class BackendError(WsapError, code="BACKEND", exit_code=8, http_status=502):
-    """A language model could not be asked, or did not answer."""
+    """A language model could not be called, or did not answer."""
 
 
 class BadRequestError(BackendError, code="BACKEND_BAD_REQUEST"):
-    """The request is wrong as it stands; trying again gives the same."""
+    """The request is invalid; a retry fails again."""
 
 
 class AuthenticationError(BadRequestError, code="BACKEND_AUTH"):
-    """There is no key, or it is not accepted; the message names the variable to set."""
+    """The API key is missing or rejected; the message names the variable to set."""
 
 
 class ModelNotFoundError(BadRequestError, code="BACKEND_NO_MODEL"):
-    """The server does not have the model; the message says how to get it where that is known."""
+    """The server does not have the model; the message says how to get it, if known."""
 
 
 class ContextTooSmallError(BadRequestError, code="BACKEND_CONTEXT"):
-    """The prompt and the reply's reserve do not fit into the model's context."""
+    """The prompt and the tokens reserved for the reply exceed the model's context window."""
 
 
 class ConstraintError(BadRequestError, code="BACKEND_CONSTRAINT"):
-    """The backend can't constrain its replies as asked."""
+    """The backend does not support the constraint on the reply."""
 
 
 class BudgetReachedError(BackendError, code="BUDGET", exit_code=9, http_status=402):
-    """A limit in tokens, money or calls was reached; the run can be resumed when it is raised."""
+    """A limit in tokens, money or calls was reached; the run can be resumed once it is raised."""
 
 
 class ForcedDecisionsError(BackendError, code="FORCED_DECISIONS", exit_code=11, http_status=409):
-    """Many answers in a row could not be used; the message says why. The run can be resumed when that is mended."""
+    """Many answers in a row were unusable; the message says why. The run can be resumed once that is fixed."""
 
 
 PAUSES = (BudgetReachedError, ForcedDecisionsError)
-"""What pauses a run rather than fails it."""
+"""The errors that pause a run."""
 
 
 class TransientError(BackendError, code="BACKEND_TRANSIENT", retryable=True):
-    """Something that may be over in a moment."""
+    """A temporary failure."""
 
 
 class RateLimitError(TransientError, code="BACKEND_RATE_LIMIT", http_status=429):
@@ -66,16 +51,16 @@ class RateLimitError(TransientError, code="BACKEND_RATE_LIMIT", http_status=429)
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        """Seconds to wait, as the server asked; None where it did not say."""
+        """Seconds to wait, if the server said so."""
 
 
 class ServerFailedError(TransientError, code="BACKEND_SERVER"):
-    """The server failed, broke off, or sent what can't be read."""
+    """The server failed, closed the connection, or sent an unreadable reply."""
 
 
 class BackendTimeoutError(TransientError, code="BACKEND_TIMEOUT"):
-    """Nothing came in time."""
+    """The request timed out."""
 
 
 class NoServerError(TransientError, code="BACKEND_NO_SERVER"):
-    """Nobody answers at the address."""
+    """No server answers at the address."""

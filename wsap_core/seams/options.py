@@ -1,4 +1,4 @@
-"""Options as a user gave them, which remember what was asked for, so that a misspelt one can be told."""
+"""The options that a user gave, with a record of those that were read, so that misspelt ones are reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wsap_core.untrusted import single_line
 
 
 class Options(Mapping[str, Any]):
-    """The options that a user gave, which note the names that were looked up."""
+    """A mapping of options that records which names were read."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
@@ -28,7 +28,6 @@ class Options(Mapping[str, Any]):
         return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
-        # Who goes through all of them has seen all of them.
         self._all = True
         return iter(self._values)
 
@@ -42,12 +41,12 @@ class Options(Mapping[str, Any]):
 
     @property
     def asked(self) -> frozenset[str]:
-        """The names that were looked up; all of them once somebody went through them all."""
+        """The names that were read; all of them after an iteration."""
         return frozenset(self._asked | set(self._values)) if self._all else frozenset(self._asked)
 
 
 def with_prefix(options: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the options whose names begin so; of `Options`, only these count as looked up."""
+    """Return the options whose names start with a prefix; of `Options`, only these count as read."""
     layers = options.maps if isinstance(options, ChainMap) else (options,)
     names = {name for layer in layers for name in (layer.given if isinstance(layer, Options) else layer)}
     return {name: options[name] for name in sorted(names) if name.startswith(prefix)}
@@ -57,11 +56,7 @@ _YES = {True: True, "yes": True, "true": True, False: False, "no": False, "false
 
 
 def read_option(known: OptionDef, value: Any) -> Any:
-    """Return the value that was given for an option, of the kind that is declared: a number, True or False, or text.
-
-    Raises:
-        ConfigError: it is of another kind, or out of range.
-    """
+    """Return a given value as the declared type (int, bool or str); `ConfigError` if it is invalid or out of range."""
     found: Any = None
     if known.values == "yes|no":
         wanted, found = "yes or no", _YES.get(value) if isinstance(value, str | int) else None
@@ -79,13 +74,8 @@ def read_option(known: OptionDef, value: Any) -> Any:
 
 
 def check_used(owner: str, *options: Options) -> None:
-    """Refuse options that nobody asked for; call it once their owners, named `owner` in the message, are made.
-
-    Where several owners were given the same options, one of them has to ask.
-
-    Raises:
-        ConfigError: an option was never looked up, so it does nothing.
-    """
+    """Raise `ConfigError` if an option was never read, for instance misspelt; call it when the owners have been
+    created. Of several owners with the same options, one must have read it. The message names the `owner`."""
     asked = sorted({name for each in options for name in each.asked})
     unused = sorted({name for each in options for name in each.given} - set(asked))
     if not unused:

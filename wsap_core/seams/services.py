@@ -1,7 +1,6 @@
-"""What a runtime offers to games, agents and commands, as protocols.
+"""The protocols of the services that a runtime offers to games, agents and commands, through their `Context`.
 
-The kernel has no database, network or model client. A plugin that needs one takes it from
-its `Context`; with the kernel alone it gets a sentence that says which package to install.
+The kernel itself has no database, network or model client.
 """
 
 from __future__ import annotations
@@ -24,22 +23,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 RUNTIME_SERVICES = "wsap_nexus.services:opened"
-"""Where the runtime opens its services for commands; a name, as in `wsap_core.cli.commands`, because nothing of it is
-imported before it is used."""
+"""The runtime's function that opens its services for commands."""
 
 
 @dataclass(frozen=True)
 class Player:
-    """Who takes a seat."""
+    """The agent of a seat."""
 
     agent: str
-    """A registered agent, such as `random`, `./file.py:Name`, or a model's address, which is `llm` with that model."""
+    """The name of an agent, `./file.py:Name`, or a model's address, which means `llm` with that model."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The agent's own, such as `model`."""
+    """The agent's options, such as `model`."""
 
 
 class Runner(Protocol):
-    """Plays games, one or several at once, each as a recorded run."""
+    """Plays games, possibly several at once, each as a recorded run."""
 
     async def play(
         self,
@@ -58,33 +56,31 @@ class Runner(Protocol):
     ) -> Mapping[str, Any]:
         """Play one episode to its end and return its summary, as `wsap play --json` prints it.
 
-        `run` is the id of a run of the same that was begun before, to go on with; one that is finished is not played
-        again. Where there is none of that id, one is begun with it. `begun` is told the run's id before it begins.
+        `run` is the id of the run: an existing one with the same arguments is resumed (a finished one is not played
+        again), else a new one gets it. `begun` is called with the id before the run starts.
 
-        `steps` is the most decisions that each seat of a new run makes. Of a world that lives, it is how many ticks are
-        played now (0 only begins the run), after which it can be gone on with; `on_tick` is told each new one, and
-        returns False to stop there; `pace` is at most so many a second; `snapshot_every` is the number of ticks between
-        two snapshots of a new run. Who cancels this stops at once, in the middle of a tick, which is then carried out
-        from its beginning.
+        `steps` limits the decisions of each seat in a new run. In a world that lives it is the number of ticks to play
+        now (0 only creates the run); `on_tick` is called with each new tick and returns False to stop, `pace` is the
+        most ticks per second, and `snapshot_every` the number of ticks between snapshots of a new run. Cancellation
+        interrupts the current tick, which is later repeated from its start.
 
-        `prepare` is given each seat's memory before the first decision of a new run, to put there what the agent is to
-        remember. What the memory holds then, and when the run is over, is recorded (events `mind`), and kept nowhere
-        else.
+        `prepare` may fill each seat's memory before the first decision of a new run. The memory's contents at the start
+        and the end of the run are recorded (events `mind`), and stored nowhere else.
 
         Raises:
-            WsapError: whatever ended the run; it can be gone on with.
+            WsapError: whatever ended the run; it can be resumed.
         """
 
     def influence(self, run: str, body: Mapping[str, JsonValue]) -> None:
-        """Let whoever plays a run of a world that lives, now or later, interfere in it before its next tick.
+        """Put an influence into the inbox of a run of a world that lives.
 
         Raises:
             UnknownNameError: there is no such run.
-            UsageError: it takes no influence, or is over.
+            UsageError: it accepts no influence, or is over.
         """
 
     async def rewind(self, run: str, step: int) -> None:
-        """Let a run of a world that lives go on from an earlier tick; nothing that is recorded is lost.
+        """Let a run of a world that lives continue from an earlier tick; its recording is kept.
 
         Raises:
             UsageError: it has no such tick.
@@ -92,58 +88,47 @@ class Runner(Protocol):
         """
 
     async def branch(self, run: str, step: int, name: str) -> None:
-        """Begin a run of the id `name` with the state that another, of a world that lives, had after a tick.
-
-        Raises:
-            UsageError: the run has no such tick, or the name is taken.
-        """
+        """Create a branch with the id `name` from a tick of a run of a world that lives; `UsageError` if there is no
+        such tick or the name is taken."""
 
 
 class WorldLog(Protocol):
-    """Where a world adds to the record of its run."""
+    """The record of a world's run, to which the world can add notes."""
 
     def note(self, kind: str, body: Mapping[str, JsonValue]) -> None:
-        """Record something that nothing depends on, such as the story of a tick; it may come after the tick.
+        """Record something on which nothing depends, such as the story of a tick, also after the tick.
 
-        A note that is recorded already, because a tick is carried out again, is not recorded twice.
-
-        Raises:
-            UsageError: the kind is one that the run itself records.
+        A note that a repeated tick writes again is recorded once. `UsageError` if the kind is one of the run's own.
         """
 
 
 class RunReader(Protocol):
-    """Recorded runs, read back."""
+    """Reads recorded runs."""
 
     def events(self, run: str, *kinds: str, after: int = -1) -> Iterator[Mapping[str, Any]]:
-        """Give the events of a run, oldest first: of these kinds, or of all; those after the number `after` alone."""
+        """Yield the events of a run (of these kinds, or all) with numbers above `after`, oldest first."""
 
     def about(self, run: str) -> Mapping[str, Any]:
-        """Return what a run is, as the first line of its export: its id, game, options, status, summary.
+        """Return a run's id, game, options, status, summary and so on, as in the first line of its export.
 
-        `run` may also be the beginning or end of its id, or "last".
-
-        Raises:
-            UnknownNameError: there is no such run.
+        `run` may also be the beginning or end of its id, or "last". `UnknownNameError` if there is no such run.
         """
 
     def ticks(self, run: str) -> int:
-        """Return the number of a run's newest tick, once what was rewound is left out; 0 before the first.
+        """Return the number of a run's newest tick that was not rewound; 0 if there is none.
 
-        Of a branch that has no tick yet, it is the tick of the other run that it begins with.
+        For a branch without ticks of its own, it is the tick of the other run from which it starts.
         """
 
     def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
-        """Give the events of these kinds, such as `tick` and `story`, that belong to the ticks from `first` to `last`
-        (the newest when None), as they now stand: without what was rewound. A branch begins with the ticks of the run
-        that it was branched from.
-        """
+        """Yield the events of these kinds, such as `tick` and `story`, of the ticks from `first` to `last` (by default
+        the newest) that were not rewound. A branch includes the ticks of the run from which it starts."""
 
     def runs(self) -> Sequence[str]:
         """Return the ids of all runs, newest first."""
 
     async def restored(self, run: str, step: int | None = None) -> GameAdapter:
-        """Return a world that lives as it was after a tick of a run, the last by default; no model is asked.
+        """Return a world that lives in its state after a tick of a run (by default the last), without calling models.
 
         Raises:
             UnknownNameError: there is no such run.
@@ -152,39 +137,36 @@ class RunReader(Protocol):
 
 
 class Models(Protocol):
-    """Language models by address; the runtime resolves names such as `ollama/qwen3:8b`."""
+    """Language models by address."""
 
     def backend(self, name: str) -> object:
-        """Return the backend of that name."""
+        """Return the backend of an address such as `ollama/qwen3:8b`."""
 
 
 class WorldModels(Protocol):
     """The language models of a game: the service `models` in its context.
 
-    Each call is part of the run: it is kept under its `Request.key`, and the reply is committed before the game has it,
-    so that nothing that was answered is asked again when the run is resumed or replayed. It counts against the run's
-    limits.
+    Each call is part of the run and counts against its limits. The reply is committed under the `Request.key` before
+    the game receives it, and reused when the run is resumed or replayed.
     """
 
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
-        """Return the backend of an address once it knows what its model can do.
+        """Return the backend of an address once its abilities are known.
 
-        Of the game's or agent's `options`, those that begin with `model.` are the backend's.
-
-        Raises:
-            WsapError: there is no such backend, or it can't be asked.
+        Of the game's or agent's `options`, the backend gets those that start with `model.`. `WsapError` if there is no
+        such backend, or it is unavailable.
         """
 
 
 class CommandModels(Models, WorldModels, Protocol):
-    """The models of one command: all its games and whatever else it asks share them, their limits and their prices."""
+    """The models of a command, with limits and prices shared by all its games and other requests."""
 
     async def aclose(self) -> None:
         """Close all of them, in the event loop that used them."""
 
 
 class Parts(Protocol):
-    """What is installed, for agents that are put together from parts."""
+    """The installed memories and tools, for agents composed of them."""
 
     def memory(self, name: str) -> object:
         """Return the `MemorySpec` of that name."""
@@ -194,35 +176,31 @@ class Parts(Protocol):
 
 
 class Journal(Protocol):
-    """Where the calls of one agent to its models are kept; see `wsap_llm.middleware.record`."""
+    """The record of an agent's model calls; see `wsap_llm.middleware.record`."""
 
     @property
     def offline(self) -> bool:
-        """Whether a recorded run is played again, so that no model may be asked."""
+        """Whether a recorded run is replayed, so that no model may be called."""
 
 
 @dataclass(frozen=True)
 class Services:
-    """The services at hand; None for each that no installed package provides."""
+    """The available services; None for each that no installed package provides."""
 
     runner: Runner | None = None
     views: object | None = None
-    """What shows the run to a person, where there is one; an agent that the person plays is asked there."""
+    """The display of the run, which also asks the person who plays an agent."""
     runs: RunReader | None = None
     models: Models | WorldModels | None = None
     parts: Parts | None = None
     journal: Journal | None = None
     log: WorldLog | None = None
     progress: Callable[[str], None] | None = None
-    """Tells a waiting person what is going on."""
+    """Shows progress to a waiting person."""
 
     def require(self, name: str, *, package: str = "wsap-nexus") -> Any:
-        """Return a service, or say what to install.
-
-        Raises:
-            MissingServiceError: nothing installed provides it.
-        """
-        # Any: the caller knows the protocol of the service it names.
+        """Return a service; `MissingServiceError` if no installed package provides it."""
+        # Any: the caller knows the protocol of the service.
         service = getattr(self, name)
         if service is None:
             raise MissingServiceError(
@@ -235,13 +213,12 @@ class Services:
 def runtime_services(
     database: str | None = None, *, budgets: Sequence[SpendingLimit] = (), prices: Mapping[str, Price] | None = None
 ) -> AbstractContextManager[Services]:
-    """Open the services of the installed runtime, for a command; those of a game or agent are in its context.
+    """Open the services of the installed runtime for a command; games and agents find theirs in their context.
 
-    The service `models` is a `CommandModels` there: await its `aclose` in the event loop that games were played in.
-    Runs are recorded in `database`, a path or URL; the usual one when None. The `budgets` limit what is spent on
-    models, over all games and everything else that is asked; what was had from a record when a game is gone on with
-    counts only if it is in them from the beginning. `prices` (address -> price) are for models whose backend does not
-    know it.
+    The service `models` is a `CommandModels`: await its `aclose` in the event loop that played the games. Runs are
+    recorded in `database`, a path or URL (by default the usual one). `budgets` limit the usage of models by the whole
+    command; recorded usage of a resumed game counts only if they include it from the start. `prices` (address -> price)
+    are for models whose price the backend does not know.
 
     Raises:
         MissingServiceError: there is no runtime.

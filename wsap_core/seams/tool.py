@@ -1,9 +1,7 @@
-"""What tools have in common; tools register by the hook `wsap_tools`.
+"""The protocols of tools, which plugins register by the hook `wsap_tools`.
 
-A factory takes a `Context` like any other. One that is for a tool is given a `ToolContext`, which
-also says whose tool it is: the agent's memory and the game. A tool that keeps something may offer
-`snapshot() -> bytes` and `restore(data)` as agents do (`wsap_core.seams.game.Snapshots`). A factory
-that can't know its tools before it has asked somebody gives a `ToolSource` in place of a tool.
+The factory of a tool is passed a `ToolContext`, and returns an `AgentTool` or a `ToolSource`. A tool with state may
+implement `wsap_core.seams.game.Snapshots`.
 """
 
 from __future__ import annotations
@@ -19,49 +17,43 @@ from wsap_core.seams.memory import AgentMemory
 
 @runtime_checkable
 class AgentTool(Protocol):
-    """Something an agent can use while it thinks.
+    """A tool that an agent can use while it thinks.
 
-    One whose effects stay within the agent, like notes or a search of the memory, says so by `inward = True`. It is
-    run again when a recorded run is gone through again. Of any other the recorded result is taken, and what it keeps is
-    restored.
+    A tool whose effects stay within the agent, such as notes or a search of its memory, sets `inward = True`: it runs
+    again when a recorded run is replayed. For all others the recorded result is used, and their state restored.
     """
 
     @property
     def definition(self) -> Tool:
-        """Its name, what it does, and what it takes."""
+        """Its name, description and parameters."""
 
     def run(self, parameters: Mapping[str, Any]) -> str | Awaitable[str]:
-        """Return the result as text for the model.
+        """Return the result as text for the model; the parameters are valid.
 
-        Parameters have been checked against the definition. A result that says what went wrong
-        is better than an exception; an exception is told to the model in one line.
+        Prefer a result that explains a failure to an exception, of which the model gets one line.
         """
 
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """Gives tools that are only known when somebody has been asked, such as a server."""
+    """A provider of tools that are known only at run time, such as a server."""
 
     async def open(self) -> Sequence[AgentTool]:
-        """Return the tools there are; asked once, in the event loop that will use them.
-
-        Raises:
-            WsapError: none can be had; the message says why.
-        """
+        """Return the tools; called once, in the event loop that will use them. `WsapError` if that fails."""
 
     async def aclose(self) -> None:
-        """Give back what it holds; its tools can't be used afterwards."""
+        """Release resources; its tools can't be used afterwards."""
 
 
 @dataclass(frozen=True)
 class ToolContext(Context):
-    """What the factory of a tool is given: a context, and whose tool it will be."""
+    """The context of a tool's factory."""
 
     memory: AgentMemory | None = None
-    """The memory of the agent; None where it has none."""
+    """The memory of the agent, if it has one."""
 
     @classmethod
     def of(cls, context: Context, *, memory: AgentMemory | None = None, world: str = "") -> ToolContext:
-        """Return a context with everything that another has, for the tools of one agent."""
+        """Return a copy of a context, for the tools of one agent."""
         taken = {f.name: getattr(context, f.name) for f in fields(Context)}
         return cls(**{**taken, "world": world or context.world}, memory=memory)
