@@ -1,8 +1,4 @@
-"""Worlds and seats: one face for stepped, simultaneous, alternating and real-time games.
-
-A `World` is one running instance of a game; a `Seat` is one agent bound to one avatar in it.
-`Barrier` and `Mailbox` are what authors of worlds with several seats build with.
-"""
+"""Worlds and seats, one interface for games of any timing; `Barrier` and `Mailbox` are for games of several seats."""
 
 from __future__ import annotations
 

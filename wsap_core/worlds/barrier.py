@@ -1,4 +1,4 @@
-"""How a world with several seats waits for those that move now: one in turn, several at once, or some of them."""
+"""Collects the actions of the seats that move in a round: one in turn, several at once, or some of them."""
 
 from __future__ import annotations
 
@@ -14,36 +14,31 @@ from wsap_core.worlds.waiting import Waiting
 T = TypeVar("T")
 Results = Mapping[str, ActionResult]
 Resolve = Callable[[Mapping[str, Action]], Results | Awaitable[Results]]
-"""Carries out the actions of a round, by seat in the world's order, and gives each seat its result.
-
-A seat that it leaves out goes on waiting: a later round gives its result. It may be asynchronous, and take its time.
-"""
+"""Carries out the actions of a round (in the order of the seats) and returns the results by seat. A seat without a
+result keeps waiting for that of a later round. May be `async` and slow."""
 
 Expects = Callable[[], Sequence[str]]
-"""Gives the seats that the next round waits for; none when the game is over."""
+"""Returns the seats that the next round waits for; none when the game is over."""
 
 
 class Barrier:
-    """Lets each seat act when it is asked, and resolves a round once all that are asked have acted.
+    """Resolves a round once all seats that the world expects have acted.
 
-    The order in which actions arrive never matters: they are resolved in the order of `seats`. Whoever keeps the time
-    calls `expire` at a deadline; seats that have not acted then get their `default_action`, and an action that comes
-    too late is refused as a result, with the seat's present state from `observe`.
+    Actions are resolved in the order of `seats`, whatever the order of their arrival. At a deadline, `expire` takes the
+    `default_action` of the missing seats; a late action is refused, with the seat's state from `observe`.
 
-    The world names by `expects` the seats of each round: all, the one whose turn it is, one speaker by day and some by
-    night. It is asked when the barrier is first used after its making or a `restart`, and after each resolution. The
-    round is resolved once all of these have acted or left; without any action if all have left for good. Who is not
-    named waits in `turn`. A seat whose result is held back can't act, so whatever names it gives it its result first.
-    When nobody is named the game is over: `turn` returns at once, and a result that the last resolution still holds
-    back is replaced by one that says so, so that nobody waits for ever.
+    `expects` names the seats of each round. It is called on the first use after the creation or a `restart`, and after
+    each resolution. The round is resolved once all of these have acted or left, without any action if all have left for
+    good. All other seats wait in `turn`. A seat whose result is held back can't act, so it must get that result before
+    it is named. When no seat is named, the game is over: `turn` returns at once, and results still held back are
+    replaced by one that says so.
 
-    While an asynchronous `resolve` is under way, whoever acts or asks for its turn waits until it is over, and
-    whoever leaves has left after it. A deadline that passes meanwhile forces nobody: all have acted. If it fails,
-    all who wait and whoever comes later are told so by its error.
+    During an asynchronous `resolve`, actions and `turn` wait for its end, leaving takes effect after it, and a deadline
+    forces nobody. If it fails, all who wait and all later calls get its error.
 
     Raises:
-        WorldError: there are no seats. Later, from whatever ends a round: `expects` named somebody
-            who has no seat, or whose result is held back.
+        WorldError: there are no seats. Later, at the end of a round: `expects` named an unknown seat, or one whose
+            result is held back.
     """
 
     def __init__(
@@ -64,41 +59,37 @@ class Barrier:
         self._default_action = default_action
         self._observe = observe
         self._expects = expects
-        self._named: tuple[str, ...] | None = None  # by `expects`, for this round; None before it was asked
+        self._named: tuple[str, ...] | None = None  # by `expects` for this round; None before the call
         self._submitted: dict[str, Action] = {}
         self._results: dict[str, asyncio.Future[ActionResult]] = {}
-        self._shown: dict[str, int] = {}  # the round that a seat saw last, by its turn or its result
+        self._shown: dict[str, int] = {}  # seat -> the last round it saw, by `turn` or a result
         self._open = asyncio.Event()
         self._resolving: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
-        self._leaving: dict[str, bool] = {}  # who asked to leave during a resolution, and whether it is replaced
+        self._leaving: dict[str, bool] = {}  # seats that left during a resolution -> whether they are replaced
         self._waiting = Waiting()
         self.round = 0
-        """How many rounds have been resolved."""
+        """The number of resolved rounds."""
         self.forced: list[tuple[int, str, Action]] = []
-        """(round, seat, action) for each default action that was taken since the last `restart`."""
+        """(round, seat, action) for each default action since the last `restart`."""
 
     @property
     def expected(self) -> tuple[str, ...]:
-        """The seats that have yet to act before the round is resolved."""
+        """The seats that have yet to act in this round."""
         return tuple(s for s in self._asked() if s in self._active and s not in self._submitted)
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The seats that have acted and still wait for the result."""
+        """The seats that have acted and wait for the result."""
         return tuple(s for s in self._order if s in self._results and not self._results[s].done())
 
     @property
     def over(self) -> bool:
-        """Whether the world waits for nobody any more."""
+        """Whether the game is over."""
         return not self._asked()
 
     async def settled(self) -> None:
-        """Return once no round is being resolved.
-
-        Raises:
-            Exception: whatever the resolution raised.
-        """
+        """Wait until no round is being resolved; raises what a failed resolution raised."""
         while self._resolving is not None:
             self._open.clear()
             await self._wait(self._open.wait())
@@ -106,7 +97,7 @@ class Barrier:
             raise self._failure
 
     async def turn(self, seat: str) -> int:
-        """Wait until the seat can decide, has left or the game is over, and return the round it decides in."""
+        """Wait until the seat can decide, has left or the game is over, and return the round."""
         await self.settled()
         while seat in self._active and seat not in self._absent and seat not in self.expected and not self.over:
             self._open.clear()
@@ -118,8 +109,8 @@ class Barrier:
     async def act(self, seat: str, action: Action, *, round_seen: int | None = None) -> ActionResult:
         """Submit a seat's legal action and return its result once the round is resolved.
 
-        An action decided in a round that has been resolved without it is refused; that round is `round_seen`, or
-        else the one of which the seat was last told, by `turn` or by a result.
+        An action for an earlier round is refused; `round_seen` is its round, by default the last one that the seat saw
+        by `turn` or a result.
         """
         if round_seen is None and seat not in self._submitted:
             round_seen = self._shown.get(seat)
@@ -142,7 +133,7 @@ class Barrier:
         return await self._wait(future)
 
     def expire(self) -> tuple[str, ...]:
-        """End the time for this round: missing seats get their default action. Return who was forced."""
+        """Take the default actions of the seats that this round still waits for, and return these seats."""
         missing = self.expected
         for seat in missing:
             action = self._default_action(seat)
@@ -152,7 +143,7 @@ class Barrier:
         return missing
 
     def leave(self, seat: str, *, replaced: bool = False) -> None:
-        """Stop waiting for a seat, for good; one that is `replaced` goes on playing its default action."""
+        """Stop waiting for a seat for good; a `replaced` one plays its default action from now on."""
         if seat not in self._active or seat in self._absent:
             return
         if self._resolving is not None:
@@ -171,7 +162,7 @@ class Barrier:
         self._resolve_if_complete()
 
     def restart(self, *, round_number: int = 0) -> None:
-        """Forget an unresolved round, and who has left; for resets and restored snapshots."""
+        """Discard the unresolved round and bring back all seats; for resets and restored snapshots."""
         if self._resolving is not None:
             self._resolving.cancel()
         self._settle()
@@ -189,7 +180,7 @@ class Barrier:
         self._open.set()
 
     def _resolve_if_complete(self) -> None:
-        """Resolve as many rounds as can be: the absent act at once, as long as somebody is present."""
+        """Resolve all complete rounds; absent seats act at once, as long as any seat is present."""
         while self._resolving is None and self._failure is None and len(self._absent) < len(self._active):
             for seat in self.expected:
                 if seat in self._absent:
@@ -200,15 +191,15 @@ class Barrier:
                 return
 
     def _asked(self) -> tuple[str, ...]:
-        """Return whom the world named for this round, in order, less those who had left when it was asked."""
+        """Return the seats named for this round, in order, without those that had left before."""
         if self._named is None:
             named = tuple(self._expects())
             unknown = [s for s in named if s not in self._order]
             if unknown:
-                raise WorldError(f"The world waits for {unknown[0]!r}, which is none of its seats.")
+                raise WorldError(f"The world waits for {unknown[0]!r}, which is not one of its seats.")
             held = [s for s in self.held if s in named]
             if held:
-                raise WorldError(f"The world waits for {held[0]!r} and has not given it its last result.")
+                raise WorldError(f"The world waits for {held[0]!r} without having given it its last result.")
             self._named = tuple(s for s in self._order if s in named and s in self._active)
         return self._named
 
@@ -227,7 +218,7 @@ class Barrier:
             self._give(results)
 
     async def _resolve_later(self, resolving: Awaitable[Results]) -> None:
-        """Wait for the results of a round, give them, and let those go on who have waited with what they wanted."""
+        """Await the results of a round and hand them out, then let seats leave that wanted to meanwhile."""
         me = asyncio.current_task()
         try:
             results = await resolving
@@ -238,7 +229,7 @@ class Barrier:
                 raise
             return
         try:
-            if self._resolving is me:  # or it was restarted meanwhile
+            if self._resolving is me:  # else it was restarted meanwhile
                 leaving = self._settle()
                 self._give(results)
                 for seat, replaced in leaving.items():
@@ -248,7 +239,7 @@ class Barrier:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """Tell everybody, now or when they come, that a round can't be resolved."""
+        """Make all current and later calls raise the error of a resolution."""
         self._settle()
         self._failure = error
         for future in self._results.values():
@@ -257,7 +248,7 @@ class Barrier:
         self._open.set()
 
     def _give(self, results: Results) -> None:
-        """End the round: give the results, and go on to the next."""
+        """Hand out the results and start the next round."""
         waiting, self._results = self._results, {}
         self._submitted = {}
         self.round += 1
@@ -276,13 +267,13 @@ class Barrier:
         self._open.set()
 
     def _settle(self) -> dict[str, bool]:
-        """Be done with a resolution, and return who wanted to leave meanwhile."""
+        """End a resolution, and return the seats that wanted to leave meanwhile."""
         leaving, self._leaving, self._resolving = self._leaving, {}, None
         self._waiting.for_world(False)
         return leaving
 
     async def _wait(self, event: Awaitable[T]) -> T:
-        """Wait for something; a resolution that nobody waits for any more is given up."""
+        """Await something; cancel a resolution that nobody waits for any more."""
         try:
             with self._waiting():
                 return await event

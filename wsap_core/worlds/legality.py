@@ -1,4 +1,4 @@
-"""Is this action declared, and are its parameters what was declared? Asked before a game is."""
+"""Checks actions and their parameters against the declared action space, before the game sees them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from wsap_core.protocol.values import validate_value
 
 
 def index_actions(space: ActionSpace) -> dict[str, ActionDef]:
-    """Return the declared actions by name."""
+    """Return the actions by name."""
     return {action.name: action for action in space.actions}
 
 
 def check_action(action: Action, declared: Mapping[str, ActionDef]) -> tuple[Action, str]:
-    """Return the action with its parameters in declared form, and the reason for refusing it, if any.
+    """Return the action with its parameters in declared form, and why it is refused (empty if it is not).
 
-    The reason is empty when the action may go on to the game. Integers written as text are
-    taken for integers, and words of an enumeration in any case; nothing else is guessed.
+    Integers may be written as text, and words of an enumeration in any case.
     """
     definition = declared.get(action.name)
     if definition is None:
@@ -34,7 +33,7 @@ def check_action(action: Action, declared: Mapping[str, ActionDef]) -> tuple[Act
 
 
 def check_parameters(definition: ActionDef, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the parameters in declared form, and the first thing that is wrong with them, if any."""
+    """Return the parameters in declared form, and the first problem (empty if there is none)."""
     accepted: dict[str, Any] = {}
     known = {p.name for p in definition.parameters}
     for name in sorted(given):
@@ -57,7 +56,7 @@ def check_parameters(definition: ActionDef, given: Mapping[str, Any]) -> tuple[d
 
 
 def narrowed(definition: ActionDef, choices: Mapping[str, Sequence[str]]) -> ActionDef:
-    """Return an action whose parameters named in `choices` take only those words, which are possible now."""
+    """Return an action whose parameters in `choices` accept only these words."""
     if not choices:
         return definition
     parameters = tuple(
@@ -83,7 +82,7 @@ def _tolerant(value: Any, parameter: ParamDef) -> Any:
 
 
 def _filled(value: Any, schema: Any) -> Any:
-    """Return a value without what is null in it and may be left out: OpenAI's strict mode can't leave anything out."""
+    """Return a value without null members that are optional: OpenAI's strict mode can't omit them."""
     if not isinstance(schema, Mapping):
         return value
     if isinstance(value, Mapping):

@@ -24,21 +24,20 @@ MESSAGE_ACTIONS = ActionSpace(
         ActionDef("tell_team", "Tell your own team something", (_TEXT,), ("You are in a team",), "message"),
     )
 )
-"""The actions that worlds with messages have besides their own; they take no game step."""
+"""The actions that worlds with messages have in addition to their own; they take no game step."""
 
 MAX_LENGTH = 2000
 """Longest message, in characters."""
 
 MAX_WAITING = 200
-"""Most messages one seat may have unread; the oldest go first."""
+"""Most unread messages of a seat; the oldest are dropped."""
 
 
 class Mailbox:
-    """Keeps what was said until it is heard. The seats are in the world's fixed order; `team_of` gives an agent's team.
+    """The unread messages of a world's seats; `team_of` returns an agent's team.
 
-    In a world where all act at once, what is said within a round must not depend on who
-    happened to speak first: such a world calls `deliver` when a round has been resolved, and
-    the round's messages arrive sorted by seat. With `immediate` they arrive as they are sent.
+    Messages arrive sorted by sender's seat when the world calls `deliver` after a round, so that the order of actions
+    within a round does not matter; with `immediate` they arrive when sent.
     """
 
     def __init__(
@@ -55,15 +54,15 @@ class Mailbox:
         self._inbox: dict[str, list[AgentMessage]] = {seat: [] for seat in self._seats}
 
     def actions_of(self, seat: str) -> ActionSpace:
-        """Return `MESSAGE_ACTIONS`, those unlisted that say no more than `say` to a seat with one other, or to one
-        without a team."""
+        """Return `MESSAGE_ACTIONS`, with those unlisted that are useless to the seat: `tell` in a world of two seats,
+        `tell_team` without a team."""
         needless = {"tell"} if len(self._seats) == 2 else set()
         if self._team_of(seat) is None:
             needless.add("tell_team")
         return ActionSpace([replace(a, unlisted=True) if a.name in needless else a for a in MESSAGE_ACTIONS.actions])
 
     def send(self, message: AgentMessage) -> str:
-        """Take a message for delivery; return why it can't be sent, or an empty text."""
+        """Send a message; return why it can't be sent, or an empty text."""
         if message.sender not in self._inbox:
             return f"{message.sender!r} has no seat here."
         if not message.content.strip():
@@ -88,8 +87,7 @@ class Mailbox:
         return ""
 
     def deliver(self) -> None:
-        """Put everything sent since the last delivery into the inboxes, ordered by sender's seat."""
-        # A stable sort: each sender's own messages stay in the order they were sent.
+        """Put the messages sent since the last delivery into the inboxes, sorted by sender's seat, then by time."""
         for _, message in sorted(self._outgoing, key=lambda pair: pair[0]):
             for seat in self._hearers(message):
                 box = self._inbox[seat]
@@ -98,17 +96,17 @@ class Mailbox:
         self._outgoing.clear()
 
     def waiting(self, agent_id: str) -> tuple[AgentMessage, ...]:
-        """Return what the agent hears now; asking again gives the same until it is marked as read."""
+        """Return the agent's unread messages."""
         return tuple(self._inbox.get(agent_id, ()))
 
     def mark_read(self, agent_id: str, count: int) -> None:
-        """Forget the first `count` messages of an inbox: the agent has acted on them."""
+        """Delete the first `count` messages of an inbox."""
         box = self._inbox.get(agent_id)
         if box is not None:
             del box[:count]
 
     def clear(self) -> None:
-        """Forget all messages, for a new episode."""
+        """Delete all messages, for a new episode."""
         self._outgoing.clear()
         for box in self._inbox.values():
             box.clear()
@@ -121,11 +119,7 @@ class Mailbox:
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
-        """Become what the snapshot was taken of.
-
-        Raises:
-            SnapshotError: it is damaged, or of other seats.
-        """
+        """Restore a snapshot; `SnapshotError` if it is damaged, or of other seats."""
         codec = Codec()
         try:
             inbox = {s: [codec.decode(AgentMessage, m) for m in data["inbox"][s]] for s in self._seats}
@@ -144,7 +138,7 @@ class Mailbox:
 
 
 def message_of(action: Action, *, sender: str, step: int | None) -> AgentMessage | None:
-    """Return the message that a message action sends, or None if it is another action."""
+    """Return the message that a message action sends, or None for other actions."""
     kind = {"say": "broadcast", "tell": "direct", "tell_team": "team"}.get(action.name)
     if kind is None:
         return None

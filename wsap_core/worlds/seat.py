@@ -22,53 +22,51 @@ from wsap_core.worlds.mailbox import Mailbox, message_of
 T = TypeVar("T")
 
 _GESTURES = frozenset({"look", "emote"})
-"""The shared actions that a world with avatars does or refuses itself, whether it declares them or not."""
+"""The avatar actions that go to the game even if it does not declare them."""
 _BODILY = ActionSpace(tuple(action for action in AVATAR_ACTIONS.actions if action.name in ("look", "inspect_self")))
-"""The shared actions that a world with avatars offers: it has gestures only if it declares `emote` itself, and leaving
-is for the nexus to offer. All others are carried out nevertheless."""
+"""The avatar actions that every world with avatars lists; the nexus adds `jack_out`, and a game may declare `emote`."""
 
 GAME_OVER = Action("game_over")
-"""What is done in place of a decision in a seat for which the game ended without an action of its own."""
+"""Stands for the decision of a seat for which the game ended without an action of its own."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one decision."""
+    """The outcome of one decision."""
 
     action: Action
-    """What was done, with parameters in declared form."""
+    """The action, with parameters in declared form."""
     result: ActionResult
     stepped: bool
-    """Whether the game was asked: False for refusals, messages, and actions the runtime carries out."""
+    """Whether it went to the game: False for refusals, messages, and actions that the seat carries out."""
     left: JackOutResult | None = None
-    """Set when the action took the agent out of the world."""
+    """Set if the agent left the world."""
     death: DeathEvent | None = None
-    """Set when the avatar was destroyed."""
+    """Set if the avatar was destroyed."""
 
 
 class SeatedWorld(Protocol):
-    """What a seat needs of its world."""
+    """The members of `World` that a seat needs."""
 
     spec: AdapterSpec
     mailbox: Mailbox | None
     has_avatars: bool
 
     def avatar_of(self, agent_id: str) -> Avatar:
-        """Return the body that the agent controls, or controlled last."""
+        """See `World`."""
 
     def release(self, agent_id: str, mode: str, *, forced: bool = False) -> JackOutResult:
-        """Let an agent out of its avatar."""
+        """See `World`."""
 
     def death_of(self, agent_id: str, result: ActionResult) -> DeathEvent | None:
-        """Return what happened if the agent's avatar was destroyed by the step that ended its episode."""
+        """See `World`."""
 
 
 class Seat:
-    """The face of a world for one agent: observe, act, and nothing about anybody else.
+    """One agent's interface to a world, created by `World.open_seat`.
 
-    Made by `World.open_seat`. It checks actions before the game sees them, carries out
-    `jack_out`, `inspect_self` and messages itself, and turns a game's exceptions into
-    `WorldError` with their cause.
+    It checks actions before the game sees them, carries out `jack_out`, `inspect_self` and messages itself, and turns
+    a game's exceptions into `WorldError` with their cause.
     """
 
     def __init__(self, world: SeatedWorld, agent_id: str, face: GameAdapter) -> None:
@@ -77,40 +75,38 @@ class Seat:
         self.left: JackOutResult | None = None
         """Set once the agent has left the world."""
         self.done = False
-        """True when the episode of this seat is over."""
+        """Whether the episode of this seat is over."""
         self.closing: ActionResult | None = None
-        """Set by `observe` when the game ended without an action of this seat: there is nothing to decide, and
-        `step(GAME_OVER)` returns this."""
+        """Set by `observe` when the game ended without an action of this seat; `step(GAME_OVER)` returns it."""
         self.face = face
-        """The game as it stands behind this seat's checks."""
+        """The game's own object for this seat."""
         self._closes = face if isinstance(face, HasClosingResult) else None
         self._blocking = world.spec.blocking
         self.last_observation: Observation | None = None
-        """What was observed last, or None before the first time."""
         self._words = words_of(world.spec.language)
         own = self._own_space()
         self.own_actions = frozenset(own.names)
-        """The names that the game itself declares."""
+        """The names of the actions that the game declares."""
         offered = own.merged(_BODILY.worded(self._words)) if world.has_avatars else own
         if world.mailbox is not None:
             offered = offered.merged(world.mailbox.actions_of(agent_id).worded(self._words))
         self.action_space = offered
-        """All actions that are offered: the game's own, messages, and with avatars those that look."""
+        """All listed actions: the game's own, messages, and with avatars `look` and `inspect_self`."""
         self._declared = index_actions(self.action_space.merged(AVATAR_ACTIONS))
 
     @property
     def game_description(self) -> str:
-        """The game, its goals and mechanics."""
+        """The game's goals and mechanics."""
         return self._checked(lambda: self.face.game_description)
 
     def default_action(self) -> Action | None:
-        """Return what is done when the agent misses its deadline, or None if the world declares nothing."""
+        """Return the action that is taken if the agent misses its deadline, or None if the world declares none."""
         if isinstance(self.face, HasDefaultAction):
             return self._checked(self.face.default_action)
         return self.world.spec.default_action
 
     async def observe(self) -> Observation:
-        """Return this seat's state at its next decision point. Asking twice gives the same."""
+        """Return this seat's observation at its next decision point; changes nothing."""
         observation = await self._call(self.face.observe)
         if not isinstance(observation, Observation):
             raise WorldError(f"{self._name} observed a {type(observation).__name__}, not an Observation.")
@@ -128,15 +124,11 @@ class Seat:
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing to decide any more, and `step(GAME_OVER)` returns the last result."""
+        """Whether the game ended without an action of this seat, and only `step(GAME_OVER)` is left."""
         return self.closing is not None and not self.done
 
     async def look(self) -> View | None:
-        """Return what this seat sees now, drawn by the game; None where it draws nothing. Changes nothing.
-
-        In a world of several seats that is the seat's own `render`, never that of the world, which
-        shows what is for onlookers alone.
-        """
+        """Return this seat's own view, never the world's view for spectators; None if the game has none."""
         if "render" not in self.world.spec.abilities or not isinstance(self.face, Renders):
             return None
         view = await self._call(self.face.render)
@@ -145,11 +137,11 @@ class Seat:
         return view
 
     async def act(self, action: Action) -> ActionResult:
-        """Carry out an action and return what came of it."""
+        """Carry out an action and return its result."""
         return (await self.step(action)).result
 
     async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
-        """Carry out an action and return what came of it, and how; a `live` world is told the choice's key."""
+        """Carry out an action and return its outcome; a `live` world is passed the key of the choice."""
         if self.left is not None:
             return await self._refuse(action, "You have left this world.", done=True)
         if self.closing is not None and action.name == GAME_OVER.name:
@@ -178,12 +170,12 @@ class Seat:
         return self.face.act(action)
 
     def leave(self, mode: str = "dormant") -> JackOutResult:
-        """Take the agent out of the world by force, without asking whether it is safe."""
+        """Take the agent out of the world, even if its body is not safe."""
         self.left = self.world.release(self.agent_id, mode, forced=True)
         return self.left
 
     def begin_episode(self) -> None:
-        """Forget that the last episode is over; the world calls this after a reset."""
+        """Forget the last episode; the world calls this after a reset."""
         self.done, self.closing = False, None
         self.left = None
         self.last_observation = None
@@ -193,7 +185,7 @@ class Seat:
         return f"The game {self.world.spec.name!r}"
 
     async def _carry_out(self, action: Action) -> Outcome:
-        """Do what needs no game step: leave, look at oneself, speak; refuse the rest."""
+        """Carry out an action that takes no game step."""
         if action.name == "inspect_self":
             observation = await self.observe()
             return Outcome(action, ActionResult(True, self._describe(observation), observation=observation), False)
@@ -226,7 +218,7 @@ class Seat:
         return Outcome(action, result, False)
 
     def _worded(self, result: ActionResult) -> ActionResult:
-        """Return a result with its message and its observation in the language of the game."""
+        """Return a result with its texts in the language of the game."""
         if self._words is ENGLISH:
             return result
         said, seen = self._words.say(result.message), self._in_language(result.observation)
@@ -236,7 +228,7 @@ class Seat:
         return observation if self._words is ENGLISH else replace(observation, language=self._words.language)
 
     async def _state(self) -> Observation:
-        """Return the last observation, without waiting for a turn that may never come."""
+        """Return the last observation, without waiting for a turn."""
         if self.last_observation is not None:
             return self.last_observation
         if inspect.iscoroutinefunction(self.face.observe):
@@ -277,7 +269,7 @@ class Seat:
 
 @contextmanager
 def blamed(words: str, kind: type[WorldError] = WorldError) -> Iterator[None]:
-    """Turn whatever a game raises within the block into a `WorldError`, whose message begins with these words."""
+    """Turn any exception of a game within the block into a `WorldError` whose message starts with these words."""
     try:
         yield
     except WsapError:

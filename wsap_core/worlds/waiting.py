@@ -1,4 +1,4 @@
-"""Who waits for other seats of a world now, told to whoever plays the seat."""
+"""Reports which seats currently wait for other seats of their world."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 TOLD_OF_WAITING: ContextVar[Callable[[bool], None] | None] = ContextVar("told of waiting", default=None)
-"""Told True when a seat begins to wait for others, and False when it no longer does, where whoever plays the seat
-wants to know: that of somebody who waits for the world it is this which is not a matter of time."""
+"""Called with True when the seat that this task plays starts to wait for other seats, and with False when it stops."""
 
 
 class Waiting:
-    """The seats that wait; they wait for others, except while the world itself is at work."""
+    """The seats that wait: for others, or while the world is at work, for the world."""
 
     def __init__(self) -> None:
         self._told: list[Callable[[bool], None]] = []
@@ -23,7 +22,7 @@ class Waiting:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Count a seat as waiting, and tell whoever wants to know."""
+        """Count a seat as waiting within the block."""
         tell = TOLD_OF_WAITING.get() or (lambda waits: None)
         self._told.append(tell)
         tell(not self._at_work)
@@ -34,7 +33,7 @@ class Waiting:
             tell(False)
 
     def for_world(self, at_work: bool) -> None:
-        """Say that the world is at work, or no longer is."""
+        """Set whether the world is at work."""
         self._at_work = at_work
         for tell in self._told:
             tell(not at_work)

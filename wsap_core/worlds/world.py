@@ -22,41 +22,34 @@ from wsap_core.worlds.seat import Seat, blamed
 
 
 class World:
-    """One running instance of a game; owns avatars, and seats one or many agents.
-
-    A single-seat `GameAdapter` becomes a world with one seat and a default avatar. A world of
-    several seats answers `seat(agent_id)`.
-    """
+    """One running instance of a game, with its avatars and seats; a game without avatars gets default ones."""
 
     def __init__(self, spec: AdapterSpec, adapter: seam.GameAdapter) -> None:
         self.spec = spec
         self.adapter = adapter
         self.has_avatars = "avatars" in spec.abilities or seam.has_methods(adapter, "avatars")
-        """Whether the game keeps avatars itself."""
+        """Whether the game has avatars of its own."""
         self.seats: dict[str, Seat] = {}
         """The open seats, by agent id, in the order they were opened."""
-        self._bodies: dict[str, AvatarState] = {}  # of the default avatars, by agent, where the game keeps none
+        self._bodies: dict[str, AvatarState] = {}  # of the default avatars, by agent
         mailbox = getattr(adapter, "mailbox", None)
         self.mailbox: Mailbox | None = mailbox if isinstance(mailbox, Mailbox) else None
-        """Where messages between seats wait, if the world has messages."""
+        """The messages between seats, if the world has messages."""
 
     @classmethod
     def create(cls, spec: AdapterSpec, context: Context) -> World:
-        """Return a new world of a game, with the options in the context.
+        """Return a new world of a game with the context's options.
 
         Raises:
             PluginError: the game can't be loaded or created.
-            UsageError: the game can't be with these options.
+            UsageError: the options are invalid.
         """
         spec = spec.with_options(context.config)
         own = replace(context, config=spec.options_with(context.config))
         return cls(spec, cast(seam.GameAdapter, build(spec.factory, own)))
 
     async def reset(self, seed: int | None = None) -> None:
-        """Begin a new episode for all seats.
-
-        The seed is for a game with the ability `seed`; None goes on with the game's own sequence.
-        """
+        """Start a new episode for all seats, from the seed if the game has that ability, else the next of its own."""
         with blamed(f"The game {self.spec.name!r} failed at a reset:"):
             if "seed" in self.spec.abilities and seed is not None:
                 value = cast(Any, self.adapter).reset(seed=seed)  # declared: Seedable
@@ -69,7 +62,7 @@ class World:
             seat.begin_episode()
 
     def open_seat(self, agent_id: str, avatar: AvatarSpec | None = None) -> Seat:
-        """Bind an agent to an avatar, an existing one before a new one, and return its seat.
+        """Bind an agent to its existing avatar or else a new one, and return its seat.
 
         Raises:
             UsageError: the agent has a seat already, or all seats are taken.
@@ -90,12 +83,12 @@ class World:
         return seat
 
     def close_seat(self, agent_id: str) -> None:
-        """Forget the seat of an agent that has left, in a world that others come into: snapshots go without it."""
+        """Forget the seat of an agent that has left, so that snapshots do not include it."""
         self.seats.pop(agent_id, None)
         self._bodies.pop(agent_id, None)
 
     def avatar_of(self, agent_id: str) -> Avatar:
-        """Return the body that the agent controls, or controlled last."""
+        """Return the avatar that the agent controls, or controlled last."""
         if self.has_avatars:
             avatars = self._avatars.list_avatars(agent_id)
             bound = [a for a in avatars if a.bound_agent == agent_id]
@@ -106,16 +99,15 @@ class World:
         return Avatar(f"{agent_id}@{self.spec.name}", self.spec.name, agent, state, agent_id)
 
     def release(self, agent_id: str, mode: str, *, forced: bool = False) -> JackOutResult:
-        """Let an agent out of its avatar: `dormant`, `suspend` or `despawn`.
+        """Release an agent's avatar: `dormant`, `suspend` or `despawn`.
 
-        Leaving by choice asks the world whether it is safe; leaving by force does not, and where
-        the game refuses, the body stays behind as it is.
+        The game may refuse, for example in danger; if `forced`, the agent leaves nevertheless and the body stays as it
+        is.
         """
         if self.has_avatars:
             result = self._avatars.jack_out(agent_id, mode)
             if result.success or not forced:
                 return result
-            # The body is not safe, but the agent leaves all the same: the world keeps the body as it is.
             return replace(result, success=True, message=f"Left by force: {result.message}")
         state = LEAVING.get(mode, AvatarState.DORMANT)
         self._bodies[agent_id] = state
@@ -124,7 +116,7 @@ class World:
         return JackOutResult(True, state, "You have left your avatar.")
 
     def death_of(self, agent_id: str, result: ActionResult) -> DeathEvent | None:
-        """Return what happened if the agent's avatar was destroyed by the step that ended its episode."""
+        """Return the death of the agent's avatar, if the step that ended its episode destroyed it."""
         if not self.has_avatars:
             return None
         observation = result.observation
@@ -134,7 +126,7 @@ class World:
         return self._avatars.handle_death(avatar.avatar_id)
 
     def render(self) -> View | None:
-        """Return what a viewer can draw, or None if the game declares no pictures."""
+        """Return the world's view, or None if the game has none."""
         if "render" not in self.spec.abilities or not isinstance(self.adapter, seam.Renders):
             return None
         return self.adapter.render()
@@ -145,11 +137,7 @@ class World:
         return "lives" in self.spec.abilities
 
     async def advance(self) -> Tick:
-        """Carry out the next tick of a world that lives, and return what it did.
-
-        Raises:
-            WorldError: the game fails, or gives no tick.
-        """
+        """Carry out and return the next tick of a world that lives; `WorldError` if the game fails."""
         with blamed(f"The game {self.spec.name!r} failed in a tick:"):
             tick = await cast(seam.Lives, self.adapter).advance()
         if not isinstance(tick, Tick):
@@ -157,33 +145,29 @@ class World:
         return tick
 
     async def settle(self) -> None:
-        """Let a world that lives finish what nothing depends on, where play ends."""
+        """Wait for the work that a world that lives still has when play ends (`Settles`)."""
         if isinstance(self.adapter, seam.Settles):
             await self.adapter.settle()
 
     def influence(self, body: Mapping[str, JsonValue]) -> str:
-        """Let somebody outside interfere before the next tick, and return one sentence that says what was done.
+        """Apply an influence before the next tick, and return one sentence about it.
 
         Raises:
-            UsageError: it can't be done.
+            UsageError: the game refuses it.
             WorldError: the game fails.
         """
         if "influence" not in self.spec.abilities:
-            raise UsageError(f"The game {self.spec.name!r} takes no influence from outside.")
+            raise UsageError(f"The game {self.spec.name!r} accepts no influence from outside.")
         with blamed(f"The game {self.spec.name!r} failed at an influence:"):
             return cast(seam.Influenced, self.adapter).influence(body)
 
     @property
     def can_snapshot(self) -> bool:
-        """Whether the world's state can be taken and given back."""
+        """Whether the game has snapshots."""
         return "snapshot" in self.spec.abilities and isinstance(self.adapter, seam.Snapshots)
 
     def snapshot(self) -> bytes:
-        """Return the world's whole state, seats and messages included.
-
-        Raises:
-            SnapshotError: the game declares no snapshots.
-        """
+        """Return the whole state, including seats and messages; `SnapshotError` if the game has no snapshots."""
         if not self.can_snapshot:
             raise SnapshotError(f"The game {self.spec.name!r} can't be saved in the middle of an episode.")
         game = cast(seam.Snapshots, self.adapter).snapshot()
@@ -198,11 +182,7 @@ class World:
         return json.dumps(state, sort_keys=True, separators=(",", ":")).encode()
 
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of; the same seats must be open.
-
-        Raises:
-            SnapshotError: it is damaged, of another game or of other seats.
-        """
+        """Restore a snapshot with the same seats open; `SnapshotError` if it is damaged or of another game or seats."""
         try:
             state = json.loads(data)
             if state["format"] != 1 or state["game"] != self.spec.name:
@@ -232,7 +212,7 @@ class World:
         return cast(seam.AvatarGameAdapter, self.adapter)
 
     def _bind(self, agent_id: str, wanted: AvatarSpec | None = None) -> None:
-        """Jack an agent in: into the body it has, a sleeping one of its own, or a new one."""
+        """Jack an agent in to the avatar that it has, or else a new one."""
         if not self.has_avatars:
             self._bodies[agent_id] = AvatarState.BOUND
             return
