@@ -163,7 +163,7 @@ def test_an_item_that_was_used_up_is_not_let_in_a_second_time() -> None:
     world.admit("avatar-1", Entry("t1", "ann", items=[saw(1)]))
     assert world.act(Action("saw")).success
     refused = world.admit("avatar-1", Entry("t2", "ann", items=[saw(1)])).refused
-    assert refused == {"saw-1": "it is no more: broken in the branch"}
+    assert refused == {"saw-1": "it no longer exists: broken in the branch"}
 
 
 def test_a_snapshot_of_another_game_is_refused() -> None:

@@ -1,1 +1,1 @@
-"""The authoring kit: base classes that take over what most games have in common."""
+"""The authoring kit: base classes with what most games have in common."""

@@ -1,4 +1,4 @@
-"""What the author of a one-body game writes, and the state that the kit keeps for it."""
+"""The methods that the author of a one-body game overrides, and the state that the kit keeps for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEW_EPISODE = RespawnOption(
     type="spawn_point",
     location="the beginning of another episode",
     penalties=("lose_inventory",),
-    description="Begin anew, with nothing.",
+    description="Start again, with nothing.",
 )
 """The respawn option of a game that declares none."""
 
@@ -32,17 +32,17 @@ class AuthoredGame(AvatarGameAdapter):
     transfer_rules: ClassVar[Sequence[TransferRule]] = ()
     """The same as in its spec."""
     way_back: ClassVar[RespawnOption] = NEW_EPISODE
-    """The respawn option of a dead body; it always begins another episode."""
+    """The respawn option of a dead body; it always starts another episode."""
 
     headers: ClassVar[Sequence[bytes]] = ()
-    """First bytes of the snapshots that can be restored, the current format first; empty for the kit's format."""
+    """First bytes of the supported snapshots, the current format first; empty for the kit's format."""
 
     def __init__(self) -> None:
         self.body = Body()
         self.items = ItemLedger()
         self.session = Session()
         self.gifts: Counter[str] = Counter()
-        """Total bonuses of this body, by the bonus' name."""
+        """Total bonuses of this body, by name."""
         self.steps = 0
         """Steps of this episode."""
         self.done = False
@@ -53,14 +53,11 @@ class AuthoredGame(AvatarGameAdapter):
     # --- play -------------------------------------------------------------------------------------
 
     def begin(self, seed: int | None) -> None:
-        """Begin the first episode of a seed; with None the next one of the current seed."""
+        """Start the first episode of a seed, or with None the next one of the current seed."""
         raise NotImplementedError
 
     def refusal(self, action: Action) -> str:
-        """Return why a declared action is illegal now; empty if it is legal.
-
-        Every action is legal unless this is overridden, and one that fails takes a step.
-        """
+        """Return why a declared action is illegal now, or an empty text; by default all are legal."""
         return ""
 
     def play(self, action: Action) -> ActionResult:
@@ -68,17 +65,17 @@ class AuthoredGame(AvatarGameAdapter):
         raise NotImplementedError
 
     def observe(self) -> EmbodiedObservation:
-        """Return what is perceived now, with `self.avatar(...)` as the body and `self.possible()` as the legal actions.
+        """Return the observation, with `self.avatar(...)` as the body and `self.possible()` as the available actions.
 
-        It is called often: a game whose observations are expensive keeps the last one, and drops it in `changed`.
+        It is called often: a game with expensive observations caches the last one until `changed` or a step.
         """
         raise NotImplementedError
 
     def changed(self) -> None:
-        """Called when the body, its state or what it carries changed outside of `begin` and `play`."""
+        """Called when the body, its state or its items changed outside of `begin` and `play`."""
 
     def gesture(self, action: Action) -> tuple[bool, str]:
-        """Answer an avatar action of the protocol, which takes no step: whether it worked, and the message."""
+        """Carry out an avatar action of the protocol, without a step; return whether it worked, and the message."""
         if action.name == "emote":
             return False, "This body has no gestures."
         if action.name != "look":
@@ -92,54 +89,48 @@ class AuthoredGame(AvatarGameAdapter):
     # --- bodies and items -------------------------------------------------------------------------
 
     def danger(self) -> str:
-        """Return why the body must not be left here now; empty if it may."""
+        """Return why the agent must not leave the body now, or an empty text."""
         return ""
 
     def sleep(self, steps: int) -> Sequence[str]:
-        """Let time pass for a dormant body, and return what happened to it, for its agent to read."""
+        """Let time pass for a dormant body, and return what happened to it, for its agent."""
         return ()
 
     def give(self, bonus: Bonus) -> JsonValue:
-        """Apply a skill's bonus, and return what changed; something empty if nothing did.
-
-        Unless overridden it adds to `gifts`, for a game that reads its body's powers from there.
-        """
+        """Apply a skill's bonus, and return what changed (empty for nothing); by default it is added to `gifts`."""
         self.gifts[bonus.name] += int(bonus.amount)
         return {bonus.name: int(bonus.amount)}
 
     def thing_for(self, item: PortableItem) -> str | Refused:
-        """Return the thing that an item becomes in this game, or why it is refused.
-
-        The items accepted before it are in `self.items.kept`.
-        """
-        return Refused("nothing from elsewhere is let in here")
+        """Return the thing that an item becomes here, or why it is refused; earlier items are in `self.items.kept`."""
+        return Refused("items from other games are not accepted here")
 
     def take_out(self) -> Sequence[PortableItem]:
         """Remove the game's own portable things from the body and return them; the kit assigns their ids.
 
-        The things that came with the agent are still in `self.items`, and leave after this returns.
+        Items that came with the agent are in `self.items`, and leave after this.
         """
         return ()
 
     # --- snapshots --------------------------------------------------------------------------------
 
     def dump(self) -> JsonValue:
-        """Return the game's state, as JSON-ready data."""
+        """Return the game's state as JSON-ready data."""
         raise NotImplementedError
 
     def load(self, data: JsonValue) -> None:
-        """Restore the state that `dump` returned. If this raises, the previous state is loaded again.
+        """Restore the state of `dump` from untrusted data. If this raises, the kit loads the previous state again.
 
         Raises:
-            ValueError, TypeError, LookupError, AttributeError, ArithmeticError: the untrusted data is wrong.
+            ValueError, TypeError, LookupError, AttributeError, ArithmeticError: the data is invalid.
         """
         raise NotImplementedError
 
     def upgrade(self, header: bytes, data: dict[str, JsonValue]) -> None:
-        """Change the data of a snapshot with one of the older `headers` to the current layout, in place."""
+        """Convert the data of a snapshot with one of the older `headers` to the current layout, in place."""
 
     # --- for the author to call -------------------------------------------------------------------
 
     def avatar(self, **known: Any) -> Avatar:
-        """Return the body with the given `position`, `health`, `inventory` ... (fields of `Avatar`)."""
+        """Return the avatar with the given `position`, `health`, `inventory` ... (fields of `Avatar`)."""
         return self.body.avatar(self.game_id, self.steps, **known)

@@ -1,4 +1,4 @@
-"""The life of a world's one body: created, entered, left, dead, alive again, and what it carries in and out."""
+"""The body of a one-body game: creation, jacking in and out, death, respawn and transit."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class GameWithBody(AuthoredGame):
 
     @override
     def reset(self, seed: int | None = None) -> EmbodiedObservation:
-        """Begin the first episode of a seed, or with None the next one of the current seed.
+        """Start the first episode of a seed, or with None the next one of the current seed.
 
-        The body stays the same; a despawned one is replaced by another. Items that came with the agent stay
-        with a living body, unless the game's `begin` loses them.
+        The body stays the same unless it was despawned. A living body keeps the items that came with the agent, unless
+        the game's `begin` loses them.
         """
         self._begin(self.body.after(self.steps), seed)
         return self.observe()
 
     def die(self, cause: str, killer: str | None = None) -> None:
-        """Destroy the body and what it carries, and end the episode."""
+        """Destroy the body and its items, and end the episode."""
         self.items.lose_all(self.body.avatar_id, "lost when the avatar died")
         self.body = replace(self.body, state=AvatarState.DESTROYED, deaths=self.body.deaths + 1)
         self.done, self.death = True, (cause, killer)
@@ -63,10 +63,10 @@ class GameWithBody(AuthoredGame):
 
     @override
     def create_avatar(self, agent_id: str, spec: AvatarSpec) -> Avatar:
-        """Assign the world's body to the agent, unbound; if it is destroyed, begin an episode with another.
+        """Assign the world's body to the agent, unbound; if it is destroyed, start an episode with a new one.
 
         Raises:
-            UsageError: the body belongs to an agent already.
+            UsageError: the body belongs to another agent.
         """
         body = self.body
         if body.state is AvatarState.DESTROYED:
@@ -106,7 +106,7 @@ class GameWithBody(AuthoredGame):
 
     @override
     def jack_out(self, agent_id: str, mode: str = "dormant", *, force: bool = False) -> JackOutResult:
-        """Release the agent's body: `dormant` (asleep here), `suspend` or `despawn`; `force`: even in danger."""
+        """Release the agent's body: `dormant`, `suspend` or `despawn`; with `force`, even in danger."""
         stats = self.session.stats(self.steps)
         body, result = self.body.left(agent_id, mode, stats, "" if force else self.danger())
         if result.success:
@@ -115,11 +115,7 @@ class GameWithBody(AuthoredGame):
 
     @override
     def handle_death(self, avatar_id: str) -> DeathEvent:
-        """Return what destroyed the body, and how it can live again.
-
-        Raises:
-            UsageError: there is no such body, or it is not destroyed.
-        """
+        """Return how the body was destroyed; `UsageError` if there is no such body, or it is not destroyed."""
         if avatar_id != self.body.avatar_id:
             raise UsageError(f"There is no avatar {avatar_id!r} in this world.")
         return self.body.death(*self.death, self.observe().location.coordinates, self.steps, self.way_back)
@@ -141,10 +137,7 @@ class GameWithBody(AuthoredGame):
     def admit(self, avatar_id: str, entry: Entry) -> Receipt:
         """Let time pass for a dormant body, then apply the agent's bonuses and import its items.
 
-        A repeated transfer id changes nothing and returns the same receipt.
-
-        Raises:
-            UsageError: the agent has no such avatar here.
+        A repeated transfer id changes nothing and returns the same receipt. `UsageError` if the agent has no such body.
         """
         items, body = self.items, self.body
         if entry.transfer_id in items.receipts:
@@ -165,12 +158,9 @@ class GameWithBody(AuthoredGame):
         return receipt
 
     def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
-        """Take what is portable out of the body, and return it with what became of lost items.
+        """Remove the portable items from the body, and return them with the reasons for lost ones.
 
-        A repeated transfer id changes nothing and returns the same package. A body that died has nothing left.
-
-        Raises:
-            UsageError: there was never such an avatar here.
+        A repeated transfer id changes nothing and returns the same package. `UsageError` if there was no such body.
         """
         items, body = self.items, self.body
         if transfer_id in items.packages:

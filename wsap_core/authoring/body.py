@@ -1,7 +1,4 @@
-"""The body of a one-body world: owner, state and age; and the session of the agent in it.
-
-The game keeps the body's place, health and inventory; this module keeps the rest, for any game.
-"""
+"""The parts of a one-body world's avatar that do not depend on the game, and the session of the agent in it."""
 
 from __future__ import annotations
 
@@ -21,25 +18,25 @@ from wsap_core.protocol.values import JsonValue
 
 @dataclass(frozen=True)
 class Body:
-    """The part of an avatar that does not depend on the game."""
+    """The parts of an avatar that do not depend on the game."""
 
     number: Count = 1
-    """The world's first body is 1; each new one counts on."""
+    """Number of the body in its world, from 1."""
     owner: str | None = None
     """The agent it was created for; None before the first `create_avatar`."""
     name: str = "Player"
     state: AvatarState = AvatarState.UNBOUND
     appearance: Mapping[str, JsonValue] = field(default_factory=dict)
-    """As the agent asked for; JSON-ready."""
+    """As requested by the agent; JSON-ready."""
     deaths: Count = 0
     played: Count = 0
-    """Steps in the episodes before this one."""
+    """Steps in earlier episodes."""
     despawned: StrictBool = False
-    """Destroyed by leaving rather than by dying."""
+    """Whether it was destroyed by leaving rather than by dying."""
 
     @property
     def avatar_id(self) -> str:
-        """The body's id, unique in its world."""
+        """Unique in its world."""
         return f"avatar-{self.number}"
 
     @property
@@ -49,15 +46,13 @@ class Body:
 
     def claimed(self, agent_id: str, spec: AvatarSpec) -> Body:
         """Return the body with the agent as its owner."""
-        # Through JSON and back, so that it equals the appearance that a snapshot restores.
+        # Through JSON, so that it equals the appearance that a snapshot restores.
         appearance = json.loads(json.dumps(dict(spec.appearance or {}), default=str))
         return replace(self, owner=agent_id, name=spec.name or agent_id, appearance=appearance)
 
     def after(self, steps: int) -> Body:
-        """Return the body of the next episode, after one of so many steps.
-
-        It is the same body; a dead one is alive again and bound to its owner, a despawned one is replaced by another.
-        """
+        """Return the body of the next episode, after one of `steps`: a dead one is revived and bound to its owner, a
+        despawned one replaced."""
         if self.despawned:
             return Body(number=self.number + 1)
         state = self.state
@@ -68,7 +63,7 @@ class Body:
     def left(
         self, agent_id: str, mode: str, stats: Mapping[str, JsonValue], danger: str = ""
     ) -> tuple[Body, JackOutResult]:
-        """Return the body once an agent has asked to leave it, and the answer; `danger` is why it can't now."""
+        """Return the body after an agent's request to leave it, and the answer; `danger` is why it can't now."""
         problem = ""
         if mode not in LEAVING:
             problem = f"There is no mode {mode!r}; it is {', '.join(LEAVING)}."
@@ -84,7 +79,7 @@ class Body:
     def death(
         self, cause: str, killer: str | None, at: Sequence[float], step: int, way_back: RespawnOption
     ) -> DeathEvent:
-        """Return what destroyed the body, and how it can live again; `UsageError` if it is not destroyed."""
+        """Return how the body was destroyed, and its respawn option; `UsageError` if it is not destroyed."""
         if self.state is not AvatarState.DESTROYED:
             raise UsageError(f"{self.avatar_id} is not dead: it is {self.state.value}.")
         if self.despawned:
@@ -92,7 +87,7 @@ class Body:
         return DeathEvent(self.avatar_id, cause, killer, tuple(at), f"step {step}", respawn_options=(way_back,))
 
     def avatar(self, game_id: str, step: int, **known: Any) -> Avatar:
-        """Return the body as an avatar of the protocol, with the fields that the game knows: `position`, ..."""
+        """Return the body as an avatar of the protocol, with the fields known to the game: `position`, ..."""
         lived = {"total_playtime": self.played + step, "death_count": self.deaths}
         ages = {"created_at": "step 0", "last_active": f"step {step}"}
         said = {"name": self.name, "appearance": self.appearance, **ages, **lived, **known}
@@ -104,30 +99,26 @@ class Body:
 
     @classmethod
     def from_json(cls, data: JsonValue) -> Body:
-        """Return the body of `to_json`; the data is not trusted.
-
-        Raises:
-            ValueError, TypeError, KeyError: the data describes no body.
-        """
+        """Return the body from untrusted data; `ValueError`, `TypeError` or `KeyError` if it is invalid."""
         return read(cls, {f.name: data[f.name] for f in fields(cls)})
 
 
 @dataclass
 class Session:
-    """Statistics of the agent's stay in the body, since it jacked in."""
+    """Statistics of the agent's session, since it jacked in."""
 
     start: int = 0
-    """The episode's step at which it began."""
+    """The episode's step at its start."""
     reward: float = 0.0
     achievements: tuple[str, ...] = ()
 
     def add(self, result: ActionResult) -> None:
-        """Count the outcome of a step."""
+        """Count the result of a step."""
         self.reward += result.reward
         self.achievements += tuple(result.achievements)
 
     def stats(self, step: int) -> dict[str, JsonValue]:
-        """Return the statistics for the agent that leaves at that step."""
+        """Return the statistics of a session that ends at that step."""
         reward = round(self.reward, 3)
         return {"playtime": step - self.start, "reward": reward, "achievements": list(self.achievements)}
 
@@ -137,9 +128,5 @@ class Session:
 
     @classmethod
     def from_json(cls, data: JsonValue) -> Session:
-        """Return the session of `to_json`; the data is not trusted.
-
-        Raises:
-            ValueError: the data describes no session.
-        """
+        """Return the session from untrusted data; `ValueError` if it is invalid."""
         return cls(*read(tuple[Count, StrictFloat, tuple[str, ...]], data))

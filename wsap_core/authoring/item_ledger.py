@@ -1,7 +1,6 @@
-"""The ledger of items that agents brought into a one-body world, and of the answers to transfers.
+"""The ledger of the items that agents brought into a one-body world, and of the answers to transfers.
 
-Every item that an agent brings along is in one of three places: in escrow with the nexus that carries agents
-between worlds, here in `kept`, or in `lost`, with what became of it.
+Each item of an agent is in one of three places: in escrow with the nexus, here in `kept`, or here in `lost`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, encode
 
 REMEMBERED = 64
-"""Answers of each kind that are kept for repeated requests."""
+"""Most answers of each kind that are kept for repeated requests."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +30,16 @@ class Refused:
 
 @dataclass
 class ItemLedger:
-    """The items and transfers of a one-body world. The game decides what an item does there."""
+    """The items and transfers of a one-body world."""
 
     kept: dict[str, tuple[str, PortableItem]] = field(default_factory=dict)
-    """Item id -> the thing that it became in this game, and the item as it came; oldest first."""
+    """Item id -> the thing that it became in this game, and the original item; oldest first."""
     rules: tuple[str, ...] = ()
     """Ids of the rules already applied to this avatar."""
     news: dict[str, JsonValue] = field(default_factory=dict)
-    """Rule id -> what it changed, until the agent jacks in and is told."""
+    """Rule id -> what it changed, until the agent jacks in."""
     lost: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Avatar id -> item id -> what became of it, until a package reports it."""
+    """Avatar id -> item id -> how it was lost, until a package reports it."""
     receipts: dict[str, Receipt] = field(default_factory=dict)
     """Transfer id -> answer of `admit`."""
     packages: dict[str, TransitPackage] = field(default_factory=dict)
@@ -51,10 +50,9 @@ class ItemLedger:
     def apply_rules(
         self, rules: Iterable[TransferRule], skills: Mapping[str, float], give: Callable[[Bonus], JsonValue]
     ) -> dict[str, JsonValue]:
-        """Apply the bonuses of the skills (domain -> level), each rule once for an avatar.
+        """Apply the rules for these skills (domain -> level), each once per avatar; return rule id -> what changed.
 
-        `give` applies a bonus, and returns what changed; something empty if nothing did. Returns rule id -> what
-        changed. A rule that changed nothing is left out, and can apply later.
+        `give` applies a bonus and returns what changed; if that is empty, the rule can apply later.
         """
         applied: dict[str, JsonValue] = {}
         for rule in rules:
@@ -69,10 +67,9 @@ class ItemLedger:
     def import_items(
         self, items: Iterable[PortableItem], thing_for: Callable[[PortableItem], str | Refused]
     ) -> tuple[list[str], dict[str, str]]:
-        """Accept what an agent brings along (not trusted) as far as possible, each item once.
+        """Import an agent's items (untrusted), each once; return the ids of accepted ones, and refused id -> reason.
 
-        `thing_for` returns the thing that an item becomes, or why it is refused. Each item is in `kept` before the
-        next one is asked about. Returns the ids of the accepted items, and those of the refused ones with the reason.
+        `thing_for` returns the thing that an item becomes, or why it is refused; earlier items are in `kept` already.
         """
         admitted: list[str] = []
         refused: dict[str, str] = {}
@@ -89,26 +86,26 @@ class ItemLedger:
         return admitted, refused
 
     def _sound_copy(self, item: PortableItem) -> PortableItem | Refused:
-        """Return an item as a snapshot would restore it, or why it is refused."""
+        """Return an item as a snapshot would restore it, or why it is invalid."""
         try:
             copy = Codec().decode(PortableItem, encode(item))
         except WireError:
-            return Refused("it is no portable item: its fields are not what they should be")
+            return Refused("it is not a portable item: its fields are invalid")
         if copy.category not in ITEM_CATEGORIES:
-            return Refused(f"{copy.category[:40]!r} is no category of portable items")
+            return Refused(f"{copy.category[:40]!r} is not a category of portable items")
         if not 1 <= copy.tier <= TOP_TIER:
-            return Refused(f"tiers go from 1 to {TOP_TIER}, and its own is {copy.tier}")
+            return Refused(f"its tier {copy.tier} is not between 1 and {TOP_TIER}")
         if copy.item_id in self.kept:
             return Refused("it is in this world already")
         for gone in self.lost.values():
             if copy.item_id in gone:
-                return Refused(f"it is no more: {gone[copy.item_id]}")
+                return Refused(f"it no longer exists: {gone[copy.item_id]}")
         return copy
 
     # --- between ------------------------------------------------------------------------------
 
     def count(self) -> Counter[str]:
-        """Return how many of each thing of the game came with the agent."""
+        """Return the number of each thing of the game that came with the agent."""
         return Counter(thing for thing, _ in self.kept.values())
 
     def lose(self, avatar_id: str, item_id: str, reason: str) -> None:
@@ -122,28 +119,25 @@ class ItemLedger:
             self.lose(avatar_id, item_id, reason)
 
     def new_avatar(self) -> None:
-        """Start over with another avatar, to which no rule has been applied."""
+        """Reset the applied rules, for another avatar."""
         self.rules, self.news = (), {}
 
     def take_news(self) -> dict[str, JsonValue]:
-        """Return what bonuses have changed since the last call."""
+        """Return and clear the news."""
         news, self.news = self.news, {}
         return news
 
     # --- out ------------------------------------------------------------------------------------
 
     def export_items(self, transfer_id: str, own: Iterable[PortableItem] = ()) -> list[PortableItem]:
-        """Return what leaves at this exit: all that came with the agent, unchanged, then the game's own things.
-
-        `own` are things that the game has removed from the body; they get ids here.
-        """
+        """Remove and return the items that came with the agent, unchanged, and the game's `own` items with new ids."""
         items = [item for _, item in self.kept.values()]
         items += [replace(item, item_id=f"{transfer_id}:{number}") for number, item in enumerate(own, 1)]
         self.kept = {}
         return items
 
     def answered(self, answer: Receipt | TransitPackage) -> None:
-        """Store an answer, to return it to a repeated request."""
+        """Store an answer for repeated requests."""
         answers: dict[str, Any] = self.receipts if isinstance(answer, Receipt) else self.packages
         answers[answer.transfer_id] = answer
         while len(answers) > REMEMBERED:
@@ -163,10 +157,10 @@ class ItemLedger:
         }
 
     def load_json(self, data: JsonValue, rules: Collection[str]) -> None:
-        """Restore what `to_json` returned; the data is not trusted. `rules` are the ids of the game's transfer rules.
+        """Restore the ledger from untrusted data; `rules` are the ids of the game's transfer rules.
 
         Raises:
-            ValueError, TypeError, KeyError: the data describes no ledger; nothing has changed.
+            ValueError, TypeError, KeyError: the data is invalid; nothing has changed.
         """
         kept = read(list[tuple[str, PortableItem]], data["kept"])
         receipts, packages = read(list[Receipt], data["receipts"]), read(list[TransitPackage], data["packages"])

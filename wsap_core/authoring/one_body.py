@@ -1,8 +1,6 @@
-"""The base of an adapter of a one-player game: the kit does bodies, transit and snapshots, the author the game.
+"""The base class of games of one player, with bodies, transit and snapshots.
 
-`OneBodyGame` needs from its author what only the author can say: how an episode begins, what a step
-does, what is perceived, what a skill is worth, and what an item from elsewhere becomes. `AuthoredGame` lists
-these methods, `GameWithBody` keeps the body, and this module plays and saves.
+`AuthoredGame` lists the methods that the author writes, `GameWithBody` keeps the body, and this module plays and saves.
 """
 
 from __future__ import annotations
@@ -30,11 +28,8 @@ _GESTURES = frozenset({"look", "emote", "inspect_self", "jack_out"})
 
 
 class OneBodyGame(GameWithBody):
-    """A game of one seat and one body; override the methods of `AuthoredGame`.
-
-    It has the abilities `seed`, `avatars`, `transit`, and with `dump` and `load` also `snapshot`.
-    Call `reset` at the end of `__init__`.
-    """
+    """A game of one seat and one body; override the methods of `AuthoredGame`, and call `reset` at the end of
+    `__init__`. Its abilities are `seed`, `avatars`, `transit`, and with `dump` and `load` also `snapshot`."""
 
     @override
     def act(self, action: Action) -> ActionResult:
@@ -57,7 +52,7 @@ class OneBodyGame(GameWithBody):
         return result
 
     def possible(self) -> list[ActionAvailability]:
-        """Return every action with the reason why it is illegal now, by the rule that `act` obeys."""
+        """Return the availability of all actions, by the rules of `act`."""
         over = "the episode is over" if self.done else ""
         reasons = ((name, over or self.refusal(Action(name))) for name in self.action_space.names)
         return [ActionAvailability(name, not why, why) for name, why in reasons]
@@ -76,11 +71,7 @@ class OneBodyGame(GameWithBody):
         return pack(self._headers()[0], self.to_json())
 
     def restore(self, data: bytes) -> None:
-        """Restore a snapshot.
-
-        Raises:
-            SnapshotError: the data is no snapshot of this game; nothing has changed.
-        """
+        """Restore a snapshot; `SnapshotError` if it is none of this game, and nothing has changed."""
         current = self._headers()[0]
         header = next((older for older in self._headers() if data.startswith(older)), current)
         state = unpack(header, data, self.game_id)
@@ -96,7 +87,7 @@ class OneBodyGame(GameWithBody):
         return self.headers or (f"WSAP {self.game_id} 1\n".encode(),)
 
     def to_json(self) -> JsonValue:
-        """Return the state that a snapshot holds; override it with `load_json` for another layout."""
+        """Return the state for a snapshot; override it with `load_json` for another layout."""
         return {
             "body": self.body.to_json(),
             "luggage": self.items.to_json(),
@@ -107,17 +98,17 @@ class OneBodyGame(GameWithBody):
         }
 
     def load_json(self, data: JsonValue) -> None:
-        """Restore the state that `to_json` returned; if this raises, nothing has changed.
+        """Restore the state of `to_json` from untrusted data.
 
         Raises:
-            ValueError, TypeError, LookupError, AttributeError, ArithmeticError: the untrusted data is wrong.
+            ValueError, TypeError, LookupError, AttributeError, ArithmeticError: it is invalid; nothing has changed.
         """
         body, items = Body.from_json(data["body"]), ItemLedger()
         items.load_json(data["luggage"], {rule.id for rule in self.transfer_rules})
         steps, done, cause, killer = read(tuple[Count, StrictBool, str, str | None], data["episode"])
         gifts = Counter(read(dict[str, Count], data["gifts"]))
         if not gifts.keys() <= {rule.bonus.name for rule in self.transfer_rules}:
-            raise ValueError("the gifts are none that this game gives")
+            raise ValueError("the gifts are not ones that this game gives")
         session = Session.from_json(data.get("session", [0, 0.0, []]))
         before = self.body, self.items, self.gifts, self.session, self.steps, self.done, self.death
         game = self.dump()

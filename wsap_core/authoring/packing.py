@@ -1,4 +1,4 @@
-"""Snapshots as bytes: a header with the format's version, then compressed JSON."""
+"""Snapshots as bytes: a header with the version of the format, then compressed JSON."""
 
 from __future__ import annotations
 
@@ -15,26 +15,23 @@ from wsap_core.protocol.wire import Codec
 T = TypeVar("T")
 
 Count = Annotated[int, Field(strict=True, ge=0, le=2**63)]
-"""How often something happened, or how much of it there is."""
+"""A count or amount."""
 
 WRONG_DATA = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What code raises that reads data of another shape than it expects."""
+"""The exceptions of code that reads data of an unexpected shape."""
 
 _LARGEST = 4_000_000
 
 
 def pack(header: bytes, state: JsonValue) -> bytes:
-    """Return JSON-ready data as compressed bytes after a header."""
+    """Return the header followed by compressed JSON."""
     text = json.dumps(state, separators=(",", ":"), allow_nan=False)
     return header + zlib.compress(text.encode("ascii"), 6)
 
 
 def unpack(header: bytes, data: bytes, game: str, largest: int = _LARGEST) -> dict[str, JsonValue]:
-    """Return the object that `pack` was given; its contents are not trusted.
-
-    Raises:
-        SnapshotError: the data has another header, is damaged, or holds more than `largest` bytes.
-    """
+    """Return the (untrusted) object that was packed; `SnapshotError` if the data has another header, is damaged, or
+    contains more than `largest` bytes of JSON."""
     if not data.startswith(header):
         raise SnapshotError(f"This is not a snapshot of {game}, or it is of another version.")
     try:
@@ -51,11 +48,7 @@ def unpack(header: bytes, data: bytes, game: str, largest: int = _LARGEST) -> di
 
 
 def read(shape: type[T], data: JsonValue) -> T:
-    """Return a part of what `unpack` returned as a value of that type: a dataclass, or what holds some.
-
-    Raises:
-        ValueError: the data does not fit the type.
-    """
+    """Return data as a value of a type, such as a dataclass or a list of them; `ValueError` if it does not fit."""
     try:
         return Codec().decode(shape, data, where="data")
     except WireError as error:

@@ -1,8 +1,8 @@
-"""The base of a game of several seats, in turns or rounds: the author writes the rules, the kit does the rest.
+"""The base class of games of several seats, in turns or rounds.
 
-The author says who moves now, which actions are legal, what the moves change, what each seat sees and what it
-has been paid. The kit has the seats and their barrier, refusals, results that are held back until a seat is asked
-again, default actions, leaving, messages, snapshots, and the last pay of each seat.
+The author writes the rules (`GameRules`): who moves, which actions are legal, what they change, what each seat sees and
+is paid. This module has the seats and their barrier, refusals, held-back results, default actions, leaving, messages,
+snapshots and closing results.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from wsap_core.worlds.mailbox import Mailbox
 
 
 class RoundGame(GameRules):
-    """A game of several seats; override `begin` to `load` always, the methods after them as needed.
+    """A game of several seats; override the methods of `GameRules`.
 
-    It has the abilities `seed`, `snapshot` and `multi-seat`, with `talks` also `messages`, and with a `render()`
-    for spectators also `render`. An author's `__init__` sets what `begin` needs, then calls this one.
+    Its abilities are `seed`, `snapshot` and `multi-seat`, with `talks` also `messages`, and with a `render()` for
+    spectators also `render`. A subclass' `__init__` sets what `begin` needs, then calls this one.
     """
 
     def __init__(self, context: Context | None = None) -> None:
@@ -46,19 +46,19 @@ class RoundGame(GameRules):
     # --- the world --------------------------------------------------------------------------------
 
     def unpacked(self, data: bytes) -> dict[str, JsonValue]:
-        """Return what a snapshot holds; override it to read those of older versions."""
+        """Return the state in a snapshot; override it to read older versions."""
         return unpack(self._header, data, type(self).__name__, self.largest_snapshot)
 
     def forced(self) -> frozenset[str]:
-        """Return, inside `apply`, the seats that missed a deadline and move by default."""
+        """Return, within `apply`, the seats that missed the deadline and take their default action."""
         return frozenset(seat for number, seat, _ in self._barrier.forced if number == self._barrier.round)
 
     def reset(self, seed: int | None = None) -> Observation:
-        """Begin an episode, of the seed or the next of the world's own; return what the first seat sees."""
+        """Start an episode of the seed, or the next of the current one; return what the first seat sees."""
         self.seed, self.episode = (self.seed, self.episode + 1) if seed is None else (seed, 0)
         self.round = 0
         self._paid = dict.fromkeys(self.seats, 0.0)
-        self._told: set[str] = set()  # seats that a result has told the end
+        self._told: set[str] = set()  # seats with a result that is `done`
         self._random = self._before = None
         self.begin()
         self._named = tuple(self.to_move())
@@ -68,11 +68,7 @@ class RoundGame(GameRules):
         return self.observation(self.seats[0])
 
     def seat(self, agent_id: str) -> RoundSeat:
-        """Return the game as one agent sees it; an agent that is not named like a seat takes the first free one.
-
-        Raises:
-            UsageError: all seats are taken by others.
-        """
+        """Return an agent's seat: the one of its name, or else the first free one; `UsageError` if all are taken."""
         place = agent_id if agent_id in self.seats else self._taken.get(agent_id)
         place = place or next((s for s in self.seats if s not in self._taken.values()), None)
         if place is None:
@@ -81,25 +77,25 @@ class RoundGame(GameRules):
         return RoundSeat(self, place)
 
     def leave(self, agent_id: str) -> None:
-        """Let an agent leave: its seat plays its default action from now on."""
+        """Let an agent leave; its seat plays its default action from now on."""
         seat = agent_id if agent_id in self.seats else self._taken.get(agent_id)
         if seat is not None:
             self._barrier.leave(seat, replaced=True)
 
     def expire(self) -> tuple[str, ...]:
-        """End the time for this round: who has not moved does its default action. Return these seats."""
+        """Take the default actions of the seats that this round still waits for, and return these seats."""
         return () if self.timing == "free" else self._barrier.expire()
 
     def observe(self) -> Observation:
-        """Raise `UsageError`: there are several seats; ask one of them."""
+        """Raise `UsageError`: only seats observe."""
         raise UsageError(f"This game has several seats; observe through seat({self.seats[0]!r}) and so on.")
 
     def act(self, action: Action) -> ActionResult:
-        """Raise `UsageError`: there are several seats; ask one of them."""
+        """Raise `UsageError`: only seats act."""
         raise UsageError(f"This game has several seats; act through seat({self.seats[0]!r}) and so on.")
 
     def snapshot(self) -> bytes:
-        """Return the whole state; moves of a round that is not complete are made again."""
+        """Return the whole state, without the moves of an incomplete round."""
         return self._before or self._packed(self.round)
 
     def _packed(self, number: int) -> bytes:
@@ -107,11 +103,7 @@ class RoundGame(GameRules):
         return pack(self._header, {**state, "game": self.dump()})
 
     def restore(self, data: bytes) -> None:
-        """Restore a snapshot.
-
-        Raises:
-            SnapshotError: it is none of this game; nothing has changed.
-        """
+        """Restore a snapshot; `SnapshotError` if it is none of this game, and nothing has changed."""
         before = self.snapshot()
         try:
             self._restore(self.unpacked(data))
@@ -124,7 +116,7 @@ class RoundGame(GameRules):
 
     def _restore(self, state: Mapping[str, JsonValue]) -> None:
         (seed, episode), number, told = state["seed"], state["round"], state["told"]
-        self.load(state["game"])  # first, since the game knows best whether the snapshot is one of another game
+        self.load(state["game"])  # first, since the game knows best whether the snapshot is its own
         paid = {seat: float(state["paid"][seat]) for seat in self.seats}
         if not all(type(n) is int for n in (seed, episode, number)) or number < 0 or not set(told) <= set(self.seats):
             raise ValueError("the seed, the round or who was told the end can't be so")
@@ -134,17 +126,17 @@ class RoundGame(GameRules):
         self.seed, self.episode, self.round, self._paid, self._named = seed, episode, number, paid, named
         self._told, self._before = set(told), None
         for seat in self.seats:
-            self.observation(seat)  # raises where the state does not hold together
+            self.observation(seat)  # raises if the state is inconsistent
 
     # --- for the seats ----------------------------------------------------------------------------
 
     async def turn(self, seat: str) -> None:
-        """Wait until a seat can decide or the game is over for it."""
+        """Wait until a seat can decide, or the game is over for it."""
         if self.timing != "free":
             await self._barrier.turn(seat)
 
     async def play(self, seat: str, action: Action) -> ActionResult:
-        """Take a seat's action; return its result when the seat is asked again or the game is over for it."""
+        """Carry out a seat's action; return its result when the seat can decide again or the game is over for it."""
         if self.timing == "free":
             async with self._turns:
                 return await self._play(seat, action)
@@ -176,7 +168,7 @@ class RoundGame(GameRules):
         return self._tell(seat)
 
     def closing_result(self, seat: str) -> ActionResult | None:
-        """Return the last result of a seat for which the game ended without an action of its own; None for others."""
+        """Return the last result of a seat for which the game ended without its action; None for others."""
         return self._result(seat) if self.done(seat) and seat not in self._told else None
 
     def _resolve(self, moves: Mapping[str, Action]) -> Results | Awaitable[Results]:
@@ -193,7 +185,7 @@ class RoundGame(GameRules):
         return self._results()
 
     def _results(self) -> Results:
-        """Conclude a round, and give the results of those who acted through the barrier and are to hear of it now."""
+        """End a round, and return the results of the seats that acted and are to get theirs now."""
         self._named = tuple(self.to_move())
         if self.talks:
             self.mailbox.deliver()
@@ -226,35 +218,35 @@ class RoundSeat:
 
     @property
     def game_description(self) -> str:
-        """The rules, and who this is."""
+        """See `GameRules.describe`."""
         return self.game.describe(self.name)
 
     @property
     def action_space(self) -> ActionSpace:
-        """All actions of the game."""
+        """See `GameRules.actions_of`."""
         return self.game.actions_of(self.name)
 
     async def observe(self) -> Observation:
-        """Return what the seat sees at its next decision, or when the game is over for it."""
+        """Return what the seat sees when it can decide, or the game is over for it."""
         await self.game.turn(self.name)
         return self.game.observation(self.name)
 
     async def act(self, action: Action) -> ActionResult:
-        """Move, and return the result when the seat is asked again or the game is over for it."""
+        """See `RoundGame.play`."""
         return await self.game.play(self.name, action)
 
     def closing_result(self) -> ActionResult | None:
-        """Return the last pay of a seat for which the game ended without an action of its own."""
+        """See `RoundGame.closing_result`."""
         return self.game.closing_result(self.name)
 
     def default_action(self) -> Action:
-        """Return what is done if the agent is late."""
+        """See `GameRules.default_action`."""
         return self.game.default_action(self.name)
 
     def render(self) -> View:
-        """Return what the seat sees, drawn."""
+        """See `GameRules.picture`."""
         return self.game.picture(self.name)
 
     def reset(self) -> Observation:
-        """Raise `UsageError`: one agent can't reset a game of several."""
+        """Raise `UsageError`: only the world can be reset."""
         raise UsageError("One seat can't reset a shared game; reset the world.")

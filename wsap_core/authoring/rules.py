@@ -1,4 +1,4 @@
-"""What the author of a game of several seats writes."""
+"""The rules that the author of a game of several seats writes."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ class GameRules:
     """The methods that an author overrides: those from `begin` to `load` always, the others as needed."""
 
     seats: Sequence[str]
-    """The names of the seats, in their fixed order."""
+    """The names of the seats, in fixed order."""
     game_description: str
-    """The rules, as every seat is told them."""
+    """The rules, for every seat."""
     action_space: ActionSpace
     """All actions of all seats."""
     timing: Timing = "alternating"
-    """As in the spec. With `free` every action is a round of its own, and who is not named by `to_move` is done."""
+    """As in the spec. With `free`, every action is a round of its own, and seats not in `to_move` are done."""
     largest_snapshot: ClassVar[int] = 4_000_000
-    """Bytes of JSON that a snapshot may hold."""
+    """Most bytes of JSON in a snapshot."""
     talks: ClassVar[bool] = False
-    """Whether seats may send each other messages; they arrive when the round is resolved."""
+    """Whether seats can send messages, which arrive when the round is resolved."""
 
     zero_sum: bool = False
-    """Whether what the seats are paid in an episode adds up to nothing; `wsap check` verifies it."""
+    """Whether the pay of all seats in an episode adds up to 0; `wsap check` verifies it."""
     round: int
-    """How many rounds of this episode have been applied."""
+    """Number of rounds of this episode that have been applied."""
     seed: int
-    """The seed of the first of these episodes."""
+    """The last seed of a reset."""
     episode: int
-    """The number of the episode since that seed was given, from 0."""
+    """Number of the episode since that reset, from 0."""
     _random: Random | None = None
     _named: tuple[str, ...]
 
     @property
     def random(self) -> Random:
-        """For `begin` and `apply`; seeded anew for each, so that snapshots need not hold its state."""
+        """The generator for `begin` and `apply`, seeded before each call, so that snapshots need not contain it."""
         if self._random is None:
             self._random = Random(derive_seed(self.seed, self.episode, self.round))
         return self._random
@@ -56,30 +56,30 @@ class GameRules:
     # --- the rules --------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Set up an episode: deal, shuffle and so on, with `self.random`."""
+        """Set up an episode, for example shuffle and deal with `self.random`."""
         raise NotImplementedError
 
     def to_move(self) -> Sequence[str]:
-        """Return the seats that decide now: one in turn, several at the same time, none when the game is over."""
+        """Return the seats that decide now: one in turn, several at once, none when the game is over."""
         raise NotImplementedError
 
     def legal(self, seat: str) -> Sequence[str | ActionAvailability]:
-        """Return what a seat that is to move can do: names of actions, or `Possible(name, choices=...)`."""
+        """Return the legal actions of a seat that is to move: names, or `Possible(name, choices=...)`."""
         raise NotImplementedError
 
     def apply(self, moves: Mapping[str, Action]) -> Awaitable[None] | None:
-        """Carry out legal moves of the seats in `to_move`, given in the order of the seats; chance by `self.random`.
+        """Carry out legal moves of the seats in `to_move`, in the order of the seats, with `self.random` for chance.
 
-        It may be `async`, and take its time; whoever acts meanwhile waits, and a snapshot is that of before.
+        It may be `async` and slow: other calls wait meanwhile, and snapshots have the state before it.
         """
         raise NotImplementedError
 
     def see(self, seat: str) -> Observation:
-        """Return what a seat perceives, and nothing else; the kit adds the step and the legal actions."""
+        """Return what a seat perceives; the kit adds the step and the available actions."""
         raise NotImplementedError
 
     def returns(self) -> Mapping[str, float]:
-        """Return what each seat has been paid in this episode so far; its results bring what it has not been told."""
+        """Return the total pay of each seat in this episode; results report what has not been reported."""
         raise NotImplementedError
 
     def dump(self) -> JsonValue:
@@ -87,40 +87,40 @@ class GameRules:
         raise NotImplementedError
 
     def load(self, data: JsonValue) -> None:
-        """Restore the state that `dump` returned. If this raises, the previous state is loaded again.
+        """Restore the state of `dump` from untrusted data. If this raises, the kit loads the previous state again.
 
         Raises:
-            ValueError, TypeError, LookupError, AttributeError, ArithmeticError: the untrusted data is wrong.
+            ValueError, TypeError, LookupError, AttributeError, ArithmeticError: the data is invalid.
         """
         raise NotImplementedError
 
     # --- as needed --------------------------------------------------------------------------------
 
     def vary_secret(self, seat: str, rng: Random) -> bool:
-        """Change, in place, something that only this seat may know; return False where there is nothing to change.
+        """Change, in place, something that only this seat may know; return False if there is nothing to change.
 
-        `wsap check` calls it, compares what all others see before and after, and restores a snapshot.
+        `wsap check` uses it to verify that no other seat perceives the change.
         """
         return False
 
     def describe(self, seat: str) -> str:
-        """Return what whoever sits there is told of the game, once."""
+        """Return the description of the game for one seat."""
         return f"{self.game_description}\nYou are {seat}."
 
     def actions_of(self, seat: str) -> ActionSpace:
-        """Return the actions as one seat is told of them: all of them, some perhaps `unlisted`."""
+        """Return the action space of one seat: all actions, some perhaps `unlisted`."""
         return self.action_space
 
     def achieved(self, seat: str) -> Sequence[str]:
-        """Return the achievements that go with the result that a seat is about to get."""
+        """Return the achievements of the next result of a seat."""
         return ()
 
     def hears(self) -> Sequence[str]:
-        """Return seats whose results are held back no longer, besides those to move next; none unless overridden."""
+        """Return seats that get their held-back results now, in addition to those to move next."""
         return ()
 
     def look_up(self, seat: str, action: Action) -> tuple[bool, str]:
-        """Use a tool, an action that takes no turn; return whether it worked, and what it says."""
+        """Carry out an action of the category `tool`; return whether it worked, and its message."""
         return False, f"There is nothing to {action.name}."
 
     def team_of(self, agent_id: str) -> str | None:
@@ -128,7 +128,7 @@ class GameRules:
         return None
 
     def refusal(self, seat: str, action: Action) -> str:
-        """Return why a declared action of a seat that is to move is illegal now; empty if it is legal."""
+        """Return why a declared action of a seat that is to move is illegal now, or an empty text."""
         offer = self._offers(seat).get(action.name)
         if offer is None or not offer.available:
             return (offer.reason if offer else "") or f"{action.name} is not possible now."
@@ -137,7 +137,7 @@ class GameRules:
         return check_action(action, {action.name: narrowed(self._declared[action.name], choices)})[1]
 
     def default_action(self, seat: str) -> Action:
-        """Return what is done for a seat whose agent is late or gone: the first legal action, with first choices."""
+        """Return the action of a seat whose agent is late or gone: unless overridden, the first legal one."""
         offer = next((o for o in self._offers(seat).values() if o.available), None)
         if offer is None:
             return Action(self.action_space.names[0])
@@ -147,7 +147,7 @@ class GameRules:
         return Action(offer.name, first)
 
     def observation(self, seat: str) -> Observation:
-        """Return what `see` does, with the step and what is possible now; override it to set these otherwise."""
+        """Return what `see` does, with the step and the available actions."""
         asked = seat in self._named
         offers = self._offers(seat) if asked else {}
         why = "it is not possible now" if asked else "the game is over" if self.done(seat) else "it is not your turn"
@@ -155,11 +155,11 @@ class GameRules:
         return replace(self.see(seat), step=self.round, available_actions=possible)
 
     def message(self, seat: str, pay: float) -> str:
-        """Return the words of a result that brings so much pay."""
+        """Return the message of a result with that pay."""
         return (OVER if self.done(seat) else "It is your turn.") + (f" You get {pay:g}." if pay else "")
 
     def picture(self, seat: str) -> View:
-        """Return what one seat sees, drawn; the world's own `render()` is for spectators."""
+        """Return the view of one seat; the world's `render()` is for spectators."""
         return self.observation(seat).to_view()
 
     def done(self, seat: str) -> bool:

@@ -1,4 +1,4 @@
-"""Actions as a person types them: a name, and what it needs in its order or by name."""
+"""Parses actions that a person types: a name, and parameters by position or name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from wsap_core.worlds.legality import check_action, index_actions
 
 
 def typed_action(text: str, space: ActionSpace) -> tuple[Action | None, str]:
-    """Return the action that a person typed, or None with the reason why it is none.
+    """Return the typed action, or None and why it is invalid.
 
-    `name`, `name key=value ...`, or what it needs in its order, as in `whisper Player 2 hello there`: words of
-    an enumeration first, and then the one thing that can be anything.
+    The forms are `name`, `name key=value ...`, and by position, as in `whisper Player 2 hello there`: words of
+    enumerations first, then at most one free text.
     """
     line = single_line(text)
     if not line:
@@ -60,10 +60,9 @@ def _parameters(definition: ActionDef, rest: str) -> tuple[dict[str, object], st
 
 
 def in_order(parameters: Sequence[ParamDef], rest: str) -> tuple[dict[str, str], str]:
-    """Return the values that stand one after the other, as far as they can be told apart, and what is left over.
+    """Return the values of positional parameters as far as they can be recognized, and the rest of the text.
 
-    A word of an enumeration is told by what it can be, whatever blanks are in it; the first parameter
-    that can be anything takes all that is left, if nothing comes after it.
+    Words of an enumeration may contain blanks; a free text takes all of the rest, if it is the last parameter.
     """
     given: dict[str, str] = {}
     for number, parameter in enumerate(parameters):

@@ -150,10 +150,10 @@ def test_an_item_becomes_the_nearest_thing_of_its_kind_and_leaves_as_it_came(ite
         (foreign("a", "armor", 3), "nothing like an armor"),
         (foreign("a", "key_item", 3), "nothing like a key item"),
         (foreign("a", "weapon", 6), "9 iron sword already"),
-        (foreign("a", "weapon", 11), "from 1 to 10"),
-        (foreign("a", "spell", 3), "no category"),
-        (foreign("a", "weapon", "best"), "no portable item"),
-        (foreign("a", "weapon", 3, properties={"made of": object()}), "no portable item"),
+        (foreign("a", "weapon", 11), "between 1 and 10"),
+        (foreign("a", "spell", 3), "not a category"),
+        (foreign("a", "weapon", "best"), "not a portable item"),
+        (foreign("a", "weapon", 3, properties={"made of": object()}), "not a portable item"),
     ],
 )
 def test_what_crafter_can_not_take_is_refused_in_words_and_changes_nothing(item, reason, scene):
@@ -246,7 +246,7 @@ def test_death_and_a_new_episode_lose_what_was_brought_along(scene):
     assert back.initial_observation.inventory == {}
     assert made.adapter.admit("avatar-1", entry(3, foreign("shield", "armor", 1), foreign("pick", "tool", 1))).admitted
     again = made.adapter.admit("avatar-1", entry(4, foreign("sword", "weapon", 8))).refused
-    assert again == {"sword": "it is no more: lost when the avatar died"}
+    assert again == {"sword": "it no longer exists: lost when the avatar died"}
     made.adapter.reset()
     package = made.adapter.release("avatar-1", "t5")
     assert package.items == ()
