@@ -274,7 +274,7 @@ def test_a_plugin_with_a_fault_is_listed_and_everything_else_works(code: str, ws
     assert "random" in wsap("agents").stdout
     help_text = wsap("--help").stdout
     assert "fish" in help_text
-    assert "Something is wrong with plugin 'wsap_faulty'" in help_text
+    assert "There are problems with plugin 'wsap_faulty'" in help_text
 
 
 FAILING = {
@@ -353,8 +353,8 @@ def test_a_runtime_that_is_blocked_is_not_called_missing(wsap: Run) -> None:
         (["plugin"], 2, "Error: There is no command called 'plugin'. Did you mean 'plugins'?"),
         (["wibble"], 2, "Error: There is no command called 'wibble'. `wsap --help` lists all commands."),
         (["--jsn"], 2, "Error: No such option '--jsn'"),
-        (["plugins", "--jsn"], 2, "Did you mean '--json'? `wsap plugins --help` shows what there is."),
-        (["games", "A", "B"], 2, "`wsap games --help` shows what there is."),
+        (["plugins", "--jsn"], 2, "Did you mean '--json'? See `wsap plugins --help`."),
+        (["games", "A", "B"], 2, "See `wsap games --help`."),
         (["\x1b[2J"], 2, "Error: There is no command called '\\x1b[2J'."),
     ],
 )
@@ -402,7 +402,7 @@ def test_an_error_of_the_tree_gives_its_sentence_and_exit_status(error: Any, wsa
         (
             "ValueError('odd')",
             1,
-            "Error: ValueError: odd. `wsap --debug fail ValueError('odd')` shows where this happened.",
+            "Error: ValueError: odd. For a traceback, run `wsap --debug fail ValueError('odd')`.",
         ),
         ("ValueError()", 1, "Error: ValueError."),
         ("RecursionError()", 1, "Error: RecursionError."),

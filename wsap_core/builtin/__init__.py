@@ -1,1 +1,1 @@
-"""The kernel's own parts, registered through the same hooks as everyone's."""
+"""The kernel's own game, agents and commands, registered through the same hooks as any plugin's."""

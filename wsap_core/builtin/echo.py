@@ -1,4 +1,4 @@
-"""A room that repeats what you say: the smallest world that uses the whole protocol."""
+"""A room that repeats what you say: a minimal example of a game."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DECLARED = index_actions(_SPACE)
 
 
 class EchoWorld:
-    """Repeats what is said, and ends after a number of steps (option `length`, 20)."""
+    """Repeats what is said, and ends after `length` steps (an option, by default 20)."""
 
     def __init__(self, context: Context) -> None:
         try:
@@ -35,7 +35,7 @@ class EchoWorld:
 
     @property
     def game_description(self) -> str:
-        """What there is to know about the room."""
+        """The room and its end."""
         return f"A quiet room with an echo. It closes after {self._length} steps."
 
     @property
@@ -44,7 +44,7 @@ class EchoWorld:
         return _SPACE
 
     def observe(self) -> Observation:
-        """Return the room, and what still echoes in it."""
+        """Return the room with the last echo."""
         events = (Event(f"The echo says: {self._heard}", "speech", "echo"),) if self._heard else ()
         return Observation(
             status={"steps left": self._length - self._step},
@@ -71,7 +71,7 @@ class EchoWorld:
         )
 
     def reset(self, seed: int | None = None) -> Observation:
-        """Begin again; there is no chance in this world."""
+        """Start again; the seed has no effect."""
         self._step, self._heard = 0, ""
         return self.observe()
 
@@ -84,12 +84,12 @@ class EchoWorld:
         return json.dumps({"step": self._step, "heard": self._heard}).encode()
 
     def restore(self, data: bytes) -> None:
-        """Go on where the snapshot was taken; raises SnapshotError if the data is damaged."""
+        """Restore a snapshot; `SnapshotError` if it is damaged."""
         try:
             state = json.loads(data)
             step, heard = state["step"], state["heard"]
             if type(step) is not int or not 0 <= step <= self._length or not isinstance(heard, str):
-                raise ValueError("the step or what was heard can't be so")
+                raise ValueError("the step or what was heard is invalid")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise SnapshotError(f"The echo world's snapshot is damaged: {error}.") from error
         self._step, self._heard = step, heard

@@ -1,4 +1,4 @@
-"""What the kernel itself registers."""
+"""The hooks of the kernel."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec, OptionDef
 
 @hookimpl
 def wsap_adapters() -> Iterable[AdapterSpec]:
-    """Offer the echo world."""
+    """Register the echo world."""
     return [
         AdapterSpec(
             "echo",
-            "A room that repeats what you say; for trying things out.",
+            "A room that repeats what you say, for experiments.",
             "wsap_core.builtin.echo:EchoWorld",
             title="Echo",
             abilities=("seed", "snapshot", "render"),
@@ -30,17 +30,17 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
 
 @hookimpl
 def wsap_agents() -> Iterable[AgentSpec]:
-    """Offer the baselines."""
+    """Register the baselines."""
     return [
         AgentSpec(
             "random",
-            "Picks any declared action with equal chance.",
+            "Picks a declared action at random.",
             "wsap_core.builtin.random_agents:create_random",
             abilities=("seed", "snapshot"),
         ),
         AgentSpec(
             "random-legal",
-            "Picks any action that is possible now with equal chance.",
+            "Picks an available action at random.",
             "wsap_core.builtin.random_agents:create_random_legal",
             abilities=("seed", "snapshot"),
         ),
@@ -56,5 +56,5 @@ def wsap_agents() -> Iterable[AgentSpec]:
 
 @hookimpl
 def wsap_commands() -> Iterable[CommandSpec]:
-    """Offer the commands that need no runtime."""
+    """Register the commands that need no runtime."""
     return [CommandSpec(name, summary, factory) for name, (factory, summary) in KERNEL_COMMANDS.items()]

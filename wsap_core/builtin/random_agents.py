@@ -1,4 +1,4 @@
-"""Agents that need no model: baselines that every game can be compared with."""
+"""Baseline agents without a model."""
 
 from __future__ import annotations
 
@@ -17,28 +17,23 @@ _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 
 
 def _own_actions(space: ActionSpace) -> tuple[ActionDef, ...]:
-    """Return the actions of the game itself: not those that only leave it, speak or look something up."""
+    """Return the game's own actions, without avatar and message actions, tools and the category "meta"."""
     return tuple(a for a in space.actions if a.name not in _SHARED and a.category != "meta" and not a.is_tool)
 
 
 class _Baseline:
-    """An agent that looks neither back nor ahead."""
-
     def reflect(self, result: ActionResult) -> None:
-        """Learn nothing: all it needs is in the next observation."""
+        pass
 
     def plan(self, goals: list[Goal]) -> list[str]:
-        """Return no plan."""
         return []
 
 
 class RandomAgent(_Baseline):
-    """Picks actions with equal chance, and parameters of enumerations and ranges too.
+    """Picks actions and their parameters uniformly at random; with `legal_only`, only available ones.
 
-    Actions that every world shares (leaving, emotes, messages) are not picked as long as the
-    game has actions of its own, so that this is the usual random baseline of the game. Its tools,
-    which look something up and decide nothing, are only where nothing else is possible.
-    With `legal_only` it picks only among what the observation says is possible now.
+    It does not pick avatar and message actions unless the game has no other ones, nor tools unless nothing else is
+    possible.
     """
 
     def __init__(self, generator: random.Random, *, legal_only: bool = False) -> None:
@@ -48,13 +43,13 @@ class RandomAgent(_Baseline):
         self._tools: tuple[ActionDef, ...] = ()
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Take in the declared actions."""
+        """Receive the declared actions."""
         own = _own_actions(action_space)
         self._tools = tuple(a for a in action_space.actions if a.is_tool)
         self._actions = own or tuple(a for a in action_space.actions if not a.is_tool) or self._tools
 
     def decide(self, observation: Observation) -> Action:
-        """Return an action picked with equal chance."""
+        """Return a random action."""
         candidates = self._actions
         told = {a.name: a for a in observation.available_actions or ()} if self._legal_only else {}
         if told:
@@ -74,7 +69,7 @@ class RandomAgent(_Baseline):
         return json.dumps([version, list(state), gauss]).encode()
 
     def restore(self, data: bytes) -> None:
-        """Go on where the snapshot was taken; raises SnapshotError if the data is damaged."""
+        """Restore a snapshot; `SnapshotError` if it is damaged."""
         try:
             version, state, gauss = json.loads(data)
             self._random.setstate((version, tuple(state), gauss))
@@ -83,16 +78,15 @@ class RandomAgent(_Baseline):
 
 
 class AlwaysAgent(_Baseline):
-    """Does the same thing every time."""
+    """Repeats one action: the given one, or the game's first that needs no parameters."""
 
     def __init__(self, action: str | None = None) -> None:
         self._action = action
         self._choices: tuple[str, ...] = ()
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Take in the declared actions; raises ConfigError if the configured action is not one of them."""
+        """Receive the declared actions; `ConfigError` if the given action is not one of them."""
         own = list(_own_actions(action_space))
-        # What needs no parameters comes first, because nothing here could make them up.
         own.sort(key=lambda action: any(not p.optional for p in action.parameters))
         self._choices = tuple(action.name for action in own)
         if self._action is not None and self._action not in action_space.names:
@@ -102,15 +96,15 @@ class AlwaysAgent(_Baseline):
             )
 
     def decide(self, observation: Observation) -> Action:
-        """Return the configured action, or the first there is."""
+        """Return the action."""
         return Action(self._action or self._choices[0])
 
     def snapshot(self) -> bytes:
-        """Return nothing: there is no state."""
+        """Return no data: there is no state."""
         return b""
 
     def restore(self, data: bytes) -> None:
-        """Go on; there is no state."""
+        """Do nothing: there is no state."""
 
 
 def create_random(context: Context) -> RandomAgent:
@@ -119,11 +113,11 @@ def create_random(context: Context) -> RandomAgent:
 
 
 def create_random_legal(context: Context) -> RandomAgent:
-    """Return the random baseline that only does what is possible."""
+    """Return the random baseline of available actions."""
     return RandomAgent(context.random, legal_only=True)
 
 
 def create_always(context: Context) -> AlwaysAgent:
-    """Return an agent that does the action named by the option `action`."""
+    """Return an agent that repeats the option `action`."""
     action = context.config.get("action")
     return AlwaysAgent(None if action is None else str(action))

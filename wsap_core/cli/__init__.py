@@ -1,4 +1,4 @@
-"""The command line: `app` is `wsap` itself, `listing` holds the kernel's commands; all is imported at first use."""
+"""The command line: `app` is `wsap` itself, `listing` has the kernel's commands; all are imported on first use."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command (`arguments`, or the process's own) and return its exit status."""
-    # Deferred so that `wsap_core.cli.params` and the like can be imported without it.
-    from wsap_core.cli.app import run
+    """Run one command (by default the process's arguments) and return its exit status."""
+    from wsap_core.cli.app import run  # deferred for weight: other modules import from this package, too
 
     return run(arguments)

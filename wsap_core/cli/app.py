@@ -1,4 +1,4 @@
-"""The `wsap` group: finds the command that was typed, runs it, and says in one sentence what went wrong."""
+"""The `wsap` group: finds and runs the command that was typed, and reports errors in one sentence."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 PROGRAM = "wsap"
 INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
+"""Exit status after Ctrl-C, as in shells: 128 + SIGINT."""
 BROKEN_PIPE = 141
-"""Exit status when nobody reads the output any more, as shells have it: 128 and the number of SIGPIPE."""
+"""Exit status after a broken output pipe, as in shells: 128 + SIGPIPE."""
 
 
 class State:
-    """What the commands of one invocation share; they find it as click's `obj`."""
+    """The state shared by the commands of one invocation, as click's `obj`."""
 
     def __init__(self) -> None:
         self.debug = False
@@ -35,40 +35,36 @@ class State:
         self._catalogue: Catalogue | None = None
 
     def catalogue(self, *, refresh: bool = False) -> Catalogue:
-        """Return what is installed; asked once, unless it is to be asked again."""
+        """Return what is installed, read once per invocation or to `refresh`."""
         if self._catalogue is None or refresh:
             self._catalogue = Catalogue.current(refresh=refresh)
         return self._catalogue
 
 
 class RootGroup(LazyGroup):
-    """`wsap` itself: its commands are the kernel's and those of every installed plugin."""
+    """`wsap` itself, with the commands of the kernel and of the installed plugins."""
 
     def commands_of(self, ctx: click.Context) -> Commands:
-        """Return all commands that can be used, sorted by name."""
+        """Return all usable commands, sorted by name."""
         plugins = {name: (row["factory"], single_line(row["summary"])) for name, row in _from_plugins(ctx).items()}
         return dict(sorted({**plugins, **KERNEL_COMMANDS}.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        """Import and return a command.
-
-        Raises:
-            WsapError: there is none of that name, it is not installed, or it can't be loaded.
-        """
+        """Import and return a command; `WsapError` if there is none, it is not installed, or it can't be loaded."""
         if cmd_name in KERNEL_COMMANDS:
             return load_command(KERNEL_COMMANDS[cmd_name][0])
         row = _from_plugins(ctx).get(cmd_name)
         return _load(row) if row else _missing(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands into the help, and name the plugins that need attention."""
+        """Write the list of commands into the help, and name plugins with problems."""
         super().format_commands(ctx, formatter)
         troubled = [
             row["name"] for row in _state(ctx).catalogue().plugins if row["reasons"] and row["status"] != "disabled"
         ]
         if troubled:
             formatter.write_paragraph()
-            formatter.write_text(f"Something is wrong with {_listed(troubled)}; `wsap plugins` says what.")
+            formatter.write_text(f"There are problems with {_listed(troubled)}; see `wsap plugins`.")
 
 
 def _state(ctx: click.Context) -> State:
@@ -81,9 +77,8 @@ def _from_plugins(ctx: click.Context) -> dict[str, CommandRow]:
 
 
 def _load(entry: CommandRow) -> click.Command:
-    """Return a plugin's command; whatever its module does wrong becomes a sentence."""
-    # Deferred for weight: with these come the protocol's types.
-    from wsap_core.errors import PluginError, WsapError
+    """Import and return a plugin's command; `PluginError` if that fails."""
+    from wsap_core.errors import PluginError, WsapError  # deferred for weight
     from wsap_core.factories import load
 
     origin = f"The command {entry['name']!r} of {entry['distribution']}"
@@ -101,7 +96,7 @@ def _load(entry: CommandRow) -> click.Command:
 
 
 def _registered(name: str) -> Any:
-    # Any: a plugin may have registered anything; the caller looks at it.
+    # Any: a plugin may have registered anything.
     from wsap_core.host import PluginHost
 
     return PluginHost.discovered().commands.get(name).factory
@@ -147,7 +142,7 @@ def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.version_option(wsap_core.__version__, "-V", "--version", prog_name=PROGRAM)
 @click.option(
     "--debug", is_flag=True, is_eager=True, expose_value=False, callback=_set_debug,
-    help="Show where an error happened.",
+    help="Show a traceback if there is an error.",
 )  # fmt: skip
 def wsap() -> None:
     """Let agents play games through the Wild Spaces Agent Protocol."""
@@ -169,11 +164,11 @@ def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; nothing but SystemExit is raised."""
+    """Run one command and return its exit status; raises nothing but SystemExit."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
     state = State()
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that can't show a character gets its number instead of a crash.
+        # A terminal that can't show a character gets its code instead.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -197,7 +192,7 @@ def _invoke(typed: list[str], state: State) -> int:
 
 def _report(error: BaseException, state: State, typed: list[str]) -> int:
     if isinstance(error, OSError) and error.errno == errno.EPIPE and _nobody_reads():
-        # Whatever is still buffered has no reader; without this, Python complains on its way out.
+        # Otherwise Python fails to flush the buffered output at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     if state.debug:
@@ -210,11 +205,11 @@ def _report(error: BaseException, state: State, typed: list[str]) -> int:
 
 
 def _nobody_reads() -> bool:
-    """Return whether it was the output that broke, and not some other pipe or connection of a command's."""
+    """Return whether the broken pipe was that of the output, rather than one of the command's."""
     import select  # deferred for weight
 
     if not hasattr(select, "poll"):
-        return True  # Windows, where it can't be told
+        return True  # Windows, where this can't be determined
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
@@ -233,11 +228,11 @@ def _told(error: BaseException, typed: list[str]) -> tuple[str, int]:
         return f"Error: {single_line(error)}", error.exit_code
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else PROGRAM
-        return f"Error: {_sentence(error.format_message())} `{where} --help` shows what there is.", error.exit_code
+        return f"Error: {_sentence(error.format_message())} See `{where} --help`.", error.exit_code
     if isinstance(error, click.ClickException):
         return f"Error: {_sentence(error.format_message())}", error.exit_code
     what = _sentence(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
-    return f"Error: {what} `{PROGRAM} --debug {single_line(' '.join(typed))}` shows where this happened.", 1
+    return f"Error: {what} For a traceback, run `{PROGRAM} --debug {single_line(' '.join(typed))}`.", 1
 
 
 def _sentence(text: str) -> str:

@@ -1,15 +1,10 @@
-"""What is installed, cached in a file between one `wsap` and the next.
+"""The cached catalogue of what is installed, for listings and for finding commands.
 
-Asking every plugin what it offers takes a third of a second, most of it imports, and the answer changes only when
-something is installed, removed or edited. So the answer is stored together with everything that it depends on: the
-Python and the kernel, the folders that modules come from, and the files of the plugins' own packages that were read.
-Checking these is some dozens of `stat` calls. A file that is unreadable, damaged or somebody else's is ignored and
-written again; where nothing can be written, all goes on without.
-
-This is for listing, and for finding the command that was typed. Whatever runs a game asks a `PluginHost`. While a
-plugin is broken nothing is stored, so that mending it shows at once. A plugin whose offers depend on more than its
-files (a program that may be installed, say) is out of date until something else changes; `wsap plugins --refresh` asks
-again.
+Loading all plugins takes a third of a second, and the result changes only when something is installed, removed or
+edited. So it is stored with everything that it depends on: the Python and the kernel, the folders on `sys.path`, and
+the files of the plugins' packages that were read; checking these takes some dozens of `stat` calls. An unreadable or
+damaged cache file, or one of another user, is replaced. Nothing is stored while a plugin is broken. If what a plugin
+registers depends on more than its files, `wsap plugins --refresh` updates the catalogue.
 """
 
 from __future__ import annotations
@@ -31,13 +26,13 @@ if TYPE_CHECKING:
 
 _FORMAT = 3
 _FILES = 20
-"""How many files are kept: one for each Python environment (and folder that a module was run from)."""
+"""Most cache files: one per Python environment (and folder from which a module was run)."""
 
 
 class Catalogue(NamedTuple):
-    """What every installed plugin offers, as rows that can be cached and printed; each kind in the order of `rows`."""
+    """What the installed plugins register, as rows (see `rows`) that can be cached and printed."""
 
-    # Not a dataclass, whose making takes longer than all that is done with this one.
+    # Not a dataclass, which would take longer to create than all its uses.
     plugins: list[PluginRow]
     games: list[GameRow]
     agents: list[AgentRow]
@@ -45,21 +40,21 @@ class Catalogue(NamedTuple):
 
     @classmethod
     def current(cls, *, refresh: bool = False) -> Catalogue:
-        """Return the cached catalogue of this environment where it still holds, else (or to `refresh`) a new one."""
+        """Return the cached catalogue of this environment if it is up to date, else (or to `refresh`) a new one."""
         path = _cache_path()
         cached = None if refresh else _read(path)
         return cached if cached is not None else _build(path)
 
     @classmethod
     def of(cls, host: PluginHost) -> Catalogue:
-        """Return what a host's plugins offer."""
-        from wsap_core.cli import rows  # deferred for weight: only when the plugins are asked
+        """Return the catalogue of a host's plugins."""
+        from wsap_core.cli import rows  # deferred for weight: only when the plugins are loaded
 
         return cls(rows.plugins(host), rows.games(host), rows.agents(host), rows.commands(host))
 
 
 def _stamp(path: str) -> list[int] | None:
-    """Return when a file or folder was changed (ns) and its size; None where there is none."""
+    """Return the time of change (ns) and size of a file or folder; None if there is none."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -90,7 +85,7 @@ def _package_files(modules: list[str]) -> list[str]:
 
 
 def _read(path: str) -> Catalogue | None:
-    """Return the cached catalogue if it is ours, as it was written, and still true."""
+    """Return the cached catalogue if it is ours, undamaged and up to date."""
     try:
         with open(path, encoding="utf-8") as file:
             if not _is_ours(os.fstat(file.fileno())):
@@ -111,9 +106,9 @@ def _checksum(text: str) -> str:
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    """Return whether nobody else could have written a file; it names modules that will be imported."""
+    """Return whether no other user could have written a file; it names modules to import."""
     if not hasattr(os, "getuid"):
-        return True  # Windows keeps a user's folders to the user
+        return True  # on Windows, a user's folders are private
     return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
@@ -121,7 +116,7 @@ def _build(path: str) -> Catalogue:
     from wsap_core.host import PluginHost  # deferred for weight: pluggy and the protocol's types come with it
 
     setting = _setting()
-    # Before the plugins are asked, so that what changes meanwhile makes the answer stale.
+    # Before the plugins are loaded, so that changes during it make the result stale.
     stamps = {folder: _stamp(folder) for folder in setting["path"]}
     catalogue = Catalogue.of(PluginHost.discovered())
     if any(row["status"] == "broken" for row in catalogue.plugins):
@@ -136,11 +131,11 @@ def _build(path: str) -> Catalogue:
 
 
 def _write(path: str, text: str) -> None:
-    """Put a file in place as a whole, so that nobody reads half of it, and drop the oldest of many."""
-    import tempfile  # deferred for weight: only when something was installed
+    """Write a file atomically, and remove the oldest of too many."""
+    import tempfile  # deferred for weight
 
     folder = os.path.dirname(path)
-    # One by one: the mode is not given to the folders above, and this may be the first that makes them.
+    # One by one, because `makedirs` does not apply the mode to parent folders.
     os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix="catalogue-", suffix=".tmp")

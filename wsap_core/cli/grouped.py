@@ -1,4 +1,4 @@
-"""Commands whose help has options in sections and examples, groups that import their commands, and completion."""
+"""Commands whose help has sections and examples, lazy groups of commands, and completion."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 Sections = Mapping[str, Sequence[str]]
-"""Heading -> the parameters below it, by their Python names."""
+"""Heading -> its parameters, by their Python names."""
 
 Commands = Mapping[str, tuple[str, str]]
 """Name -> `"module:attribute"` of its click command, and its line in the help."""
 
 
 class GroupedCommand(click.Command):
-    """A command whose help has options below the headings of `sections` (or "Options"), and examples."""
+    """A command whose help lists options under the headings of `sections` (or "Options"), and examples."""
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), sections: Sections | None = None, **kw: Any) -> None:
         super().__init__(*args, **kw)
@@ -34,17 +34,17 @@ class GroupedCommand(click.Command):
             formatter.write_dl(list(records.values()))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what follows the options: the examples."""
+        """Write the examples into the help."""
         super().format_epilog(ctx, formatter)
         if self.examples:
             with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
                 for line in self.examples:
-                    # Never wrapped, so that a line can be copied.
+                    # Not wrapped, so that a line can be copied.
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
 class ListGroup(GroupedCommand, click.Group):
-    """A group that does something by itself, such as listing, when it is typed without a command."""
+    """A group with an action of its own, such as listing, when it is typed without a command."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options and the commands into the help."""
@@ -53,22 +53,22 @@ class ListGroup(GroupedCommand, click.Group):
 
 
 class LazyGroup(ListGroup):
-    """Knows its commands by name, and imports one when it is typed; typed without a command it shows its help."""
+    """A group that imports a command when it is used; without a command it shows its help."""
 
     def __init__(self, *args: Any, known: Commands | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._known = known or {}
 
     def commands_of(self, ctx: click.Context) -> Commands:
-        """Return the commands there are."""
+        """Return the commands of this group."""
         return self._known
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
+        """Return the names of the commands."""
         return list(self.commands_of(ctx))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command; None if there is none of that name."""
+        """Import and return a command, or None if there is none."""
         found = self.commands_of(ctx).get(cmd_name)
         return None if found is None else load_command(found[0])
 
@@ -79,14 +79,14 @@ class LazyGroup(ListGroup):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """Return the completions of a command's name."""
-        from click.shell_completion import CompletionItem  # deferred for weight: only when Tab is pressed
+        from click.shell_completion import CompletionItem  # deferred for weight
 
         found = [(n, line) for n, (_, line) in self.commands_of(ctx).items() if n.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(name, help=line) for name, line in found), *options]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read what was typed after the group's name."""
+        """Parse the arguments; without any, print the help and exit."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit()
@@ -94,23 +94,19 @@ class LazyGroup(ListGroup):
 
 
 def lazy_group(name: str, summary: str, commands: Commands, *, examples: Sequence[str] = ()) -> click.Group:
-    """Return a group whose commands are imported when they are used; `summary` is one line, `examples` one to three."""
+    """Return a group that imports its commands when they are used; `summary` is one line."""
     return LazyGroup(name, help=summary, known=commands, examples=examples)
 
 
 def load_command(reference: str) -> click.Command:
-    """Import the click command that `"module:attribute"` names."""
+    """Import a click command by its `"module:attribute"`."""
     module, _, attribute = reference.partition(":")
     command: click.Command = getattr(importlib.import_module(module), attribute)
     return command
 
 
 def refuse_given(why: str, *names: str) -> None:
-    """Refuse options of the current command, by Python name, that have no effect (`why`: "with --json").
-
-    Raises:
-        UsageError: one of them was typed.
-    """
+    """Raise `UsageError` if one of these options of the current command was typed; `why` is, say, "with --json"."""
     from wsap_core.errors import UsageError  # deferred for weight
 
     if label := first_given(*names):
@@ -118,7 +114,7 @@ def refuse_given(why: str, *names: str) -> None:
 
 
 def first_given(*names: str) -> str:
-    """Return the first of these parameters of the current command that was typed, as help writes it; "" for none."""
+    """Return the first of these parameters of the current command that was typed, as in the help; "" for none."""
     context = click.get_current_context()
     for name in names:
         if context.get_parameter_source(name) not in (click.core.ParameterSource.DEFAULT, None):
@@ -128,14 +124,14 @@ def first_given(*names: str) -> str:
 
 
 def complete_games(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Return the installed games whose names begin so, for completion by a shell."""
-    from wsap_core.cli.cache import Catalogue  # deferred for weight, here and below: only when Tab is pressed
+    """Return the installed games whose names start with `incomplete`."""
+    from wsap_core.cli.cache import Catalogue  # deferred for weight
 
     return _completions(Catalogue.current().games, incomplete)
 
 
 def complete_agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Return the installed agents whose names begin so; after `SEAT=`, with it."""
+    """Return the installed agents whose names start with `incomplete`, which may have the form `SEAT=NAME`."""
     from wsap_core.cli.cache import Catalogue
 
     seat, equals, begun = incomplete.rpartition("=")

@@ -1,4 +1,4 @@
-"""`wsap plugins`, `wsap games`, `wsap agents`: what is installed."""
+"""The commands `wsap plugins`, `wsap games` and `wsap agents`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", "PluginRow", "GameRow", "AgentRow")
 
-_REFRESH = click.option("--refresh", is_flag=True, help="Ask every plugin again instead of using the cache.")
+_REFRESH = click.option("--refresh", is_flag=True, help="Reload all plugins instead of using the cache.")
 
 
 def _listing(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,10 +31,10 @@ def _listing(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("name", required=False)
 @_listing
 def plugins(state: State, name: str | None, *, as_json: bool, refresh: bool) -> None:
-    """List what is installed, from where, and whether it works.
+    """List the installed plugins with their packages and status.
 
-    With the NAME of a plugin, list that one alone. A broken plugin does not affect the others. The
-    environment variable WSAP_DISABLE_PLUGINS blocks plugins: their names, separated by commas.
+    With the NAME of a plugin, list only that one. A broken plugin does not affect the others. To block
+    plugins, set the environment variable WSAP_DISABLE_PLUGINS to their names, separated by commas.
     """
     entries = state.catalogue(refresh=refresh).plugins
     _tell_unknown(os.environ.get("WSAP_DISABLE_PLUGINS", ""), [e["name"] for e in entries])
@@ -49,7 +49,7 @@ def plugins(state: State, name: str | None, *, as_json: bool, refresh: bool) -> 
 def _named(kind: str, name: str, rows: Sequence[R]) -> R:
     found = [row for row in rows if row["name"] == name]
     if not found:
-        from wsap_core.errors import UnknownNameError  # deferred for weight: only when it is needed
+        from wsap_core.errors import UnknownNameError  # deferred for weight
 
         raise UnknownNameError(kind, name, [row["name"] for row in rows], hint=f"`wsap {kind}s` lists all.")
     return found[0]
@@ -58,7 +58,7 @@ def _named(kind: str, name: str, rows: Sequence[R]) -> R:
 def _tell_unknown(blocked: str, known: Sequence[str]) -> None:
     for name in filter(None, map(str.strip, blocked.split(","))):
         if name not in known:
-            from wsap_core.errors import UnknownNameError  # deferred for weight: only when it is needed
+            from wsap_core.errors import UnknownNameError  # deferred for weight
 
             told = UnknownNameError("plugin", name, known, hint="It blocks nothing.")
             click.echo(f"Warning: WSAP_DISABLE_PLUGINS: {single_line(told)}", err=True)
@@ -72,9 +72,9 @@ def _provided(provides: dict[str, list[str]]) -> str:
 @click.argument("name", required=False, shell_complete=complete_games)
 @_listing
 def games(state: State, name: str | None, *, as_json: bool, refresh: bool) -> None:
-    """List the games that can be played.
+    """List the installed games.
 
-    With the NAME of a game, show its facts and its options.
+    With the NAME of a game, show its details and options.
     """
     rows = state.catalogue(refresh=refresh).games
     if name is not None:
@@ -90,9 +90,9 @@ def games(state: State, name: str | None, *, as_json: bool, refresh: bool) -> No
 @click.argument("name", required=False, shell_complete=complete_agents)
 @_listing
 def agents(state: State, name: str | None, *, as_json: bool, refresh: bool) -> None:
-    """List the agents that can play.
+    """List the installed agents.
 
-    With the NAME of an agent, show its facts and its options.
+    With the NAME of an agent, show its details and options.
     """
     rows = state.catalogue(refresh=refresh).agents
     if name is not None:
@@ -105,16 +105,16 @@ def agents(state: State, name: str | None, *, as_json: bool, refresh: bool) -> N
 
 
 def _game(name: str, rows: Sequence[GameRow]) -> tuple[GameRow, list[str]]:
-    """Return the row of a game, also of `family:NAME`, and the names that a family answers to."""
+    """Return the row of a game, also of `family:NAME`, and the names of a family's members."""
     row = _named("game", name.partition(":")[0], rows)
     if not row["family"] and name == row["name"]:
         return row, []
-    from wsap_core.cli.rows import game  # deferred for weight, both: only families need their plugins here
+    from wsap_core.cli.rows import game  # deferred for weight: only families need their plugins here
     from wsap_core.host import PluginHost
 
     host = PluginHost.discovered()
     entry = host.games.entry(name)
-    # A family is described as it is declared: it has no options yet that say which of them it is.
+    # The variant of a family is not known until its member is.
     spec = entry.spec if entry.spec.family else entry.spec.with_options({})
     return game(host, replace(entry, spec=spec)), entry.spec.member_names()
 

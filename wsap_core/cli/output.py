@@ -1,6 +1,6 @@
-"""What commands print: tables that fit the terminal, plain lines in a pipe, JSON for programs.
+"""The output of commands: tables in a terminal, plain lines in a pipe, or JSON.
 
-Small and our own, because rich takes longer to import than these commands take to run.
+Our own code, because rich takes longer to import than these commands take to run.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ _GAP = "  "
 
 
 def at_terminal() -> bool:
-    """Return whether a person reads the output."""
+    """Return whether the output goes to a terminal."""
     return sys.stdout.isatty()
 
 
 def print_json(value: Any) -> None:
-    """Print JSON-ready data (Any: whatever a command has) and nothing else, in ASCII."""
+    """Print JSON-ready data in ASCII."""
     click.echo(json.dumps(value, indent=2))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[Sequence[str]] = ()) -> None:
-    """Print rows of text in columns, and below each row its notes (sentences).
+    """Print rows of text in columns, and below each row its notes (sentences), made safe for terminals.
 
-    At a terminal there is a heading, and the last column is wrapped to the width; in a pipe
-    there is one line for each row and no heading. Text is made safe for terminals.
+    In a terminal there is a heading, and the last column is wrapped; in a pipe, there is one line per row.
     """
     clean = [[single_line(cell) for cell in row] for row in rows]
     terminal = at_terminal()
@@ -60,7 +59,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _wrapped(text: str, room: int) -> list[str]:
-    """Break text into lines of at most `room` cells, or leave it whole where `room` is 0."""
+    """Break text into lines of at most `room` cells, unless `room` is 0."""
     if not room or _width(text) <= room:
         return [text]
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Kinds of option values that several commands take, each refused in one clear sentence."""
+"""Types of option values that several commands share."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import click
 from wsap_core.untrusted import single_line
 
 SEED_LIMIT = 2**31 - 1
-"""The highest seed; the same as `wsap_core.seams.context.SEED_LIMIT`, which a test holds it to."""
+"""The same as `wsap_core.seams.context.SEED_LIMIT`, without its imports; a test compares them."""
 
 
 class WholeNumber(click.ParamType):  # type: ignore[type-arg]  # older versions of click have no types to choose from
-    """A whole number from `low` to `high`, both included; without `high` there is no limit."""
+    """A whole number from `low` to `high`, inclusive."""
 
     name = "integer"
 
@@ -24,9 +24,9 @@ class WholeNumber(click.ParamType):  # type: ignore[type-arg]  # older versions 
         self.high = high
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number that was typed; fails with the range that is allowed."""
+        """Return the number; `BadParameter` names the valid range."""
         try:
-            # Python's own int() takes "1_000" and digits of other scripts; a seed should look like one number only.
+            # int() accepts "1_000" and digits of other scripts; a seed should have one notation only.
             number = value if isinstance(value, int) else int(value) if _is_plain(value) else None
         except ValueError:
             number = None  # thousands of digits
@@ -42,22 +42,17 @@ def _is_plain(value: str) -> bool:
 
 
 SEED = WholeNumber(0, SEED_LIMIT)
-"""`--seed`: a whole number that every random generator in use accepts."""
+"""`--seed`."""
 
 STEPS = WholeNumber(1)
 """`--steps` and other counts of at least one."""
-
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 """Adds `--json`."""
 
 
 def pairs(option: str, given: Iterable[str], *, example: str = "KEY=VALUE") -> dict[str, str]:
-    """Return what was given as KEY=VALUE, repeatedly.
-
-    Raises:
-        UsageError: one is not of that form, or a key comes twice.
-    """
+    """Return the values of a repeatable option KEY=VALUE; `UsageError` for another form or a repeated key."""
     from wsap_core.errors import UsageError  # deferred for weight
 
     found: dict[str, str] = {}
@@ -73,16 +68,11 @@ def pairs(option: str, given: Iterable[str], *, example: str = "KEY=VALUE") -> d
 
 
 def typed_pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
-    """Return KEY=VALUE pairs with values read as JSON where they are JSON, and as text otherwise.
-
-    Raises:
-        UsageError: as for `pairs`.
-    """
+    """Return the result of `pairs`, with values that are JSON decoded."""
     return {key: _value(text) for key, text in pairs(option, given).items()}
 
 
 def _value(text: str) -> Any:
-    # Any: options have every kind of value.
     try:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):

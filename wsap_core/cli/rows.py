@@ -1,4 +1,4 @@
-"""What plugins offer, as rows of JSON-ready data: what the listings print and the cache stores."""
+"""Specs and plugins as rows of JSON-ready data, for listings and the cache."""
 
 from __future__ import annotations
 
@@ -14,65 +14,55 @@ R = TypeVar("R")
 
 
 class PluginRow(TypedDict):
-    """An installed plugin, as `wsap plugins --json` prints it."""
+    """An installed plugin, as `wsap plugins --json` prints it; see `wsap_core.host.PluginReport`."""
 
     name: str
-    """Its name in the entry-point group; how a user blocks it."""
     distribution: str
-    """The package it came with, as pip names it."""
     version: str
     module: str
     status: str
-    """"ok", "warning" (works, with a remark), "broken" or "disabled"."""
     reasons: list[str]
-    """What is wrong, one sentence each."""
     provides: dict[str, list[str]]
-    """Kind ("games", "agents", ...) -> names."""
 
 
 class OfferRow(TypedDict):
-    """What the rows below have in common."""
+    """The common fields of the rows below; see `wsap_core.specs` for the others."""
 
     name: str
     summary: str
     plugin: str
-    """The plugin that offers it, by its name in the entry-point group."""
+    """The plugin's name in the entry-point group."""
     distribution: str
-    """The package it came with."""
     usable: bool
-    """False where several plugins claim the name."""
+    """False if several plugins claim the name."""
 
 
 class OptionRow(TypedDict):
-    """An option that a game or an agent takes."""
+    """An option of a game or an agent; see `wsap_core.specs.OptionDef`."""
 
     name: str
     summary: str
     default: str
-    """What holds where it is not given; empty where nothing does."""
     values: str
-    """What may be given; empty for any text."""
 
 
 class GameRow(OfferRow):
     """An installed game, as `wsap games --json` prints it."""
 
     title: str
-    """Its name for people."""
     seats: list[int]
-    """Fewest and most."""
+    """Minimum and maximum."""
     timing: str
     abilities: list[str]
     default_agent: str
     scores: list[str]
-    """The metrics by which it measures play."""
+    """The names of its metrics."""
     achievements: int
-    """How many its catalogue has."""
+    """The number of achievements."""
     genre: str
     dimensions: str
     persistent: bool
     family: str
-    """The option that is NAME in `game:NAME`; empty for a game that is one."""
     options: list[OptionRow]
 
 
@@ -80,22 +70,20 @@ class AgentRow(OfferRow):
     """An installed agent, as `wsap agents --json` prints it."""
 
     games: list[str]
-    """The games it knows how to play; empty for any."""
     abilities: list[str]
     interactive: bool
-    """True if it needs a person at the terminal."""
     options: list[OptionRow]
 
 
 class CommandRow(OfferRow):
-    """A subcommand of `wsap` that a plugin brings."""
+    """A subcommand of `wsap` from a plugin."""
 
     factory: str
-    """`module:attribute`, or empty where the plugin registered an object."""
+    """`module:attribute`, or empty if the plugin registered an object."""
 
 
 def plugins(host: PluginHost) -> list[PluginRow]:
-    """Return a row for each plugin that was found, in the order it was loaded."""
+    """Return a row for each plugin, in the order of loading."""
     return [cast(PluginRow, asdict(row)) for row in host.rows]
 
 
@@ -123,7 +111,7 @@ def commands(host: PluginHost) -> list[CommandRow]:
 
 
 def _row(shape: Callable[..., R], registry: Registry[Any], entry: Registration[Any], **known: Any) -> R:
-    """Return a row of that shape: with what is known here, and else the spec's fields of the same names."""
+    """Return a row with the fields of `shape`: from `known`, else the spec's fields of the same names."""
     usable = entry.spec.name.partition(":")[0] in registry.names()
     known |= {"plugin": entry.plugin, "distribution": entry.distribution, "usable": usable}
     row = {name: known[name] if name in known else getattr(entry.spec, name) for name in shape.__annotations__}
