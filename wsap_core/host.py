@@ -133,11 +133,8 @@ def _origins(entries: Iterable[Registration[Any]]) -> str:
 
 
 class PluginHost:
-    """Loads plugins and keeps their specs with their origin; a failing plugin affects no other.
-
-    Blocks the plugins named in `disabled` and in the variable `WSAP_DISABLE_PLUGINS` of `environ` (by default the
-    process's).
-    """
+    """Loads plugins and keeps their specs with their origin; a failing plugin affects no other. Blocks the plugins
+    named in `disabled` and in the variable `WSAP_DISABLE_PLUGINS` of `environ` (by default the process's)."""
 
     def __init__(self, *, disabled: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> None:
         blocked = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")

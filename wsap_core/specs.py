@@ -246,10 +246,8 @@ class AgentSpec(Spec):
 
 @dataclass(frozen=True)
 class BackendSpec(Spec):
-    """A model backend; its name is the first word of addresses (`ollama` in `ollama/qwen3:8b`).
-
-    The factory returns a `wsap_core.seams.model.Backend`; the context's option `model` is the rest of the address.
-    """
+    """A model backend; its name is the first word of addresses (`ollama` in `ollama/qwen3:8b`). The factory returns a
+    `wsap_core.seams.model.Backend`; the context's option `model` is the rest of the address."""
 
     abilities: tuple[str, ...] = ()
     models: Reference | None = None

@@ -66,9 +66,7 @@ class AuthoredGame(AvatarGameAdapter):
 
     def observe(self) -> EmbodiedObservation:
         """Return the observation, with `self.avatar(...)` as the body and `self.possible()` as the available actions.
-
-        It is called often: a game with expensive observations caches the last one until `changed` or a step.
-        """
+        It is called often: a game with expensive observations caches the last one until `changed` or a step."""
         raise NotImplementedError
 
     def changed(self) -> None:
@@ -106,10 +104,8 @@ class AuthoredGame(AvatarGameAdapter):
         return Refused("items from other games are not accepted here")
 
     def take_out(self) -> Sequence[PortableItem]:
-        """Remove the game's own portable things from the body and return them; the kit assigns their ids.
-
-        Items that came with the agent are in `self.items`, and leave after this.
-        """
+        """Remove the game's own portable things from the body and return them; the kit assigns their ids. Items that
+        came with the agent are in `self.items`, and leave after this."""
         return ()
 
     # --- snapshots --------------------------------------------------------------------------------

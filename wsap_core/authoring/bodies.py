@@ -135,10 +135,8 @@ class GameWithBody(AuthoredGame):
     # --- transit ----------------------------------------------------------------------------------
 
     def admit(self, avatar_id: str, entry: Entry) -> Receipt:
-        """Let time pass for a dormant body, then apply the agent's bonuses and import its items.
-
-        A repeated transfer id changes nothing and returns the same receipt. `UsageError` if the agent has no such body.
-        """
+        """Let time pass for a dormant body, then apply the agent's bonuses and import its items. A repeated transfer id
+        changes nothing and returns the same receipt. `UsageError` if the agent has no such body."""
         items, body = self.items, self.body
         if entry.transfer_id in items.receipts:
             return items.receipts[entry.transfer_id]
@@ -158,10 +156,8 @@ class GameWithBody(AuthoredGame):
         return receipt
 
     def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
-        """Remove the portable items from the body, and return them with the reasons for lost ones.
-
-        A repeated transfer id changes nothing and returns the same package. `UsageError` if there was no such body.
-        """
+        """Remove the portable items from the body, and return them with the reasons for lost ones. A repeated transfer
+        id changes nothing and returns the same package. `UsageError` if there was no such body."""
         items, body = self.items, self.body
         if transfer_id in items.packages:
             return items.packages[transfer_id]

@@ -51,9 +51,7 @@ class ItemLedger:
         self, rules: Iterable[TransferRule], skills: Mapping[str, float], give: Callable[[Bonus], JsonValue]
     ) -> dict[str, JsonValue]:
         """Apply the rules for these skills (domain -> level), each once per avatar; return rule id -> what changed.
-
-        `give` applies a bonus and returns what changed; if that is empty, the rule can apply later.
-        """
+        `give` applies a bonus and returns what changed; if that is empty, the rule can apply later."""
         applied: dict[str, JsonValue] = {}
         for rule in rules:
             if rule.id in self.rules or not skills.get(rule.domain, 0.0) >= rule.threshold:

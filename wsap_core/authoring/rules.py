@@ -68,10 +68,8 @@ class GameRules:
         raise NotImplementedError
 
     def apply(self, moves: Mapping[str, Action]) -> Awaitable[None] | None:
-        """Carry out legal moves of the seats in `to_move`, in the order of the seats, with `self.random` for chance.
-
-        It may be `async` and slow: other calls wait meanwhile, and snapshots have the state before it.
-        """
+        """Carry out legal moves of the seats in `to_move`, in the order of the seats, with `self.random` for chance. It
+        may be `async` and slow: other calls wait meanwhile, and snapshots have the state before it."""
         raise NotImplementedError
 
     def see(self, seat: str) -> Observation:
@@ -98,9 +96,7 @@ class GameRules:
 
     def vary_secret(self, seat: str, rng: Random) -> bool:
         """Change, in place, something that only this seat may know; return False if there is nothing to change.
-
-        `wsap check` uses it to verify that no other seat perceives the change.
-        """
+        `wsap check` uses it to verify that no other seat perceives the change."""
         return False
 
     def describe(self, seat: str) -> str:

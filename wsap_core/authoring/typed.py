@@ -11,11 +11,8 @@ from wsap_core.worlds.legality import check_action, index_actions
 
 
 def typed_action(text: str, space: ActionSpace) -> tuple[Action | None, str]:
-    """Return the typed action, or None and why it is invalid.
-
-    The forms are `name`, `name key=value ...`, and by position, as in `whisper Player 2 hello there`: words of
-    enumerations first, then at most one free text.
-    """
+    """Return the typed action, or None and why it is invalid. The forms are `name`, `name key=value ...`, and by
+    position, as in `whisper Player 2 hello there`: words of enumerations first, then at most one free text."""
     line = single_line(text)
     if not line:
         return None, "Type the name of an action."
@@ -60,10 +57,8 @@ def _parameters(definition: ActionDef, rest: str) -> tuple[dict[str, object], st
 
 
 def in_order(parameters: Sequence[ParamDef], rest: str) -> tuple[dict[str, str], str]:
-    """Return the values of positional parameters as far as they can be recognized, and the rest of the text.
-
-    Words of an enumeration may contain blanks; a free text takes all of the rest, if it is the last parameter.
-    """
+    """Return the values of positional parameters as far as they can be recognized, and the rest of the text. Words of
+    an enumeration may contain blanks; a free text takes all of the rest, if it is the last parameter."""
     given: dict[str, str] = {}
     for number, parameter in enumerate(parameters):
         choices = parameter.choices()

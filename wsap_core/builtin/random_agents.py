@@ -30,11 +30,8 @@ class _Baseline:
 
 
 class RandomAgent(_Baseline):
-    """Picks actions and their parameters uniformly at random; with `legal_only`, only available ones.
-
-    It does not pick avatar and message actions unless the game has no other ones, nor tools unless nothing else is
-    possible.
-    """
+    """Picks actions and their parameters uniformly at random; with `legal_only`, only available ones. It does not pick
+    avatar and message actions unless the game has no other ones, nor tools unless nothing else is possible."""
 
     def __init__(self, generator: random.Random, *, legal_only: bool = False) -> None:
         self._random = generator

@@ -30,10 +30,8 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[Sequence[str]] = ()) -> None:
-    """Print rows of text in columns, and below each row its notes (sentences), made safe for terminals.
-
-    In a terminal there is a heading, and the last column is wrapped; in a pipe, there is one line per row.
-    """
+    """Print rows of text in columns, and below each row its notes (sentences), made safe for terminals. In a terminal
+    there is a heading, and the last column is wrapped; in a pipe, there is one line per row."""
     clean = [[single_line(cell) for cell in row] for row in rows]
     terminal = at_terminal()
     table = [list(columns), *clean] if terminal else clean

@@ -38,10 +38,8 @@ def choices_of(availability: ActionAvailability) -> Mapping[str, Sequence[str]]:
 
 
 def render_availability(told: Sequence[ActionAvailability], words: Words = ENGLISH) -> list[tuple[str, str]]:
-    """Return the sections (title, body) of the actions that are not possible now, and of those that are.
-
-    Actions refused for the same reason share a line; only the `MOST_REFUSED` reasons with the fewest actions are shown.
-    """
+    """Return the sections (title, body) of the actions that are not possible now, and of those that are. Actions
+    refused for the same reason share a line; only the `MOST_REFUSED` reasons with the fewest actions are shown."""
     refused: dict[str, list[str]] = {}
     for action in told:
         if not action.available and action.reason:

@@ -30,10 +30,8 @@ _CONTAINER = re.compile(r"(?:[\w.]+\.)?(Sequence|Mapping)\[.*\]((?: \| (?:None|s
 
 
 class Frozen:
-    """Base of frozen dataclasses that converts values of `Sequence[...]` fields to tuples.
-
-    None becomes an empty sequence or mapping, unless the field's type includes None or `str`.
-    """
+    """Base of frozen dataclasses that converts values of `Sequence[...]` fields to tuples. None becomes an empty
+    sequence or mapping, unless the field's type includes None or `str`."""
 
     def __post_init__(self) -> None:
         sequences, mappings = _containers(type(self))  # type: ignore[arg-type]  # classes hash
@@ -149,10 +147,8 @@ _NOT_SCHEMAS = frozenset({"cls", "default", "metadata", "serialization"})
 
 
 def _strict(schema: Any) -> Any:
-    """Return a pydantic schema with strict scalars, so that "3" is not 3 and "yes" is not true.
-
-    pydantic's own strict mode does not accept mappings for dataclasses.
-    """
+    """Return a pydantic schema with strict scalars, so that "3" is not 3 and "yes" is not true. pydantic's own strict
+    mode does not accept mappings for dataclasses."""
     if isinstance(schema, list):
         return [_strict(item) for item in schema]
     if not isinstance(schema, dict):

@@ -138,18 +138,13 @@ class Observation(Part):
         return render_brief(self)
 
     def phrases(self) -> Mapping[str, str]:
-        """Return unique phrases for lists of options, by action: `{"move_west": "go west to the tree"}`.
-
-        Subclasses may override it; it must also work for an observation read from a recording.
-        """
+        """Return unique phrases for lists of options, by action: `{"move_west": "go west to the tree"}`. Subclasses may
+        override it; it must also work for an observation read from a recording."""
         return {}
 
     def to_view(self) -> View:
-        """Return a view of what the agent perceived, such as a map; empty unless overridden.
-
-        Unlike a world's `render()` it shows no more than the agent knew, and works for an observation read from a
-        recording.
-        """
+        """Return a view of what the agent perceived, such as a map; empty unless overridden. Unlike a world's
+        `render()` it shows no more than the agent knew, and works for an observation read from a recording."""
         return View()
 
     def to_structured(self) -> dict[str, Any]:

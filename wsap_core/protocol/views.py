@@ -136,11 +136,8 @@ Block = ImageBlock | GridMapBlock | PlaceGraphBlock | ChatBlock | TableBlock | T
 
 @dataclass(frozen=True)
 class Selection(Part):
-    """A setting of a view that its viewer may change.
-
-    Viewers also let people select a `tick` (an entry's number), a `place` (of a graph or entry) and a `character` (in
-    a place or entry) in the blocks.
-    """
+    """A setting of a view that its viewer may change. Viewers also let people select a `tick` (an entry's number), a
+    `place` (of a graph or entry) and a `character` (in a place or entry) in the blocks."""
 
     name: str
     """Such as `tick`."""

@@ -62,10 +62,8 @@ class FunctionDef:
 
 @dataclass(frozen=True)
 class CallConstraint(Frozen):
-    """The reply is one call of a function, by the server's tool calling.
-
-    The backend returns it as the text `{"name": ..., "arguments": {...}}`, with any text beside the call as `content`.
-    """
+    """The reply is one call of a function, by the server's tool calling. The backend returns it as the text
+    `{"name": ..., "arguments": {...}}`, with any text beside the call as `content`."""
 
     functions: Sequence[FunctionDef]
 

@@ -118,17 +118,12 @@ class HasSeats(Protocol):
 
 @runtime_checkable
 class Transits(Protocol):
-    """Ability `transit`: agents bring skills and items, and take items out.
-
-    Both methods are idempotent by transfer id, also after a later snapshot was restored: a repeated call changes
-    nothing and returns the same answer.
-    """
+    """Ability `transit`: agents bring skills and items, and take items out. Both methods are idempotent by transfer id,
+    also after a later snapshot was restored: a repeated call changes nothing and returns the same answer."""
 
     def admit(self, avatar_id: str, entry: Entry) -> Receipt | Awaitable[Receipt]:
-        """Apply the bonuses of an agent's skills, each once per avatar, and import its items.
-
-        Called for a new avatar before its agent is bound, and for a dormant one before it wakes.
-        """
+        """Apply the bonuses of an agent's skills, each once per avatar, and import its items. Called for a new avatar
+        before its agent is bound, and for a dormant one before it wakes."""
 
     def release(self, avatar_id: str, transfer_id: str) -> TransitPackage | Awaitable[TransitPackage]:
         """Remove the portable items from the avatar and return them."""

@@ -16,9 +16,7 @@ _TOKEN = re.compile(r"[A-Za-z]{1,6}|\d|[^\sA-Za-z\d]")
 @lru_cache(maxsize=4096)
 def estimate_tokens(text: str) -> int:
     """Return an upper estimate of a text's tokens: one per six letters of a word (rounded up), one per other character.
-
-    Common tokenizers need fewer except for random text.
-    """
+    Common tokenizers need fewer except for random text."""
     if not text.isascii():
         extra = sum(1 for c in text if ord(c) > 127)
         return extra + estimate_tokens("".join(c if ord(c) < 128 else " " for c in text))

@@ -218,10 +218,8 @@ class Backend(Protocol):
         """What it can do."""
 
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply in chunks, the last one a `Finish`; a failure raises a subclass of `BackendError`.
-
-        Closing the iterator early cancels the request and releases its resources.
-        """
+        """Yield the reply in chunks, the last one a `Finish`; a failure raises a subclass of `BackendError`. Closing
+        the iterator early cancels the request and releases its resources."""
 
     async def aclose(self) -> None:
         """Release connections and memory; the backend can't be used afterwards."""

@@ -96,10 +96,8 @@ class WorldLog(Protocol):
     """The record of a world's run, to which the world can add notes."""
 
     def note(self, kind: str, body: Mapping[str, JsonValue]) -> None:
-        """Record something on which nothing depends, such as the story of a tick, also after the tick.
-
-        A note that a repeated tick writes again is recorded once. `UsageError` if the kind is one of the run's own.
-        """
+        """Record something on which nothing depends, such as the story of a tick, also after the tick. A note that a
+        repeated tick writes again is recorded once. `UsageError` if the kind is one of the run's own."""
 
 
 class RunReader(Protocol):
@@ -109,16 +107,12 @@ class RunReader(Protocol):
         """Yield the events of a run (of these kinds, or all) with numbers above `after`, oldest first."""
 
     def about(self, run: str) -> Mapping[str, Any]:
-        """Return a run's id, game, options, status, summary and so on, as in the first line of its export.
-
-        `run` may also be the beginning or end of its id, or "last". `UnknownNameError` if there is no such run.
-        """
+        """Return a run's id, game, options, status, summary and so on, as in the first line of its export. `run` may
+        also be the beginning or end of its id, or "last". `UnknownNameError` if there is no such run."""
 
     def ticks(self, run: str) -> int:
-        """Return the number of a run's newest tick that was not rewound; 0 if there is none.
-
-        For a branch without ticks of its own, it is the tick of the other run from which it starts.
-        """
+        """Return the number of a run's newest tick that was not rewound; 0 if there is none. For a branch without ticks
+        of its own, it is the tick of the other run from which it starts."""
 
     def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
         """Yield the events of these kinds, such as `tick` and `story`, of the ticks from `first` to `last` (by default
@@ -151,11 +145,8 @@ class WorldModels(Protocol):
     """
 
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
-        """Return the backend of an address once its abilities are known.
-
-        Of the game's or agent's `options`, the backend gets those that start with `model.`. `WsapError` if there is no
-        such backend, or it is unavailable.
-        """
+        """Return the backend of an address once its abilities are known. Of the game's or agent's `options`, the
+        backend gets those that start with `model.`. `WsapError` if there is no such backend, or it is unavailable."""
 
 
 class CommandModels(Models, WorldModels, Protocol):

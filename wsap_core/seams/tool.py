@@ -28,10 +28,8 @@ class AgentTool(Protocol):
         """Its name, description and parameters."""
 
     def run(self, parameters: Mapping[str, Any]) -> str | Awaitable[str]:
-        """Return the result as text for the model; the parameters are valid.
-
-        Prefer a result that explains a failure to an exception, of which the model gets one line.
-        """
+        """Return the result as text for the model; the parameters are valid. Prefer a result that explains a failure to
+        an exception, of which the model gets one line."""
 
 
 @runtime_checkable

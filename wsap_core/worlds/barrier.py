@@ -107,11 +107,8 @@ class Barrier:
         return self.round
 
     async def act(self, seat: str, action: Action, *, round_seen: int | None = None) -> ActionResult:
-        """Submit a seat's legal action and return its result once the round is resolved.
-
-        An action for an earlier round is refused; `round_seen` is its round, by default the last one that the seat saw
-        by `turn` or a result.
-        """
+        """Submit a seat's legal action and return its result once the round is resolved. An action for an earlier round
+        is refused; `round_seen` is its round, by default the last one that the seat saw by `turn` or a result."""
         if round_seen is None and seat not in self._submitted:
             round_seen = self._shown.get(seat)
         await self.settled()

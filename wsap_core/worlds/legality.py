@@ -17,10 +17,8 @@ def index_actions(space: ActionSpace) -> dict[str, ActionDef]:
 
 
 def check_action(action: Action, declared: Mapping[str, ActionDef]) -> tuple[Action, str]:
-    """Return the action with its parameters in declared form, and why it is refused (empty if it is not).
-
-    Integers may be written as text, and words of an enumeration in any case.
-    """
+    """Return the action with its parameters in declared form, and why it is refused (empty if it is not). Integers may
+    be written as text, and words of an enumeration in any case."""
     definition = declared.get(action.name)
     if definition is None:
         return action, _unknown(action.name, declared)

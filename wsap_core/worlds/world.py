@@ -99,11 +99,8 @@ class World:
         return Avatar(f"{agent_id}@{self.spec.name}", self.spec.name, agent, state, agent_id)
 
     def release(self, agent_id: str, mode: str, *, forced: bool = False) -> JackOutResult:
-        """Release an agent's avatar: `dormant`, `suspend` or `despawn`.
-
-        The game may refuse, for example in danger; if `forced`, the agent leaves nevertheless and the body stays as it
-        is.
-        """
+        """Release an agent's avatar: `dormant`, `suspend` or `despawn`. The game may refuse, for example in danger; if
+        `forced`, the agent leaves nevertheless and the body stays as it is."""
         if self.has_avatars:
             result = self._avatars.jack_out(agent_id, mode)
             if result.success or not forced:
