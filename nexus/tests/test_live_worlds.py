@@ -158,7 +158,7 @@ def test_the_checks_of_games_act_nothing_in_it(tmp_path: Path) -> None:
     checks = {check.name: check for check in report.checks}
     assert not (tmp_path / "bell").exists()
     assert checks["abilities"].status == "passed"
-    assert checks["play"].reason == "the game is 'live', and what the check does in it can't be taken back"
+    assert checks["play"].reason == "the game is 'live', and the actions of the check can't be undone"
     assert not report.findings
 
 

@@ -375,7 +375,7 @@ def test_a_third_party_needs_nothing_but_pytest_and_a_class(tmp_path: Path) -> N
     )  # fmt: skip
     assert "1 failed" in done.stdout, done.stdout
     assert "TestMine.test_undeclared_actions" in done.stdout.replace("::", ".")
-    assert "act(Action('speakx')) raised KeyError: 'speakx' at test_mine.py:9, where it should have" in done.stdout
+    assert "act(Action('speakx')) raised KeyError: 'speakx' at test_mine.py:9; it must refuse" in done.stdout
 
 
 def test_the_functions_of_the_suite_need_no_pytest() -> None:
@@ -398,7 +398,7 @@ def test_wsap_check_ends_with_0_for_a_sound_game_and_tells_each_check(capsys: py
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("ok    done")
     assert lines[1].endswith("skipped: there is one seat")
-    assert lines[-1] == "echo keeps its promises: 1 check passed."
+    assert lines[-1] == "echo conforms to the protocol: 1 check passed."
 
 
 def test_wsap_check_ends_with_1_for_a_broken_game_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
@@ -452,7 +452,7 @@ def test_a_plugin_host_for_tests_has_what_it_is_given_and_finds_nothing_else() -
     assert host.agents.get("still").factory is Sound
     assert "echo" in host.games.names()
     assert "crafter" not in host.games.names()
-    with pytest.raises(PluginError, match="does not look"):
+    with pytest.raises(PluginError, match="does not load"):
         IsolatedHost.discovered()
 
 

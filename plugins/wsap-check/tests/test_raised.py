@@ -79,7 +79,7 @@ def test_a_refusal_by_an_exception_names_them_too(monkeypatch: pytest.MonkeyPatc
 
     (finding,) = run_checks(Strict, steps=20, only=["undeclared-actions"]).findings
     place = f"tests/test_raised.py:{line_of('strict')}"
-    assert finding.message.startswith(f"act(Action('speakx')) raised ValueError: speakx at {place}, where it should")
+    assert finding.message.startswith(f"act(Action('speakx')) raised ValueError: speakx at {place}; it must refuse")
 
 
 def test_an_agent_that_raises_is_named_too() -> None:

@@ -1,7 +1,7 @@
 """The conformance suite: checks games and agents against the protocol.
 
-`run_checks` gives a report; `GameAdapterTests` and `AgentTests` are the same as pytest classes. The
-classes are the only part that needs pytest. `ManualClock` and `plugin_host` serve tests of one's own.
+`run_checks` returns a report; `GameAdapterTests` and `AgentTests` are the same checks as pytest classes, the only part
+that needs pytest. `ManualClock` and `plugin_host` help with tests of your own.
 
     from wsap_check import GameAdapterTests
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wsap_check.suite import run_agent_checks as run_agent_checks
     from wsap_check.suite import run_checks as run_checks
 
-# Imported when asked for: what only registers the command stays light, and only the classes need pytest.
+# Imported on first use: registering the command stays light, and only the classes need pytest.
 _MODULES = {
     "agents": ("AgentSubject",),
     "classes": ("AgentTests", "GameAdapterTests"),

@@ -1,4 +1,4 @@
-"""Checks of actions: those listed as available, tools, and invalid ones, which are refused without effect."""
+"""Checks of actions: availability, tools, and the refusal of invalid ones."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from wsap_core.worlds import MESSAGE_ACTIONS, Seat
 from wsap_core.worlds.legality import check_action
 
 CHANCE = "chance"
-"""The type of event by which a game says that an available action failed by bad luck."""
+"""The type of the event that reports the failure of an available action by chance."""
 
 _PROBES = 12
-"""States of a game with snapshots in which every single action is tried."""
+"""States of a game with snapshots in which every action is tried."""
 
 _TRIES = 8
-"""Attempts after which an action that depends on its parameters, or on others, should have worked once."""
+"""Attempts after which an action that depends on its parameters, or on others, should have succeeded once."""
 
 _PLACES = 3
-"""Moments of the game at which nonsense is tried."""
+"""Moments of the game at which invalid actions are tried."""
 
-_HELP = "wsap_core.worlds.legality.check_action tells what is wrong with an action."
+_HELP = "wsap_core.worlds.legality.check_action finds invalid actions."
 
 
 @check()
@@ -57,17 +57,17 @@ async def unavailable(notes: Notes, subject: Subject) -> None:
         worked = f"{name} was listed as unavailable ({entry.reason}) and succeeded: {step.result.message}"
         notes.expect(not step.result.success, worked, step, f"worked {name}")
     if not listed:
-        raise NothingToCheck("its observations list no available actions, so that all are")
+        raise NothingToCheck("its observations do not list available actions")
 
 
 @check()
 async def available(notes: Notes, subject: Subject) -> None:
     """An action listed as available is carried out.
 
-    An action that the observation lists as available (or does not speak of) must not come back
-    with `success=False`. Where chance decides, the game reports success and tells in the message
-    what came of it, or it refuses with an event of the type "chance". An action with parameters,
-    and any action in a world where all act at once, may fail now and then, but not always.
+    An action that the observation lists as available (or does not mention) must not return
+    `success=False`. Where chance decides, the game reports success with the outcome in the message, or
+    fails with an event of the type "chance". An action with parameters, and any action in a world where
+    all seats act at once, may fail sometimes, but not always.
     """
     shared = subject.can("multi-seat") and not at_once(subject)
     outcomes: dict[str, Counter[bool]] = defaultdict(Counter)
@@ -91,7 +91,7 @@ async def available(notes: Notes, subject: Subject) -> None:
 
 
 async def _attempts(subject: Subject) -> list[Step]:
-    """Return many single actions: random play, and where it can be gone back, every action in some states."""
+    """Return many single actions: random play, and with snapshots, every action in some states."""
     steps = await walk(subject, 8, "any")
     if not subject.can("snapshot") or len(Table(subject).seats) > 1:
         return steps
@@ -108,7 +108,7 @@ async def _attempts(subject: Subject) -> list[Step]:
             try:
                 table.world.restore(saved)
             except SnapshotError:
-                return steps  # the checks of snapshots will say so
+                return steps  # the checks of snapshots report it
             await seat.observe()
         await table.play(player, max(1, subject.steps // _PROBES))
     return steps
@@ -124,7 +124,7 @@ async def tools(notes: Notes, subject: Subject) -> None:
     for seat in table.seats:
         default = seat.default_action()
         if default is not None and default.name in names:
-            notes.error(f"The default action is the tool {default.name}, with which no turn ends.", about="default")
+            notes.error(f"The default action is the tool {default.name}, which ends no turn.", about="default")
     last: dict[str, tuple[int, int, str]] = {}
     for step in await walk(subject, 12):
         name, before, now = step.action.name, step.before.step, step.result.observation.step
@@ -135,7 +135,7 @@ async def tools(notes: Notes, subject: Subject) -> None:
             notes.error(f"After {tool} observation.step was {before}, before {number}.", where, tool)
         last[step.seat] = (step.episode, before, name if name in names else "")
         if name in names:
-            took = f"{name} is a tool, and took observation.step from {before} to {now}."
+            took = f"{name} is a tool, and changed observation.step from {before} to {now}."
             notes.expect(now == before, took, step, name)
             notes.expect(not step.result.done, f"{name} is a tool, and ended the episode.", step, "done")
     if len(table.seats) > 1:
@@ -143,7 +143,7 @@ async def tools(notes: Notes, subject: Subject) -> None:
 
 
 async def _at_once(notes: Notes, subject: Subject) -> None:
-    """Use tools in one seat while all others think."""
+    """Use tools in one seat while all others decide."""
     table = await Table(subject).begin()
     generator = random.Random(13)
     for seat in table.seats:
@@ -183,7 +183,7 @@ async def bad_parameters(notes: Notes, subject: Subject) -> None:
 
 
 def undeclared(space: ActionSpace) -> Iterator[Action]:
-    """Give actions that a space does not declare, from the near miss to the absurd."""
+    """Yield actions that a space does not declare."""
     known = {*space.names, *AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names}
     first = space.names[0] if space.names else "act"
     names = (f"{first}x", first.upper(), "no-such-action", "", "__class__", "x" * 5_000, "\x1b[2J\u202e")
@@ -191,7 +191,7 @@ def undeclared(space: ActionSpace) -> Iterator[Action]:
 
 
 def misfits(definition: ActionDef) -> Iterator[Action]:
-    """Give actions of that name whose parameters are not as declared; nothing that could be read as if they were."""
+    """Yield actions of that name with invalid parameters, which `check_action` does not accept either."""
     name = definition.name
     whole = {p.name: _plausible(p.json_schema()) for p in definition.parameters if not p.optional}
     given: list[dict[str, Any]] = [{**whole, "no_such_parameter": 1}]
@@ -204,14 +204,13 @@ def misfits(definition: ActionDef) -> Iterator[Action]:
 
 
 def _plausible(schema: dict[str, Any]) -> Any:
-    # Any: parameters have every kind of value.
     if "enum" in schema:
         return schema["enum"][0]
     return schema.get("minimum", "north") if schema.get("type", "string") in ("string", "integer", "number") else None
 
 
 async def _moments(subject: Subject) -> AsyncIterator[tuple[Table, Seat]]:
-    """Give a table and a seat whose turn it is, at a few moments of the game."""
+    """Yield a table and a seat whose turn it is, at a few moments of the game."""
     table = await Table(subject).begin()
     for moment in range(_PLACES):
         if moment:
@@ -228,17 +227,17 @@ async def _nonsense(notes: Notes, table: Table, seat: Seat, action: Action, kind
     try:
         result: Any = await table.tried(seat, action)
     except Exception as error:
-        message = f"{describe(error, called('act', action))}, where it should have refused. {_HELP}"
+        message = f"{describe(error, called('act', action))}; it must refuse. {_HELP}"
         notes.error(message, where, f"raised {kind}")
         return
     if result is None:
-        raise Fault(f"act() took it and waits for other seats, where it should have refused. {_HELP}", where)
+        raise Fault(f"act() accepted it and waits for other seats; it must refuse. {_HELP}", where)
     if not isinstance(result, ActionResult):
         notes.error(f"act() returned a {type(result).__name__}.", where, f"type {kind}")
     elif result.success:
         notes.error(f"It succeeded: {result.message or '(no message)'} {_HELP}", where, f"success {kind}")
     else:
         said, unpaid = result.message.strip(), not (result.reward or result.achievements)
-        notes.expect(said, "It was refused without a message; say what is wrong.", where, f"silent {kind}")
+        notes.expect(said, "It was refused without a message that says why.", where, f"silent {kind}")
         notes.expect(unpaid, "A refusal brought a reward or an achievement.", where, f"paid {kind}")
         notes.expect(await table.seen(seat) == before, "A refused action changed the state.", where, f"changed {kind}")

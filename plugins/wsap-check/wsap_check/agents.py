@@ -1,4 +1,4 @@
-"""Checks of agents: declared actions, unchanged observations, one life per seed, snapshots."""
+"""Checks of agents: declared actions, unchanged observations, determinism, snapshots."""
 
 from __future__ import annotations
 
@@ -25,41 +25,39 @@ from wsap_core.worlds.legality import check_action, index_actions
 
 @dataclass(frozen=True)
 class AgentSubject:
-    """An agent under check, and the world it is put into."""
+    """An agent under check; see `run_agent_checks` for the fields."""
 
     kind: ClassVar[str] = "agent"
     spec: AgentSpec
     game: AdapterSpec
-    """A world that it can play."""
     seed: int = 0
     steps: int = 50
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Options for the agent. Any: as the user gave them."""
     patience: float = 30.0
-    """Seconds that it may take over one decision."""
+    """Timeout of a decision, in seconds."""
 
     def can(self, ability: str) -> bool:
         """Return whether the agent declares an ability."""
         return ability in self.spec.abilities
 
     def world(self) -> Subject:
-        """Return the world as a subject."""
+        """Return the game as a subject."""
         return Subject(self.game, self.seed, self.steps, patience=self.patience)
 
     def agent(self) -> Any:
-        """Return a fresh agent (Any: whatever the author made)."""
+        """Return a fresh agent."""
         return build(self.spec.factory, Context.create(self.seed, "agent", config=self.config, agent_id="agent"))
 
 
 class _Session:
-    """An agent in the first seat of a world, copies of it in the others, and `notes` of wrong decisions, if wanted."""
+    """A world with an agent in the first seat and copies of it in the others; `notes` collects wrong decisions."""
 
     def __init__(self, subject: AgentSubject, notes: Notes | None = None) -> None:
         self.subject, self.notes = subject, notes
         self.table = Table(subject.world())
         self.agents = {seat.agent_id: subject.agent() for seat in self.table.seats}
         self.done: list[str] = []
-        """What the first agent did."""
+        """The actions of the first agent."""
 
     async def begin(self) -> _Session:
         await self.table.begin()
@@ -70,11 +68,10 @@ class _Session:
 
     @property
     def agent(self) -> Any:
-        """The first agent."""
         return self.agents[self.table.seat.agent_id]
 
     async def play(self, rounds: int) -> list[str]:
-        """Let the agents play in turn, one round after another, and return what the first one did now."""
+        """Let the agents play, and return the actions of the first one."""
         before = len(self.done)
         for _ in range(rounds):
             if self.table.over:
@@ -83,7 +80,6 @@ class _Session:
         return self.done[before:]
 
     async def decide(self, seat: Seat, observation: Observation) -> Action:
-        """Return a seat's decision, and look at it if somebody wants to know."""
         notes, table, before = self.notes, self.table, fresh_text(observation)
         decision: Any = self.agents[seat.agent_id].decide(observation)
         if inspect.isawaitable(decision):
@@ -96,7 +92,7 @@ class _Session:
             same = fresh_text(observation) == before
             notes.expect(same, "decide() changed the observation that it was given.", table.where(), "mutation")
             reason = check_action(decision, index_actions(seat.action_space))[1]
-            undeclared = f"It chose an action that is not declared so: {reason}"
+            undeclared = f"It chose an undeclared action: {reason}"
             notes.expect(not reason, undeclared, table.where(), "undeclared")
         if seat is table.seat:
             self.done.append(text_of(decision))
@@ -118,7 +114,7 @@ async def agent_members(notes: Notes, subject: AgentSubject) -> None:
     if callable(getattr(agent, "plan", None)):
         plan: Any = await settle(agent.plan([]), subject.world())
         texts = isinstance(plan, list | tuple) and all(isinstance(line, str) for line in plan)
-        notes.expect(texts, f"plan() returned {plan!r:.80}; it returns a list of texts.")
+        notes.expect(texts, f"plan() returned {plan!r:.80}; it must return a list of texts.")
 
 
 @check()
@@ -158,7 +154,7 @@ async def agent_snapshot(notes: Notes, subject: AgentSubject) -> None:
     session = await _Session(subject).begin()
     await session.play(max(1, min(5, subject.steps // 4)))
     if session.table.over or not session.table.world.can_snapshot:
-        raise NothingToCheck("the world it plays in has no snapshots, or is over at once")
+        raise NothingToCheck("its world has no snapshots, or is over at once")
     again = await _Session(subject).begin()
     for name, agent in session.agents.items():
         saved: Any = cast(Snapshots, agent).snapshot()
@@ -182,5 +178,5 @@ def _refuse_garbage(notes: Notes, agent: Snapshots) -> None:
         except Exception as error:
             notes.error(f"{describe(error)}, not SnapshotError.", about="raised")
         else:
-            notes.error(f"restore() took {data!r} for a snapshot.", about="took")
+            notes.error(f"restore() accepted {data!r} as a snapshot.", about="took")
             agent.restore(before)

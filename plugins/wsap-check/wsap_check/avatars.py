@@ -1,4 +1,4 @@
-"""Checks of the life of avatars: created, entered, left dormant, suspended, destroyed, respawned."""
+"""Checks of avatars: creation, jacking in and out, death and respawn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ME, _OTHER = "conformance-a", "conformance-b"
 
 
 class _Bodies:
-    """A fresh world of avatars, asked with an eye on what it answers."""
+    """A fresh world of avatars whose answers are checked."""
 
     def __init__(self, notes: Notes, subject: Subject) -> None:
         self.notes = notes
@@ -35,7 +35,7 @@ class _Bodies:
         unbound = avatar.state is AvatarState.UNBOUND and avatar.bound_agent is None
         self.notes.expect(unbound, f"A new avatar is {avatar.state.value}; it must be unbound.")
         listed = self.now(avatar.avatar_id) is not None
-        self.notes.expect(listed, "A new avatar is not among those that list_avatars() gives.")
+        self.notes.expect(listed, "A new avatar is not among those that list_avatars() returns.")
         return avatar
 
     def now(self, avatar_id: str) -> Avatar | None:
@@ -100,7 +100,7 @@ async def jack_out(notes: Notes, subject: Subject) -> None:
         outside = not bodies.leave(_OTHER, mode).success
         notes.expect(outside, f"An agent left ({mode}) an avatar that it is not in.")
         known = not bodies.leave(_ME, "no-such-mode").success
-        notes.expect(known, "jack_out() took a mode that does not exist.")
+        notes.expect(known, "jack_out() accepted a mode that does not exist.")
         left = bodies.leave(_ME, mode)
         if not left.success:
             notes.expect(left.message.strip(), f"jack_out({mode!r}) was refused without a reason.")
@@ -192,7 +192,7 @@ def _come_back(notes: Notes, table: Table, game: AvatarGameAdapter, event: Death
         unknown = game.respawn(event.avatar_id, "no-such-option").success
     except WsapError:
         unknown = False
-    notes.expect(not unknown, "respawn() took an option that does not exist.", table.where())
+    notes.expect(not unknown, "respawn() accepted an option that does not exist.", table.where())
     if not event.respawn_options:
         return
     back = game.respawn(event.avatar_id, event.respawn_options[0].id)

@@ -1,4 +1,4 @@
-"""The suite as pytest classes with fixtures: one test for each check in the table."""
+"""The suite as pytest classes with fixtures: one test per check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ C = TypeVar("C", bound=type)
 
 
 def _tests_of(checks: Sequence[Check]) -> Callable[[C], C]:
-    """Give a class a test for each check, named after it: `done` is `test_done`."""
+    """Return a decorator that adds a test for each check: `done` becomes `test_done`."""
 
     def give(cls: C) -> C:
         for check in checks:
@@ -43,7 +43,7 @@ def _test_of(check: Check, qualified_name: str) -> Callable[[object, object], No
 
 
 def _fixture(value: object) -> Any:
-    """Return a fixture of this value, for a subclass to give another. Any: pytest's own type, or a method."""
+    """Return a fixture with a default value."""
     return pytest.fixture(lambda self: value)
 
 
@@ -51,28 +51,24 @@ def _fixture(value: object) -> Any:
 class GameAdapterTests:
     """Checks a game against the protocol, one test per check.
 
-    Subclass it as `class TestMyGame(GameAdapterTests)` and give the fixture `game`: a class, a
-    factory, a spec, `./file.py:Class` or a registered name. `config`, `seed`, `steps` and
-    `text_limit` may be given too. Warnings do not fail; `wsap check` shows them.
+    Subclass it as `class TestMyGame(GameAdapterTests)` with a fixture `game`: a class, a factory, a spec,
+    `./file.py:Class` or a registered name. The fixtures `config`, `seed`, `steps` and `text_limit` can be
+    overridden, too (see `run_checks`). Warnings do not fail; `wsap check` shows them.
     """
 
     @pytest.fixture
     def game(self) -> object:
-        """Return the game: to be given by the subclass."""
-        raise UsageError("Give a fixture `game` that returns the class, factory or spec to check.")
+        """Return the game; subclasses override it."""
+        raise UsageError("Define a fixture `game` that returns the class, factory or spec to check.")
 
     config = _fixture({})
-    """The options for every world (Any: as the game takes them)."""
     seed = _fixture(0)
-    """Of the first world."""
     steps = _fixture(200)
-    """About how many each check plays."""
     text_limit = _fixture(8_000)
-    """The most characters that the text of an observation may have."""
 
     @pytest.fixture
     def subject(self, game: object, config: Mapping[str, Any], seed: int, steps: int, text_limit: int) -> Subject:
-        """Return what the checks take."""
+        """Return the subject of the checks."""
         return Subject(game_spec(game), seed, steps, config, text_limit)
 
 
@@ -80,23 +76,21 @@ class GameAdapterTests:
 class AgentTests:
     """Checks an agent against the protocol, one test per check.
 
-    Subclass it as `class TestMyAgent(AgentTests)` and give the fixture `agent`: a class, a factory,
-    a spec, `./file.py:Class` or a registered name; and, unless it plays everything, `game`.
+    Subclass it as `class TestMyAgent(AgentTests)` with a fixture `agent`: a class, a factory, a spec,
+    `./file.py:Class` or a registered name; and, unless it plays any game, a fixture `game` (by default `echo`).
     """
 
     @pytest.fixture
     def agent(self) -> object:
-        """Return the agent: to be given by the subclass."""
-        raise UsageError("Give a fixture `agent` that returns the class, factory or spec to check.")
+        """Return the agent; subclasses override it."""
+        raise UsageError("Define a fixture `agent` that returns the class, factory or spec to check.")
 
     game = _fixture(
         AdapterSpec("echo", "Echo.", "wsap_core.builtin.echo:EchoWorld", abilities=("seed", "snapshot", "render"))
     )
-    """The world to play in; the kernel's `echo` unless the subclass says otherwise."""
     config = _fixture({})
-    """The agent's options (Any: as it takes them)."""
 
     @pytest.fixture
     def subject(self, agent: object, game: object, config: Mapping[str, Any]) -> AgentSubject:
-        """Return what the checks take."""
+        """Return the subject of the checks."""
         return AgentSubject(load_agent_spec(agent), load_adapter_spec(game), config=config)

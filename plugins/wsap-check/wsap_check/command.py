@@ -29,8 +29,7 @@ def check(
     GAME is a name that `wsap games` lists, or a class in a file: ./game.py:Game. The checks play the
     game. The exit status is 0 if no check finds an error (warnings are allowed), and 1 if one does.
     """
-    # Deferred for weight: the suite needs the whole kernel.
-    from wsap_check.findings import CheckOutcome
+    from wsap_check.findings import CheckOutcome  # deferred for weight, like the rest
     from wsap_check.suite import run_checks
     from wsap_core.references import load_adapter_spec
 
@@ -40,7 +39,7 @@ def check(
         if not as_json:
             click.echo(strip_control(outcome.to_text()), file=report_to)
 
-    # A game that prints would otherwise write into the report.
+    # Keeps a game's own output out of the report.
     with contextlib.redirect_stdout(sys.stderr):
         spec, config = load_adapter_spec(game), typed_pairs("--option", options)
         report = run_checks(spec, seed=seed, steps=steps, config=config, only=only, progress=tell)

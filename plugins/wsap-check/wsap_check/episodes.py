@@ -1,4 +1,4 @@
-"""Checks of how episodes begin, go on and end: the same with the same seed, here and elsewhere; and of ticks."""
+"""Checks of episodes: start, end and determinism; and of ticks."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from wsap_core.seams.game import Influenced, Lives
 from wsap_core.worlds import World
 
 _LONGER = 20
-"""How many times as long as usual an episode may take to end."""
+"""Factor by which an episode may exceed the usual number of steps until its end."""
 
 _AFTER = 20
-"""Actions tried after the end, beside one for each that the game declares."""
+"""Actions tried after the end, in addition to one per declared action."""
 
 _SEEDS = 4
 _TICKS = 5
@@ -47,20 +47,18 @@ async def done(notes: Notes, subject: Subject) -> None:
                 notes.error("act() waits forever after the end of the episode.", where)
                 break
             notes.expect(result.done, "done was true, and is false after another action.", where, "undone")
-            notes.expect(not result.success, "An action succeeded after the episode was over.", where, "success")
+            notes.expect(not result.success, "An action succeeded after the end of the episode.", where, "success")
             paid = result.reward or result.achievements
-            notes.expect(not paid, "There was a reward or an achievement after the episode was over.", where, "reward")
+            notes.expect(
+                not paid, "There was a reward or an achievement after the end of the episode.", where, "reward"
+            )
             still = await table.seen(seat) == was
-            if not notes.expect(still, "The state changed after the episode was over.", where, "changed"):
+            if not notes.expect(still, "The state changed after the end of the episode.", where, "changed"):
                 break
 
 
 async def play_to_the_end(subject: Subject) -> Table:
-    """Return a table whose episode is over for every seat.
-
-    Raises:
-        NothingToCheck: it took too long.
-    """
+    """Return a table whose episode is over for every seat; `NothingToCheck` if it takes too long."""
     table = await Table(subject).begin()
     limit = _LONGER * max(subject.steps, 1)
     await table.play(RandomPlayer(20, "available"), limit)
@@ -87,14 +85,14 @@ async def reset(notes: Notes, subject: Subject) -> None:
     one, other = [await table.play(RandomPlayer(23), 60) for table in (used, fresh)]
     length = min(len(one), len(other))
     difference = first_difference(*([_without_lives(step) for step in trace[:length]] for trace in (one, other)))
-    differs = f"After reset(seed={subject.seed + 1}) a world that was played differs from a fresh one: {{}}."
+    differs = f"After reset(seed={subject.seed + 1}) a used world differs from a fresh one: {{}}."
     if notes.expect_same(difference, differs):
         longer = "After the same reset one episode is longer than the other."
         notes.expect(len(one) == len(other), longer, used.where())
 
 
 def _without_lives(step: Step) -> Step:
-    """Return a step without what avatars keep of earlier lives."""
+    """Return a step without the avatars' data of earlier episodes."""
     result = replace(step.result, observation=without_biography(step.result.observation))
     return replace(step, before=without_biography(step.before), result=result)
 
@@ -103,18 +101,18 @@ def _without_lives(step: Step) -> Step:
 async def first_episode(notes: Notes, subject: Subject) -> None:
     """A fresh world with a seed is the one that reset(seed) gives."""
     if len(Table(subject).seats) > 1:
-        raise NothingToCheck("worlds of several seats are begun by a reset")
+        raise NothingToCheck("worlds of several seats start with a reset")
     other = await baseline(subject, 24, 40)
     one = await Table(subject).play(RandomPlayer(24), 40)
     if found := first_difference(one, other):
-        notes.warn(f"A world made with a seed is not the one that reset(seed) gives: {found[0]}.", found[1])
+        notes.warn(f"A world created with a seed differs from the one after reset(seed): {found[0]}.", found[1])
 
 
 @check("seed")
 async def same_seed(notes: Notes, subject: Subject) -> None:
     """The same seed and actions give the same trajectory."""
     different = "The same seed and actions gave two trajectories, which differ in {}. "
-    different += "All chance comes from the seed, and time is counted by the world."
+    different += "All chance must depend on the seed, and time must be that of the world."
     notes.expect_same(first_difference(await _trace(subject), await _trace(subject)), different)
 
 
@@ -129,17 +127,17 @@ async def _trace(subject: Subject) -> list[Step]:
 async def independent(notes: Notes, subject: Subject) -> None:
     """A world is not affected by anything that runs beside it."""
     if subject.can("multi-seat") and subject.spec.timing == "free":
-        raise NothingToCheck("seats act whenever they like, so that no two plays are alike")
+        raise NothingToCheck("seats act at any time, so that no two runs are alike")
     alone, again = [await _step_by_step(subject, disturbed=False) for _ in range(2)]
     if difference_by_seat(alone, again):
         raise NothingToCheck("the same seed gives different trajectories, see `same-seed`")
-    changed = "Another world beside it, or other draws from the global random generator, changed the trajectory in {}. "
-    changed += "Use context.random, and keep nothing in modules or classes."
+    changed = "Another world in the process, or use of the global random generator, changed the trajectory in {}. "
+    changed += "Use context.random, and keep no state in modules or classes."
     notes.expect_same(difference_by_seat(alone, await _step_by_step(subject, disturbed=True)), changed)
 
 
 async def _step_by_step(subject: Subject, *, disturbed: bool) -> list[Step]:
-    """Return a trace that is played step by step, with or without something going on in between."""
+    """Return a trace played step by step, with or without other activity in between."""
     beside = await Table(subject, subject.seed + 1).begin() if disturbed else None
     table = await Table(subject).begin()
     player, noise, trace = RandomPlayer(31), RandomPlayer(32), list[Step]()
@@ -164,7 +162,7 @@ async def _step_by_step(subject: Subject, *, disturbed: bool) -> list[Step]:
 
 
 def _draw_chance() -> None:
-    """Use the process's global generators, as any other code may do."""
+    """Use the global random generators."""
     random.random()
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.random()
@@ -180,7 +178,7 @@ async def other_process(notes: Notes, subject: Subject) -> None:
         position = first_different(digests(here), elsewhere)
         if position is not None:
             different = f"With PYTHONHASHSEED={hash_seed} another process plays differently from this step on. "
-            different += "Never iterate over a set of texts, use hash() or id(), or look at the clock."
+            different += "Do not iterate over sets of texts, use hash() or id(), or read the clock."
             notes.error(different, here[min(position, len(here) - 1)])
             return
 
@@ -195,7 +193,7 @@ async def seeds_matter(notes: Notes, subject: Subject) -> None:
         texts.add("\n".join(step.text() for step in trace))
     if len(texts) == 1:
         same = f"Seeds {subject.seed} to {subject.seed + _SEEDS - 1} all give the same trajectory; "
-        notes.warn(same + "that is right only if there is no chance in the game.")
+        notes.warn(same + "that is correct only if the game has no chance.")
 
 
 @check("seed", "multi-seat", at_once)
@@ -205,7 +203,7 @@ async def arrival_order(notes: Notes, subject: Subject) -> None:
     table = await Table(subject).begin()
     table.seats.reverse()
     backwards = await table.play(RandomPlayer(34), subject.steps)
-    changed = "Who acts first within a round changes {}. Resolve in a fixed order."
+    changed = "The order in which seats act within a round changes {}. Resolve actions in a fixed order."
     notes.expect_same(difference_by_seat(forwards, backwards), changed)
 
 
@@ -216,19 +214,19 @@ async def _begun(subject: Subject) -> World:
 
 
 async def _advanced(notes: Notes, subject: Subject, world: World, count: int) -> list[str]:
-    """Return the ticks, as JSON, of a world in which no seat is taken."""
+    """Return ticks, as JSON, of a world whose seats are all free."""
     game, found = cast(Lives, world.adapter), list[str]()
     for _ in range(count):
         try:
             tick = await asyncio.wait_for(game.advance(), 4 * subject.patience)
         except TimeoutError:
-            raise Fault("advance() waits for a seat, and none is taken.") from None
+            raise Fault("advance() waits for a seat, although none is taken.") from None
         if not isinstance(tick, Tick):
             raise Fault(f"advance() returned a {type(tick).__name__}, not a Tick.")
         try:
             found.append(dumps(tick))
         except WireError as error:
-            notes.error(f"A tick can't be sent: {error}", about="wire")
+            notes.error(f"A tick can't be encoded: {error}", about="wire")
             return found
         if tick.done:
             break
@@ -240,7 +238,7 @@ async def ticks(notes: Notes, subject: Subject) -> None:
     """A world that lives goes on without seats, and the same seed gives the same ticks."""
     found = await _advanced(notes, subject, await _begun(subject), _TICKS)
     if subject.can("seed") and found != await _advanced(notes, subject, await _begun(subject), _TICKS):
-        notes.error("The same seed gave two different sequences of ticks. All chance comes from the seed.")
+        notes.error("The same seed gave two different sequences of ticks. All chance must depend on the seed.")
     world = await _begun(subject)
     for number in range(1, len(found) + 1):
         tick = await cast(Lives, world.adapter).advance()
@@ -255,7 +253,7 @@ async def ticks_continue(notes: Notes, subject: Subject) -> None:
     await _advanced(notes, subject, world, 2)
     other.restore(world.snapshot())
     one, two = [await _advanced(notes, subject, each, _TICKS) for each in (world, other)]
-    notes.expect(one == two, "A world restored from a snapshot goes on with different ticks.")
+    notes.expect(one == two, "A world restored from a snapshot continues with different ticks.")
 
 
 @check("influence")

@@ -10,7 +10,7 @@ from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 
 Severity = Literal["error", "warning"]
-"""An error breaks what the protocol promises; a warning is worth a look."""
+"""An error is a violation of the protocol or the spec; a warning is a possible problem."""
 
 Status = Literal["passed", "warned", "failed", "skipped"]
 
@@ -23,12 +23,12 @@ class Finding:
     """The name of the check."""
     severity: Severity
     message: str
-    """What was found and what to do about it."""
+    """The problem, and how to fix it."""
     where: str = ""
-    """The seed, episode, step and seat, where it has a place."""
+    """The seed, episode, step and seat, if it occurred in play."""
 
     def to_text(self) -> str:
-        """Return the finding on one line, safe to show."""
+        """Return the finding on one line, safe for terminals."""
         place = f" ({single_line(self.where)})" if self.where else ""
         return f"{self.severity}: {single_line(self.message)}{place}"
 
@@ -39,7 +39,7 @@ class CheckOutcome:
 
     name: str
     summary: str
-    """The promise that it checks, in one sentence."""
+    """The requirement that it checks, in one sentence."""
     status: Status
     reason: str = ""
     """Why it was skipped."""
@@ -52,7 +52,7 @@ class CheckOutcome:
         return cls(name, summary, "failed" if failed else "warned" if findings else "passed", "", findings)
 
     def to_text(self) -> str:
-        """Return a line about the check, and one below it for each finding."""
+        """Return a line for the check, followed by one per finding."""
         tail = f"skipped: {self.reason}" if self.status == "skipped" else self.summary
         first = f"{_MARKS[self.status]}  {self.name:<{_WIDTH}}  {single_line(tail)}"
         return "\n".join([first, *(f"      {finding.to_text()}" for finding in self.findings)])
@@ -63,14 +63,13 @@ class Report:
     """The outcomes of all checks of one game or agent."""
 
     subject: str
-    """Its name."""
     seed: int
     steps: int
     checks: tuple[CheckOutcome, ...]
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Everything that was found, in the order of the checks."""
+        """All findings, in the order of the checks."""
         return tuple(finding for check in self.checks for finding in check.findings)
 
     @property
@@ -79,18 +78,18 @@ class Report:
         return not any(finding.severity == "error" for finding in self.findings)
 
     def count(self, status: Status) -> int:
-        """Return how many checks ended that way."""
+        """Return the number of checks with that status."""
         return sum(check.status == status for check in self.checks)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON-ready data (Any: text, numbers, lists and objects)."""
+        """Return the report as JSON-ready data."""
         said = {"subject": self.subject, "ok": self.ok, "seed": self.seed, "steps": self.steps}
         passed = self.count("passed") + self.count("warned")
         counts = {"passed": passed, "failed": self.count("failed"), "skipped": self.count("skipped")}
         return {**said, **counts, "checks": json.loads(json.dumps([asdict(check) for check in self.checks]))}
 
     def to_text(self) -> str:
-        """Return the report for people: a line for each check, and its findings below it."""
+        """Return the report for people: a line for each check, followed by its findings."""
         return "\n".join([*(check.to_text() for check in self.checks), "", self.verdict()])
 
     def verdict(self) -> str:
@@ -99,10 +98,9 @@ class Report:
         name = single_line(self.subject)
         if self.ok:
             tail = f", with {plural(len(self.findings), 'warning')}" if self.findings else ""
-            return f"{name} keeps its promises: {plural(ran, 'check')} passed{tail}."
+            return f"{name} conforms to the protocol: {plural(ran, 'check')} passed{tail}."
         return f"{name} fails {self.count('failed')} of {plural(ran, 'check')}."
 
 
 _MARKS: dict[Status, str] = {"passed": "ok  ", "warned": "warn", "failed": "FAIL", "skipped": "-   "}
-_WIDTH = 18
-"""Of the names of checks."""
+_WIDTH = 18  # of the names of checks

@@ -16,7 +16,7 @@ from wsap_core.specs import AdapterSpec, AgentSpec
 
 
 class ManualClock:
-    """A clock that goes on only when it is told to, from 0; whoever sleeps wakes up in the order of time."""
+    """A clock that starts at 0 and is advanced by hand, waking sleepers in order of time."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -24,7 +24,7 @@ class ManualClock:
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     def now(self) -> float:
-        """Return the seconds it shows."""
+        """Return its seconds."""
         return self._now
 
     async def sleep(self, seconds: float) -> None:
@@ -37,7 +37,7 @@ class ManualClock:
         await future
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass, waking each sleeper at its own moment, and what it starts before the next."""
+        """Advance the clock, waking each sleeper at its time and letting it run before the next one."""
         end = self._now + seconds
         while self._sleepers and self._sleepers[0][0] <= end:
             self._now, _, future = heapq.heappop(self._sleepers)
@@ -49,30 +49,22 @@ class ManualClock:
 
     @property
     def sleeping(self) -> int:
-        """How many are waiting."""
+        """The number of sleepers."""
         return sum(not future.done() for _, _, future in self._sleepers)
 
 
 class IsolatedHost(PluginHost):
-    """A plugin host that knows what it is given and refuses to look for installed plugins."""
+    """A plugin host without installed plugins."""
 
     @classmethod
     def discovered(cls, *, disabled: Iterable[str] = ()) -> NoReturn:
-        """Refuse.
-
-        Raises:
-            PluginError: always; tests say what they use.
-        """
-        raise PluginError("A test's plugin host does not look for installed plugins; register what the test needs.")
+        """Raise `PluginError`."""
+        raise PluginError("A test's plugin host does not load installed plugins; register what the test needs.")
 
 
 def plugin_host(*plugins: object, builtin: bool = True) -> IsolatedHost:
-    """Return a host with the kernel's own parts and the given plugins, and nothing that is installed.
-
-    Args:
-        plugins: modules or objects with `hookimpl` functions, or specs of games and agents.
-        builtin: whether it has the kernel's own parts (`echo`, `random`, ...).
-    """
+    """Return a host with these plugins (modules or objects with `hookimpl` functions, or specs of games and agents),
+    and unless not `builtin`, the kernel's own parts (`echo`, `random`, ...)."""
     host = IsolatedHost(environ={})
     if builtin:
         host.load(BUILTIN)

@@ -1,4 +1,4 @@
-"""The checks of memories and tools of agents as pytest classes."""
+"""The checks of memories and tools as pytest classes."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ HOSTILE = (
     "x" * 5000,
     "",
 )
-"""Texts that are only ever texts: query syntax, markup, control characters, halves of surrogate pairs."""
+"""Texts that must have no effect: query syntax, markup, control characters, lone surrogates."""
 
 
 def echo_life(steps: int, seed: int = 0, world: str = "echo", first: int = 0) -> list[HistoryEntry]:
-    """Return a life of that many steps in the kernel's `echo` world, played by the random agent."""
+    """Return a history of that many steps of the random agent in the game `echo`."""
     context = Context.create(seed, "life")
     game, agent = EchoWorld(context), RandomAgent(context.random)
     agent.initialize(game.game_description, game.action_space)
@@ -57,39 +57,39 @@ def echo_life(steps: int, seed: int = 0, world: str = "echo", first: int = 0) ->
 class MemoryTests:
     """Checks a memory against its protocol.
 
-    Subclass it as `class TestMyMemory(MemoryTests)` and give the fixture `make_memory`: a function
-    that returns a new, empty memory each time.
+    Subclass it as `class TestMyMemory(MemoryTests)` with a fixture `make_memory` that returns a function
+    which creates an empty memory.
     """
 
     @pytest.fixture
     def make_memory(self) -> Callable[[], AgentMemory]:
-        """Return what makes a memory: to be given by the subclass."""
-        raise UsageError("Give a fixture `make_memory` that returns a function which makes an empty memory.")
+        """Return a factory of empty memories; subclasses override it."""
+        raise UsageError("Define a fixture `make_memory` that returns a function which creates an empty memory.")
 
     def test_the_members_are_there(self, make_memory: Callable[[], AgentMemory]) -> None:
-        """All members of the protocol are there, and an empty memory recalls nothing."""
+        """The memory has all members of the protocol, and an empty one recalls nothing."""
         memory = make_memory()
         assert isinstance(memory, AgentMemory)
         assert list(memory.recall("anything", budget=100)) == []
 
     def test_remembering_asks_nobody(self, make_memory: Callable[[], AgentMemory]) -> None:
-        """Remembering and noting return nothing, with no event loop about."""
+        """Remembering and noting work without an event loop, and return nothing."""
         memory = make_memory()
         for entry in echo_life(3):
-            returned: object = memory.remember(entry)  # type: ignore[func-returns-value]  # that is what is asked
+            returned: object = memory.remember(entry)  # type: ignore[func-returns-value]
             assert returned is None
         noted: object = memory.note("a fact", world="echo", step=3)  # type: ignore[func-returns-value]
         assert noted is None
 
     @pytest.mark.parametrize("budget", [0, 1, 5, 30, 100, 400, 5000])
     def test_recalling_keeps_to_the_budget(self, make_memory: Callable[[], AgentMemory], budget: int) -> None:
-        """The estimated tokens of what is recalled are at most the budget and a tenth ("about")."""
+        """Recalled entries have at most 110 % of the budget of estimated tokens."""
         memory = _live(make_memory(), 40)
         found = memory.recall("hello north and a fact about Ünïcödé", budget=budget)
         assert sum(estimate_tokens(r.text) for r in found) <= budget * 1.1
 
     def test_what_is_recalled_says_where_it_comes_from(self, make_memory: Callable[[], AgentMemory]) -> None:
-        """Worlds and steps of what is recalled are those of what was remembered."""
+        """Recalled entries have the worlds and steps of what was remembered."""
         memory = make_memory()
         for entry in (*echo_life(12, world="first"), *echo_life(12, 1, world="second", first=100)):
             memory.remember(entry)
@@ -101,13 +101,13 @@ class MemoryTests:
                 assert found.world in found.text, "a model reads only the text, so the world belongs there"
 
     def test_the_same_life_gives_the_same_memory(self, make_memory: Callable[[], AgentMemory]) -> None:
-        """Two memories of one life are equal, in what they recall and in their snapshots."""
+        """Two memories of the same history recall the same and have equal snapshots."""
         one, other = _live(make_memory(), 30), _live(make_memory(), 30)
         assert list(one.recall("hello", budget=500)) == list(other.recall("hello", budget=500))
         assert one.snapshot() == other.snapshot()
 
     def test_recalling_and_taking_snapshots_change_nothing(self, make_memory: Callable[[], AgentMemory]) -> None:
-        """A snapshot is the same before and after recalling."""
+        """Recalling does not change a snapshot."""
         memory = _live(make_memory(), 20)
         before = memory.snapshot()
         first = list(memory.recall("hello", budget=300))
@@ -115,7 +115,7 @@ class MemoryTests:
         assert memory.snapshot() == before
 
     def test_a_restored_memory_goes_on_identically(self, make_memory: Callable[[], AgentMemory]) -> None:
-        """A memory restored into a new one, or over another life, recalls the same, also after more was lived."""
+        """A memory restored into an empty or a used one recalls the same, also after further steps."""
         memory, fresh, other = _live(make_memory(), 25), make_memory(), _live(make_memory(), 7, seed=9)
         for restored in (fresh, other):
             restored.restore(memory.snapshot())
@@ -128,13 +128,13 @@ class MemoryTests:
             assert fresh.snapshot() == memory.snapshot() == other.snapshot()
 
     def test_what_is_no_snapshot_is_refused(self, make_memory: Callable[[], AgentMemory]) -> None:
-        """Garbage, damaged snapshots and pickles raise SnapshotError, and nothing changes."""
+        """Garbage, damaged snapshots and pickles raise SnapshotError and change nothing."""
         memory = _live(make_memory(), 10)
         _refuses(memory, memory.snapshot())
 
     @pytest.mark.parametrize("text", HOSTILE)
     def test_hostile_text_is_only_text(self, make_memory: Callable[[], AgentMemory], text: str) -> None:
-        """No text breaks a memory, as a note or as a query; what is recalled has no control characters."""
+        """No text breaks a memory, as a note or a query; recalled texts have no control characters."""
         memory = _live(make_memory(), 5)
         memory.note(text, kind="fact", world=text[:60], step=5)
         memory.note("a second fact", kind=text[:60])
@@ -150,27 +150,27 @@ class MemoryTests:
 class ToolTests:
     """Checks a tool against its protocol.
 
-    Subclass it as `class TestMyTool(ToolTests)` and give the fixture `tool`. `calls` may be given
-    too: parameters that the tool is run with besides random ones.
+    Subclass it as `class TestMyTool(ToolTests)` with a fixture `tool`, and if needed `calls`: parameters to run
+    it with in addition to random ones.
     """
 
     @pytest.fixture
     def tool(self) -> AgentTool:
-        """Return the tool: to be given by the subclass."""
-        raise UsageError("Give a fixture `tool` that returns the tool to check.")
+        """Return the tool; subclasses override it."""
+        raise UsageError("Define a fixture `tool` that returns the tool to check.")
 
     @pytest.fixture
     def calls(self) -> Sequence[Mapping[str, Any]]:
-        """Return parameters to run it with (Any: as the tool takes them)."""
+        """Return parameters to run it with."""
         return []
 
     @pytest.fixture
     def longest(self) -> int:
-        """Return the most characters that a result may have."""
+        """Return the most characters of a result."""
         return 10_000
 
     def test_the_definition_is_well_formed(self, tool: AgentTool) -> None:
-        """The definition stays the same; its name can be a tag, and its schemas can be checked in full."""
+        """The definition is constant, its name can be a tag, and its schemas are within the supported subset."""
         assert isinstance(tool, AgentTool)
         definition = tool.definition
         assert definition == tool.definition
@@ -182,7 +182,7 @@ class ToolTests:
             assert check_schema(parameter.json_schema()) is None
 
     def test_every_result_is_text(self, tool: AgentTool, calls: Sequence[Mapping[str, Any]], longest: int) -> None:
-        """Whatever fits the definition gives a text, without control characters, within the limit."""
+        """All valid parameters give a text without control characters, within the limit."""
         for parameters in (*calls, *_parameters(tool)):
             given = dict(parameters)
             result = _done(tool.run(parameters))
@@ -192,9 +192,9 @@ class ToolTests:
             assert parameters == given, "a tool leaves its parameters as they are"
 
     def test_a_restored_tool_goes_on_identically(self, tool: AgentTool, calls: Sequence[Mapping[str, Any]]) -> None:
-        """A tool with snapshots goes back to where one was taken, and refuses what is none."""
+        """A tool with snapshots restores them, and refuses invalid ones."""
         if not isinstance(tool, Snapshots):
-            pytest.skip("the tool keeps nothing")
+            pytest.skip("the tool has no snapshots")
         tried = [*calls, *_parameters(tool)]
         for parameters in tried[: len(tried) // 2]:
             _done(tool.run(parameters))
@@ -218,7 +218,6 @@ def _live(memory: AgentMemory, steps: int, seed: int = 0) -> AgentMemory:
 
 
 def _done(value: Any) -> Any:
-    # Any: what a memory or a tool returns, or gives to await.
     async def awaited() -> Any:
         return await value
 

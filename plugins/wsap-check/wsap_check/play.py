@@ -27,21 +27,19 @@ T = TypeVar("T")
 
 _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 _OVERTIME = 200
-"""Steps beyond those wanted, after which a game in turns is left while a seat waits for its result; one always does."""
+"""Additional steps after which play in turns stops although a seat waits for its result, as one always does."""
 _SPINS = 20
-"""Turns of the event loop after which all that can go on by itself has."""
+"""Turns of the event loop after which all that does not wait is done."""
 
 Chooser = Callable[[Seat, Observation], Action | Awaitable[Action]]
-"""Decides for a seat, at once or after a while."""
+"""Decides for a seat."""
 
 Mood = Literal["any", "mixed", "available"]
 
 
 class RandomPlayer:
-    """Picks among a game's own actions, each seat with a generator of its own, of the play's seed and not the world's.
-
-    `mood` is `any` declared action; `available` ones only; or `mixed`, three of four available.
-    """
+    """Picks among a game's own actions, with a generator per seat: `any` declared, `available`, or 75 % available
+    ones (`mixed`)."""
 
     def __init__(self, seed: int, mood: Mood = "mixed") -> None:
         self._seed = seed
@@ -61,26 +59,26 @@ class RandomPlayer:
 
 
 def own_actions(seat: Seat) -> list[ActionDef]:
-    """Return what the game itself declares, but for leaving, gestures and messages where there is anything else."""
+    """Return the game's own actions, without avatar and message actions unless there are no others."""
     declared = [a for a in seat.action_space.actions if a.name in seat.own_actions]
     return [a for a in declared if a.name not in _SHARED] or declared or list(AVATAR_ACTIONS.actions[1:])
 
 
 def offered(definition: ActionDef, observation: Observation) -> ActionDef:
-    """Return an action with the words for its parameters that the observation says are possible now."""
+    """Return an action narrowed to the parameter values that are possible now."""
     told = observation.is_available(definition.name)
     return definition if told is None else narrowed(definition, choices_of(told))
 
 
 def fill(definition: ActionDef, generator: random.Random) -> Action:
-    """Return an action with random parameters of the declared form."""
+    """Return an action with random valid parameters."""
     wanted = [p for p in definition.parameters if not p.optional or generator.random() < 0.5]
     return Action(definition.name, {p.name: sample(p.json_schema(), generator) for p in wanted})
 
 
 @dataclass
 class _Run:
-    """What the seats' loops of one stretch of play share."""
+    """The shared state of the seats' loops."""
 
     choose: Chooser
     steps: int
@@ -98,13 +96,9 @@ class _Run:
 
 
 class Table:
-    """A fresh world with all its seats taken.
+    """A world with all its seats taken: a fresh one, or `world`, whose seats must be free.
 
-    Args:
-        subject: the game.
-        seed: of the world; the subject's when None.
-        seats: how many; the fewest that the game takes when 0.
-        world: that world of the seed instead of a fresh one, with no seat taken yet.
+    `seed` is by default the subject's, `seats` the game's minimum.
     """
 
     def __init__(
@@ -130,7 +124,7 @@ class Table:
         return all(seat.done or seat.left is not None for seat in self.seats)
 
     async def begin(self, seed: int | None = None) -> Table:
-        """Begin an episode, of the table's seed when None, and return the table."""
+        """Start an episode (by default of the table's seed) and return the table."""
         self._numbers = {}
         if self._ticks is not None:
             self._ticks.cancel()
@@ -141,31 +135,31 @@ class Table:
         return self
 
     def _live(self) -> None:
-        """Let a world that lives carry out its ticks."""
+        """Start the ticks of a world that lives."""
         if self.subject.can("lives") and self._ticks is None:
             self._ticks = asyncio.create_task(_advance(cast(Lives, self.world.adapter)))
             TICKING.get().add(self._ticks)
 
     async def next_episode(self) -> None:
-        """Begin the next episode of the same seed, as the runtime does."""
+        """Start the next episode of the same seed, as the runtime does."""
         self.episode += 1
         await self.begin(derive_seed(self.seed, self.episode))
 
     def where(self, seat: Seat | None = None, action: Action | None = None) -> str:
-        """Return the present place, for findings."""
+        """Return the current place, for findings."""
         number = self._numbers.get((seat or self.seat).agent_id, 0)
         return place(self.seed, self.episode, number, seat.agent_id if seat and len(self.seats) > 1 else "", action)
 
     async def tried(self, seat: Seat, action: Action) -> ActionResult | None:
-        """Return what the game itself answers to an action, with no check of the seat's between; None if it waits."""
+        """Return the game's own result of an action, without the seat's checks; None if it waits."""
         return await settle(seat.face.act(action), self.subject)
 
     async def seen(self, seat: Seat | None = None) -> str:
-        """Return the text of everything that the game itself shows a seat now."""
+        """Return the text of the game's own observation of a seat."""
         return fresh_text(await settle((seat or self.seat).face.observe(), self.subject))
 
     async def ready(self) -> Seat | None:
-        """Return the first seat that can decide now; None if all of them wait."""
+        """Return the first seat that can decide now, or None if all wait."""
         for seat in self.seats:
             seen: Observation | None = None if seat.done else await settle(seat.observe(), self.subject, limit=0.2)
             if seen is not None:
@@ -175,16 +169,10 @@ class Table:
     async def play(
         self, choose: Chooser, steps: int, *, episodes: bool = False, each: Callable[[Step], None] | None = None
     ) -> list[Step]:
-        """Play about that many steps, to a moment when no seat waits for the outcome of an action if one comes soon.
+        """Play about `steps` steps of all seats, if possible until no seat waits for a result, and return them.
 
-        Args:
-            choose: who plays.
-            steps: the sum over all seats.
-            episodes: go on with the next episode when one is over.
-            each: called after every step.
-
-        Raises:
-            Fault: the game raised, or nobody could go on.
+        With `episodes`, play continues after the end of an episode. `each` is called after every step. `Fault` if the
+        game raises or is stuck.
         """
         trace: list[Step] = []
         self._live()
@@ -217,10 +205,10 @@ class Table:
                 if run.stopping():
                     await spin(2 * _SPINS)
                     if len(run.trace) == seen and run.stopping():
-                        return  # the rest wait for a turn that does not come any more
+                        return  # the others wait for a turn that will not come
                 if loop.time() - since > 0.9 * patience:
                     doing = "; ".join(f"{name} is {what}" for name, what in sorted(run.doing.items()))
-                    hint = " A seat must come to its turn when the others have acted." if len(self.seats) > 1 else ""
+                    hint = " A seat must get its turn when the others have acted." if len(self.seats) > 1 else ""
                     quiet = f"nothing has happened for {patience:g} s"
                     raise Fault(f"The world is stuck: {quiet}, and {doing}.{hint}", self.where())
         finally:
@@ -237,7 +225,7 @@ class Table:
                 if run.stopping():
                     break
             run.doing[name] = "waiting for its turn"
-            await spin(1 if len(self.seats) > 1 else 0)  # so that seats of a free-running world take turns, too
+            await spin(1 if len(self.seats) > 1 else 0)  # so that seats with free timing alternate, too
             observation = await self._guarded(seat.observe(), seat, None)
             if run.stopping():
                 break
@@ -265,33 +253,29 @@ class Table:
 
 
 async def spin(times: int) -> None:
-    """Let everything else go on, so many turns of the event loop."""
+    """Yield to the event loop `times` times."""
     for _ in range(times):
         await asyncio.sleep(0)
 
 
 async def _advance(world: Lives) -> None:
-    """Carry out the ticks of a world that lives, each of which waits for the seats that decide in it."""
+    """Carry out the ticks of a world that lives."""
     while True:
         if (await world.advance()).done:
             return
-        await asyncio.sleep(0)  # so that a world that waits for nothing does not keep the seats from acting
+        await asyncio.sleep(0)  # so that seats can act in a world whose ticks wait for nothing
 
 
 async def walk(
     subject: Subject, player: int, mood: Mood = "mixed", steps: int | None = None, *, episodes: bool = True
 ) -> list[Step]:
-    """Return about that many steps of random play in a fresh world, as many as the subject says when None."""
+    """Return about `steps` (by default the subject's) steps of random play in a fresh world."""
     table = await Table(subject).begin()
     return await table.play(RandomPlayer(player, mood), subject.steps if steps is None else steps, episodes=episodes)
 
 
 async def baseline(subject: Subject, play_seed: int, steps: int) -> list[Step]:
-    """Return what the game does when it is only played, for comparing with what it does otherwise.
-
-    Raises:
-        NothingToCheck: it does not do the same twice, so that a comparison would say nothing.
-    """
+    """Return an undisturbed trace for comparison; `NothingToCheck` if two such traces differ."""
     traces = [await walk(subject, play_seed, steps=steps, episodes=False) for _ in range(2)]
     if first_difference(*traces):
         raise NothingToCheck("the same seed gives different trajectories, see `same-seed`")
@@ -301,10 +285,8 @@ async def baseline(subject: Subject, play_seed: int, steps: int) -> list[Step]:
 async def must_not_disturb(
     notes: Notes, subject: Subject, play_seed: int, act: Callable[[Table, int, Step], None], what: str
 ) -> None:
-    """Play with something done after steps, and note it if the game is not what it is when it is only played.
-
-    `act` does it, told the table, how many steps were made before, and the last step; `what` is: "Drawing changes".
-    """
+    """Call `act` with the table, the number of earlier steps and the step, after each; add an error if that changes
+    the game. `what` starts the message, as in "Drawing changes"."""
     steps = min(subject.steps, 100)
     table = await Table(subject).begin()
     count = itertools.count()
@@ -314,7 +296,7 @@ async def must_not_disturb(
 
 
 async def settle(value: T | Awaitable[T], subject: Subject, *, limit: float = 1.0) -> T | None:
-    """Return what a member of an adapter returned, awaited; None if it waits for others longer than `limit` seconds."""
+    """Await what a member of an adapter returned; None if it takes longer than `limit` seconds."""
     if not inspect.isawaitable(value):
         return value
     task: asyncio.Future[T] = asyncio.ensure_future(value)
@@ -332,7 +314,7 @@ async def settle(value: T | Awaitable[T], subject: Subject, *, limit: float = 1.
 
 
 async def refused(call: Callable[[], object]) -> str:
-    """Return an empty text if a call raises a `WsapError`, and else what it did instead."""
+    """Return what a call did instead of raising a `WsapError`, or an empty text."""
     try:
         value = call()
         if inspect.isawaitable(value):

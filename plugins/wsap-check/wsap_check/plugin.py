@@ -1,4 +1,4 @@
-"""What this package registers. Light: nothing of it is imported before it is used."""
+"""The hooks of this package."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from wsap_core.specs import CommandSpec
 
 @hookimpl
 def wsap_commands() -> Iterable[CommandSpec]:
-    """Offer `wsap check`."""
+    """Register `wsap check`."""
     return [CommandSpec("check", "Check that a game conforms to the protocol.", "wsap_check.command:check")]

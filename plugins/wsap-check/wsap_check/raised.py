@@ -1,4 +1,4 @@
-"""Describes an exception of a game: the call that raised it, the file and the line."""
+"""Describes exceptions of games: the call that raised, the file and the line."""
 
 from __future__ import annotations
 
@@ -21,19 +21,13 @@ _OURS = (Path(__file__).parent, _KERNEL)
 _STDLIB = Path(sysconfig.get_path("stdlib"))
 
 Place = tuple[FrameType, int]
-"""A frame of a traceback, and the line in it."""
+"""A frame of a traceback, and its line."""
 
 
 def describe(error: BaseException, call: str = "") -> str:
-    """Return what an exception of a game or an agent says, in one sentence.
-
-    It names the call, the author's own file and the line there. Where only our code is on the stack, which stumbled
-    over what the author's returned, it says so and names the class.
-
-    Args:
-        error: the exception, or the `WsapError` that it became.
-        call: the call that was made; read from the traceback when empty.
-    """
+    """Return a sentence about an exception of a game or agent (or the `WsapError` that it became), with the call (by
+    default from the traceback) and the author's file and line. If only our code is on the stack, because it could not
+    handle what the author's code returned, the sentence says so and names the class."""
     cause = error.__cause__ if isinstance(error, WsapError) else None
     root = error if cause is None or isinstance(cause, WsapError) else cause
     said = error_line(root, kind=True)
@@ -53,19 +47,19 @@ def describe(error: BaseException, call: str = "") -> str:
 
 
 def called(name: str, *arguments: object) -> str:
-    """Return a call as its author would write it, shortened: `act(Action('move', {'to': 'north'}))`."""
+    """Return a call in source form, shortened: `act(Action('move', {'to': 'north'}))`."""
     return f"{name}({', '.join(map(_short, arguments))})"
 
 
 def _is_author(file: Path) -> bool:
-    """Return whether a file is neither ours nor Python's; the kernel's own games count as an author's."""
+    """Return whether a file is neither ours (except the kernel's own games) nor Python's."""
     if file.is_relative_to(_STDLIB) and "site-packages" not in file.parts:
         return False
     return file.is_relative_to(_KERNEL / "builtin") or not any(file.is_relative_to(place) for place in _OURS)
 
 
 def _innermost(places: list[Place]) -> Place:
-    # The last in the package or folder of the first: that, and not a library, is where to look.
+    # The last one in the package or folder of the first, rather than in a library.
     first = _file(places[0])
     home = _home(first)
     folder = first.parent if home == first and first.parent.name != "site-packages" else home
@@ -74,7 +68,7 @@ def _innermost(places: list[Place]) -> Place:
 
 
 def _author(places: list[Place]) -> str:
-    """Return the class of the author's that our code works for, and its place; "the game" where none is in sight."""
+    """Return the author's class on the stack and its place, or "the game" if there is none."""
     for frame, _ in places:
         for value in frame.f_locals.values():
             with contextlib.suppress(Exception):  # of a class without a file

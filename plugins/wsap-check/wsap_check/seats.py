@@ -1,4 +1,4 @@
-"""Checks between the seats of one world: what each sees, hears and may do."""
+"""Checks between the seats of one world: observations, messages and turns."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from wsap_core.seams.game import HasTeams, Renders
 from wsap_core.worlds import Seat
 
 _ROUNDS = (0, 3)
-"""Steps after which the world is looked into."""
+"""Steps after which the world is examined."""
 _EPISODES = 4
-"""Episodes in which pay is added up and secrets are varied."""
+"""Episodes in which rewards are added up and secrets are varied."""
 _MOVES = 20
 """Moves in each of them after which secrets are varied."""
 
@@ -40,7 +40,7 @@ async def shared_world(notes: Notes, subject: Subject) -> None:
     }
     for name, call in asked.items():
         if did := await refused(call):
-            notes.error(f"{name} must be refused with a UsageError where there are several seats, but {did}.")
+            notes.error(f"{name} must raise a UsageError in a game of several seats, but {did}.")
 
 
 @check(several_seats, timed("seats do not act at the same time", "simultaneous"))
@@ -58,7 +58,7 @@ async def hidden_choices(notes: Notes, subject: Subject) -> None:
 
 
 async def _look_while_pending(notes: Notes, table: Table, index: int, seen: dict[str, tuple[str, str]]) -> None:
-    """Compare what the others observe while one seat's choice waits with what they saw before."""
+    """Compare what the others observe while one seat's choice is pending with what they observed before."""
     if (chooser := await table.ready()) is None:
         return
     action = fill(own_actions(chooser)[index], random.Random(index))
@@ -70,7 +70,7 @@ async def _look_while_pending(notes: Notes, table: Table, index: int, seen: dict
             view, name = await table.seen(other), other.agent_id
             before, earlier = seen.setdefault(name, (view, choice))
             otherwise = f"when {chooser.agent_id} has chosen {choice} than when it has chosen {earlier}"
-            leak = f"{name} sees something else {otherwise}, although the round is not resolved."
+            leak = f"{name} observes something else {otherwise}, although the round is not resolved."
             notes.expect(before == view, leak, table.where(other), "leak")
     finally:
         if pending is not None:
@@ -87,7 +87,7 @@ async def turns(notes: Notes, subject: Subject) -> None:
         if table.over:
             return
         ready = [s for s in table.seats if await settle(s.face.observe(), subject, limit=0.1) is not None]
-        everybody = "All seats observe at once; in alternating time observe() waits for the turn."
+        everybody = "All seats observe at once; with alternating timing, observe() must wait for the turn."
         if not notes.expect(ready, "It is nobody's turn.", table.where()):
             return
         if not notes.expect(len(ready) < len(table.seats), everybody, table.where()):
@@ -95,17 +95,17 @@ async def turns(notes: Notes, subject: Subject) -> None:
         before = await table.seen(ready[0])
         for seat in (s for s in table.seats if s not in ready):
             own = own_actions(seat)
-            action = Action(next((a for a in own if not a.is_tool), own[0]).name)  # looking up needs no turn
+            action = Action(next((a for a in own if not a.is_tool), own[0]).name)  # tools need no turn
             result = await settle(seat.face.act(action), subject, limit=0.1)
             acted = result is not None and result.success
             where = table.where(seat, action)
-            notes.expect(not acted, "A seat acted without its turn and succeeded.", where, "acted")
+            notes.expect(not acted, "An action succeeded when it was not the seat's turn.", where, "acted")
         unchanged = await table.seen(ready[0]) == before
-        notes.expect(unchanged, "An action without a turn changed what another seat sees.", table.where(), "changed")
+        notes.expect(unchanged, "An action out of turn changed what another seat sees.", table.where(), "changed")
 
 
 def _on_the_base(subject: Subject) -> str:
-    return "" if isinstance(subject.world().adapter, RoundGame) else "the game is no RoundGame"
+    return "" if isinstance(subject.world().adapter, RoundGame) else "the game is not a RoundGame"
 
 
 @check(_on_the_base)
@@ -117,9 +117,9 @@ async def legal_moves(notes: Notes, subject: Subject) -> None:
     def look(where: str) -> None:
         for seat in game.to_move():
             names = [offer if isinstance(offer, str) else offer.name for offer in game.legal(seat)]
-            notes.expect(names, f"{seat} is to move, and legal({seat!r}) gives it nothing to do.", where, "nothing")
+            notes.expect(names, f"{seat} is to move, but legal({seat!r}) returns nothing.", where, "nothing")
             if wrong := [name for name in names if game.action_space.find(name) is None]:
-                notes.error(f"legal({seat!r}) names {wrong[0]!r}, which is no action.", where, wrong[0])
+                notes.error(f"legal({seat!r}) names {wrong[0]!r}, which is not declared.", where, wrong[0])
 
     look(table.where())
     await table.play(RandomPlayer(85), min(subject.steps, 100), each=lambda step: look(step.where))
@@ -127,7 +127,7 @@ async def legal_moves(notes: Notes, subject: Subject) -> None:
 
 def _says_zero_sum(subject: Subject) -> str:
     zero = several_seats(subject) == "" and getattr(subject.world().adapter, "zero_sum", False) is True
-    return "" if zero else "the game does not say `zero_sum = True`"
+    return "" if zero else "the game does not set `zero_sum = True`"
 
 
 @check(_says_zero_sum)
@@ -196,8 +196,8 @@ async def _act(seat: Seat, action: Action) -> ActionResult:
 
 
 async def _vary(notes: Notes, table: Table, rng: random.Random, where: str) -> int:
-    """Vary each seat's secret in turn, compare what the others are shown, and return how many secrets there were."""
-    game, found = cast(Any, table.world.adapter), 0  # Any: whatever has a `vary_secret`
+    """Vary each seat's secret in turn, compare what the others see, and return the number of secrets."""
+    game, found = cast(Any, table.world.adapter), 0  # Any: anything with `vary_secret`
     for owner in table.seats:
         mine, others = owner.agent_id, [seat for seat in table.seats if seat is not owner]
         before = [await _shown(table, seat) for seat in others]
@@ -210,31 +210,31 @@ async def _vary(notes: Notes, table: Table, rng: random.Random, where: str) -> i
         for seat, was in zip(others, before, strict=True):
             now, name = await _shown(table, seat), seat.agent_id
             if part := next((part for part in was if was[part] != now[part]), None):
-                differs = f"where that is varied, {part} has {_difference(was[part], now[part])}"
-                notes.error(f"{name} is shown {mine}'s secret: {differs}.", where, f"{name} {mine} {part}")
+                differs = f"when it varies, {part} has {_difference(was[part], now[part])}"
+                notes.error(f"{name} sees {mine}'s secret: {differs}.", where, f"{name} {mine} {part}")
     return found
 
 
 def _difference(one: str, other: str) -> str:
-    """Return the first difference between two texts that differ, with a few characters around it."""
+    """Return the first difference between two different texts, with a few characters around it."""
     first = next(i for i in itertools.count() if one[i : i + 1] != other[i : i + 1])
     part = slice(max(0, first - 30), first + 50)
     return f"{one[part]!r} or {other[part]!r}"
 
 
 async def _shown(table: Table, seat: Seat) -> dict[str, str]:
-    """Return everything that a seat is shown at this moment, part by part, also while it waits for its turn."""
+    """Return everything that a seat sees now, part by part, even while it waits for its turn."""
     face, game = seat.face, table.world.adapter
     result = await table.tried(seat, Action("no such action"))
     shown = {"game_description": face.game_description, "action_space": fresh_text(face.action_space)}
-    if isinstance(result, ActionResult):  # the answer to a refused action brings what the seat sees
+    if isinstance(result, ActionResult):  # a refusal contains what the seat sees
         shown |= {"the observation": fresh_text(result.observation), "its text": result.observation.to_text()}
         shown["the result"] = fresh_text(replace(result, observation=Observation()))
     if isinstance(face, Renders):
         shown["render()"] = fresh_text(face.render())
-    if isinstance(game, RoundGame):  # what its next result would bring
+    if isinstance(game, RoundGame):  # the contents of its next result
         shown["its pay so far"] = str(game.returns()[seat.agent_id])
-        with contextlib.suppress(Exception):  # there may be nothing to tell yet
+        with contextlib.suppress(Exception):  # there may be no message yet
             shown["the message of a result"] = game.message(seat.agent_id, 0.0)
     return shown
 
@@ -270,14 +270,14 @@ async def _whisper(notes: Notes, table: Table, kind: str) -> None:
         return
     heard = await _who_hears(table, secret)
     for seat in rest:
-        leak = f"{seat.agent_id} hears a {kind} message from {name} that is not for it."
+        leak = f"{seat.agent_id} receives a {kind} message from {name} that is not for it."
         notes.expect(seat in hearers or seat.agent_id not in heard, leak, table.where(seat), f"leak {kind}")
     missing = [s.agent_id for s in hearers if s.agent_id not in heard]
-    notes.expect(not missing, f"A {kind} message from {name} never reaches {', '.join(missing)}.", table.where())
+    notes.expect(not missing, f"A {kind} message from {name} does not reach {', '.join(missing)}.", table.where())
 
 
 async def _who_hears(table: Table, secret: str) -> set[str]:
-    """Return the seats in whose observations or results the secret turns up within the next rounds."""
+    """Return the seats whose observations or results contain the secret within the next rounds."""
     said: list[tuple[str, object]] = []
     for step in await table.play(RandomPlayer(82, "available"), 3 * len(table.seats)):
         said += [(step.seat, step.before), (step.seat, step.result)]

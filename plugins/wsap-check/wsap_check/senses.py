@@ -1,4 +1,4 @@
-"""Checks of what is seen, achieved, drawn and scored, against what is declared of it."""
+"""Checks of senses, achievements, views and scores against their declarations."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ RELATIVE: Mapping[str, float] = {
     "ahead": 0, "front": 0, "forward": 0, "aheadright": 45, "right": 90, "behindright": 135,
     "behind": 180, "back": 180, "behindleft": 225, "left": 270, "aheadleft": 315,
 }  # fmt: skip
-"""Directions seen from the body, in degrees clockwise from where it faces."""
+"""Directions relative to the body, in degrees clockwise from its facing."""
 
 ELSEWHERE = frozenset({"here", "up", "down", "above", "below", "around", "everywhere", "unknown"})
-"""Other directions, which no cone of vision rules out."""
+"""Other directions, which are inside any cone of vision."""
 
 _DIRECTIONS = {*COMPASS, *RELATIVE, *ELSEWHERE}
 _SLACK = 1e-6
@@ -63,12 +63,12 @@ async def vision_range(notes: Notes, subject: Subject) -> None:
     """Nothing is reported from beyond the declared range of the senses."""
     for step, observation in await _embodied(subject):
         eyes, ears = observation.vision_range, observation.hearing_range
-        # No range is no stated limit; ears without a limit that hear nothing don't count.
+        # None is no stated limit.
         senses = eyes if eyes is None or ears is None else max(eyes, ears)
         for thing in _things(observation):
             reach = eyes if isinstance(thing, Terrain) else senses
             if reach is not None and thing.distance is not None and thing.distance > reach + _SLACK:
-                beyond = f"{_named(thing)} is {thing.distance:g} away, and the senses reach {reach:g}."
+                beyond = f"{_named(thing)} is {thing.distance:g} away, but the range of the senses is {reach:g}."
                 notes.error(beyond, step, f"{type(thing).__name__} {thing.type}")
 
 
@@ -77,9 +77,9 @@ async def vision_cone(notes: Notes, subject: Subject) -> None:
     """Nothing is seen outside the declared cone of vision."""
     steps = await _embodied(subject)
     if all(observation.vision_cone >= 360 for _, observation in steps):
-        raise NothingToCheck("the eyes see all around")
+        raise NothingToCheck("the cone of vision is 360 degrees")
     words = {_bare(t.direction) for _, o in steps for t in _things(o)}
-    # A word stands for a sector: an eighth of the circle where diagonals have words, else a quarter.
+    # A word means a sector: an eighth of the circle if there are words for diagonals, else a quarter.
     diagonals = {w for w, angle in (*COMPASS.items(), *RELATIVE.items()) if angle % 90}
     sector = 22.5 if words & diagonals else 45.0
     for step, observation in steps:
@@ -95,7 +95,7 @@ async def vision_cone(notes: Notes, subject: Subject) -> None:
 
 
 def angle_to(direction: str, facing: str) -> float | None:
-    """Return the angle in degrees, 0 to 180, between a direction and where a body faces; None if unknown."""
+    """Return the angle in degrees, 0 to 180, between a direction and the body's facing; None if unknown."""
     word = _bare(direction)
     if word in RELATIVE:
         turned = RELATIVE[word]
@@ -158,22 +158,21 @@ async def rendering(notes: Notes, subject: Subject) -> None:
 
 
 def _look_at_view(notes: Notes, view: Any, step: Step) -> None:
-    # Any: the type is what is asked.
     if not isinstance(view, protocol.View):
         notes.error(f"render() returned a {type(view).__name__}, not a View.", step, "type")
         return
     block: Any
     for block in view.blocks:
         if not isinstance(block, Block):
-            notes.error(f"A View holds a {type(block).__name__}, which is not a block.", step, "block")
+            notes.error(f"A View contains a {type(block).__name__}, which is not a block.", step, "block")
         elif isinstance(block, protocol.ImageBlock):
-            notes.expect(block.png().startswith(_PNG), "An ImageBlock does not hold a PNG file.", step, "png")
+            notes.expect(block.png().startswith(_PNG), "An ImageBlock does not contain a PNG file.", step, "png")
         elif isinstance(block, protocol.GridMapBlock):
             even = len({len(row) for row in block.rows}) <= 1
             notes.expect(even, "The rows of a GridMapBlock have different lengths.", step, "rows")
         elif isinstance(block, protocol.TableBlock):
             even = all(len(row) == len(block.columns) for row in block.rows)
-            notes.expect(even, "A row of a TableBlock has more or fewer cells than there are columns.", step, "cells")
+            notes.expect(even, "A row of a TableBlock does not have one cell per column.", step, "cells")
     try:
         dumps(view)
     except WireError as error:
@@ -202,6 +201,6 @@ async def score_metrics(notes: Notes, subject: Subject) -> None:
                 break
             low = -math.inf if metric.low is None else metric.low
             high = math.inf if metric.high is None else metric.high
-            outside = f"The metric {metric.name!r} is {value} over {count} episodes; outside its range."
+            outside = f"The metric {metric.name!r} is {value} over {count} episodes, outside its range."
             if not notes.expect(math.isfinite(value) and low <= value <= high, outside):
                 break

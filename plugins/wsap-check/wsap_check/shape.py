@@ -1,4 +1,4 @@
-"""Checks of what a game declares, of the five members, and of what they return."""
+"""Checks of a game's declarations, of its five members, and of what they return."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KEPT = 50
 async def members(notes: Notes, subject: Subject) -> None:
     """The five members exist and return the right types."""
     table = Table(subject)
-    face: Any = table.seat.face  # whatever an author wrote
+    face: Any = table.seat.face
     for name in _MEMBERS:
         if not notes.expect(hasattr(face, name), f"There is no member {name!r}; a game has {', '.join(_MEMBERS)}."):
             return
@@ -43,7 +43,7 @@ async def members(notes: Notes, subject: Subject) -> None:
         notes.expect(not called, f"{name} is a method; it must be a property or an attribute.")
     description = face.game_description
     if not isinstance(description, str) or not description.strip():
-        notes.error("game_description is empty; say what the game is and what it is about.")
+        notes.error("game_description is empty; describe the game and its goals.")
     elif len(description) > 4 * subject.text_limit:
         notes.warn(f"game_description has {len(description)} characters; it is part of every prompt.")
     _expect_type(notes, "action_space is", face.action_space, ActionSpace)
@@ -61,7 +61,7 @@ def _expect_type(notes: Notes, what: str, value: Any, kind: type) -> None:
 @check(acts=False)
 async def abilities(notes: Notes, subject: Subject) -> None:
     """Every declared ability is implemented, and every implemented ability is declared."""
-    game: Any = subject.world().adapter  # whatever an author wrote
+    game: Any = subject.world().adapter
     declared = {*subject.spec.abilities}
     for ability in subject.spec.abilities:
         known = ability in MEMBERS
@@ -74,7 +74,7 @@ async def abilities(notes: Notes, subject: Subject) -> None:
             missing = ["mailbox (a wsap_core.Mailbox)"]
         if name in declared and missing:
             notes.error(f"The ability {name!r} is declared, but there is no {', '.join(missing)}.")
-        if name not in declared and not missing and name != "live":  # a game may be live with some options alone
+        if name not in declared and not missing and name != "live":  # a game may be live with some options only
             notes.warn(f"The game has {', '.join(needed)}, but the ability {name!r} is not declared.")
     if "live" in declared and (rewinds := {"seed", "snapshot"} & declared):
         notes.error(f"A world that is 'live' can't be rewound, so it has no ability {' or '.join(sorted(rewinds))}.")
@@ -96,18 +96,18 @@ async def spec(notes: Notes, subject: Subject) -> None:
     said = subject.spec
     low, high = said.seats
     if not (0 if subject.can("lives") else 1) <= low <= high or not high:
-        notes.error(f"seats is {said.seats}: the fewest come first, and there is at least one, or the world lives.")
+        notes.error(f"seats is {said.seats}: it must be (minimum, maximum), from 1, or 0 for a world that lives.")
     if (high > 1) != subject.can("multi-seat"):
         declared = "declared" if subject.can("multi-seat") else "not declared"
         notes.error(f"seats is {said.seats}, and the ability 'multi-seat' is {declared}.")
     if len(set(said.seat_names)) < len(said.seat_names) or len(said.seat_names) > high:
-        notes.error(f"seat_names {said.seat_names} does not fit {high} seats with names of their own.")
+        notes.error(f"seat_names {said.seat_names} does not give {high} seats different names.")
     if said.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
-        notes.error(f"The game speaks protocol {said.protocol_version}, this is {PROTOCOL_VERSION}.")
+        notes.error(f"The game uses protocol {said.protocol_version}, this is {PROTOCOL_VERSION}.")
     if said.language not in WORDS:
-        notes.warn(f"WSAP speaks {', '.join(WORDS)}, not {said.language!r}: titles and refusals are in English.")
+        notes.warn(f"WSAP has texts in {', '.join(WORDS)}, not {said.language!r}: titles and refusals are in English.")
     if not said.summary.strip():
-        notes.warn("There is no summary; lists of games show one line about each.")
+        notes.warn("There is no summary for lists of games.")
     evidence = {name for seat in Table(subject).seats for name in seat.action_space.names}
     for name in repeated(a.name for a in said.achievements):
         notes.error(f"The achievement {name!r} is in the catalogue twice.")
@@ -124,25 +124,25 @@ async def spec(notes: Notes, subject: Subject) -> None:
 
 
 def repeated(names: Iterable[str]) -> list[str]:
-    """Return the names that come more than once."""
+    """Return the names that occur more than once."""
     return [name for name, times in Counter(names).items() if times > 1]
 
 
 def _look_at_rules(notes: Notes, subject: Subject) -> None:
     rules, transit = subject.spec.transfer_rules, subject.can("transit")
     if transit and not subject.can("avatars"):
-        notes.error("The ability 'transit' is about avatars; declare 'avatars', too.")
+        notes.error("The ability 'transit' requires 'avatars'; declare it, too.")
     if rules and not transit:
-        notes.error("There are transfer_rules, but without the ability 'transit' nobody can apply them.")
+        notes.error("There are transfer_rules, which have no effect without the ability 'transit'.")
     for name in repeated(rule.id for rule in rules):
-        notes.error(f"The transfer rule {name!r} is there twice.")
+        notes.error(f"The transfer rule {name!r} is defined twice.")
     for rule in rules:
         name, kind = f"The transfer rule {rule.id!r}", rule.bonus.kind
-        skill = f"{name} is about {rule.domain!r}; skills are {', '.join(SKILL_DOMAINS)}."
+        skill = f"{name} has the domain {rule.domain!r}; there are {', '.join(SKILL_DOMAINS)}."
         notes.expect(rule.domain in SKILL_DOMAINS, skill)
         level = f"{name} has the threshold {rule.threshold}; levels are above 0 and at most 1."
         notes.expect(0 < rule.threshold <= 1, level)
-        notes.expect(kind in BONUS_KINDS, f"{name} gives a {kind!r}; bonuses are {', '.join(BONUS_KINDS)}.")
+        notes.expect(kind in BONUS_KINDS, f"{name} gives a {kind!r}; the bonuses are {', '.join(BONUS_KINDS)}.")
 
 
 @check()
@@ -165,19 +165,19 @@ async def action_space(notes: Notes, subject: Subject) -> None:
         before = text_of(space)
         default = seat.default_action()
         if default is not None and (reason := check_action(default, index_actions(seat.action_space))[1]):
-            notes.error(f"The default action is not a legal one: {reason}")
+            notes.error(f"The default action is not legal: {reason}")
         await table.play(RandomPlayer(2), min(20, subject.steps))
-        changed = "The action space changed while playing; it is declared once. "
-        changed += "Say what is possible now in available_actions."
+        changed = "The action space changed during play; it is declared once. "
+        changed += "Use available_actions for what is possible now."
         notes.expect(text_of(seat.face.action_space) == before, changed, table.where(seat))
 
 
 def _look_at_action(notes: Notes, definition: ActionDef) -> None:
     name = definition.name
     if not name or name != name.strip() or len(name.split()) > 1 or strip_control(name) != name:
-        notes.error(f"The action name {name!r} has spaces or control characters in it, or nothing at all.")
+        notes.error(f"The action name {name!r} contains spaces or control characters, or is empty.")
     if not definition.description.strip():
-        notes.warn(f"The action {name!r} has no description; agents see nothing but its name.")
+        notes.warn(f"The action {name!r} has no description; agents see only its name.")
     twice = repeated(p.name for p in definition.parameters)
     for parameter in definition.parameters:
         notes.expect(parameter.name not in twice, f"{name} declares the parameter {parameter.name!r} twice.")
@@ -206,7 +206,6 @@ async def values(notes: Notes, subject: Subject) -> None:
 
 
 def _wrong_result(result: Any) -> Iterator[str]:
-    # Any: the types are what is asked.
     for name, kind, what in _RESULT:
         if not isinstance(value := getattr(result, name), kind):
             yield f"result.{name} is a {type(value).__name__}, not {what}."
@@ -216,7 +215,7 @@ def _wrong_result(result: Any) -> Iterator[str]:
     elif not math.isfinite(reward):
         yield f"result.reward is {reward}; rewards are finite numbers."
     if not all(isinstance(name, str) for name in result.achievements):
-        yield "result.achievements holds something other than names."
+        yield "result.achievements contains something other than names."
     if not isinstance(result.observation, Observation):
         yield f"result.observation is a {type(result.observation).__name__}, not an Observation."
 
@@ -226,7 +225,7 @@ def _travel(notes: Notes, codec: Codec, value: Observation | ActionResult, step:
     for part in _parts(value):
         tag, name = wire_type(type(part)), type(part).__name__
         if tag is not None and codec.lookup(tag) is not type(part):
-            unknown = f"{name} is not among the spec's wire_types, so that nobody else can read what it adds."
+            unknown = f"{name} is not among the spec's wire_types, so that its additional fields can't be decoded."
             notes.error(unknown, step, name)
             return
     try:
@@ -235,12 +234,11 @@ def _travel(notes: Notes, codec: Codec, value: Observation | ActionResult, step:
     except WireError as error:
         notes.error(str(error), step, str(error)[:60])
         return
-    lossy = f"A {type(value).__name__} is not the same after a trip over the wire."
+    lossy = f"A {type(value).__name__} is not the same after encoding and decoding."
     notes.expect(dumps(again) == text and type(again) is type(value), lossy, step, "lossy")
 
 
 def _parts(value: Any) -> Iterator[Part]:
-    # Any: whatever is in an observation.
     inside: Iterable[Any] = ()
     if isinstance(value, Part):
         yield value
@@ -260,14 +258,12 @@ async def text(notes: Notes, subject: Subject) -> None:
     for step in await walk(subject, 4):
         shown: Any = step.result.observation.to_text()
         if not isinstance(shown, str) or not shown.strip():
-            notes.error("to_text() gives nothing.", step, "empty")
+            notes.error("to_text() returns nothing.", step, "empty")
         elif len(shown) > subject.text_limit:
-            much = f"to_text() gives {len(shown)} characters, and the limit is {subject.text_limit}"
-            notes.error(f"{much}; leave out or sum up what matters least.", step, "long")
+            much = f"to_text() returns {len(shown)} characters, and the limit is {subject.text_limit}"
+            notes.error(f"{much}; omit or summarize the least important parts.", step, "long")
         elif strip_control(shown) != shown:
-            notes.error(
-                "to_text() gives control characters; what others wrote goes through single_line().", step, "raw"
-            )
+            notes.error("to_text() returns control characters; use single_line() for text from others.", step, "raw")
 
 
 @check()
@@ -281,18 +277,18 @@ async def observing(notes: Notes, subject: Subject) -> None:
             kept.extend((o, fresh_text(o), step) for o in (step.before, step.result.observation))
 
     once = await table.play(RandomPlayer(5), subject.steps, each=keep)
-    shared = "An observation changed after it was handed out: it shares something mutable with the game. "
+    shared = "An observation changed after it was returned: it shares mutable state with the game. "
     shared += "Give each observation its own dicts and lists."
     for observation, before, step in kept:
         notes.expect(fresh_text(observation) == before, shared, step, "shared")
     if len(table.seats) > 1:
-        return  # what a seat sees may change with what others do between two looks
+        return  # other seats may act between two observations
     table = await Table(subject).begin()
     observed: list[Step] = []
     player = RandomPlayer(5)
     while len(observed) < len(once) and not table.seat.done:
         looks = {fresh_text(await table.seat.observe()) for _ in range(3)}
-        twice = "observe() twice in a row gives two different observations."
+        twice = "observe() twice in a row returns two different observations."
         if not notes.expect(len(looks) == 1, twice, table.where()):
             return
         observed += await table.play(player, 1)

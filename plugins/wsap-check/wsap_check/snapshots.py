@@ -21,10 +21,10 @@ from wsap_core.errors import SnapshotError
 from wsap_core.seams.game import Snapshots
 
 _POINTS = 4
-"""Moments of a game at which snapshots are taken."""
+"""Number of snapshots in a game."""
 
 _ONWARDS = 40
-"""Steps that are compared after each."""
+"""Steps compared after each."""
 
 
 @check("snapshot")
@@ -63,12 +63,12 @@ async def snapshot_elsewhere(notes: Notes, subject: Subject) -> None:
     onwards = {**request, "snapshot": saved, "play_seed": 46, "steps": _ONWARDS}
     position = first_different(digests(here), next(trajectories_elsewhere(onwards))[1])
     differs = f"A world restored in another process continues differently, {position} steps after the snapshot. "
-    differs += "A snapshot holds everything itself, and nothing that only this process can look up."
+    differs += "A snapshot must contain the whole state, without references into this process."
     notes.expect(position is None, differs, f"snapshot at {where}")
 
 
 async def _played(subject: Subject, player: int) -> Table:
-    """Return a table some steps into an episode."""
+    """Return a table after some steps."""
     table = await Table(subject).begin()
     await table.play(RandomPlayer(player), max(5, subject.steps // 10))
     return table
@@ -109,7 +109,7 @@ async def snapshot_refuses(notes: Notes, subject: Subject) -> None:
         except Exception as error:
             notes.error(f"{describe(error)} for {name}; it must raise SnapshotError.", where, type(error).__name__)
         else:
-            notes.expect(not must, f"restore() took {name} for a snapshot.", where, "took")
+            notes.expect(not must, f"restore() accepted {name} as a snapshot.", where, "took")
         adapter.restore(good)
         before = await _state(table, adapter)
 
@@ -120,8 +120,8 @@ async def _state(table: Table, adapter: Snapshots) -> str:
 
 
 def _damages(good: bytes) -> Iterator[tuple[str, bytes, bool]]:
-    """Give names, data, and whether they must be refused (or may be taken for older snapshots)."""
-    yield "nothing at all", b"", bool(good)
+    """Yield names, data, and whether it must be refused, or may be accepted as an older snapshot."""
+    yield "no data", b"", bool(good)
     yield "random bytes", random.Random(0).randbytes(200), True
     yield "an empty JSON object", b"{}", True
     yield "a JSON null", b"null", True
@@ -138,7 +138,7 @@ def _damages(good: bytes) -> Iterator[tuple[str, bytes, bool]]:
 
 
 def _read_json(data: bytes) -> Any:
-    """Return what JSON holds (Any: of unknown shape), None if it is none."""
+    """Return the value of JSON text, or None if it is invalid."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -150,12 +150,12 @@ async def snapshot_is_data(notes: Notes, subject: Subject) -> None:
     """A snapshot is data and contains no pickle."""
     table = await _played(subject, 62)
     saved = cast(Snapshots, table.world.adapter).snapshot()
-    pickled = "The snapshot holds a pickle, which runs code when it is read. Write JSON, or bytes of your own."
+    pickled = "The snapshot contains a pickle, which runs code when it is read. Use JSON, or a format of your own."
     notes.expect(not any(map(_holds_pickle, _layers(saved))), pickled, table.where())
 
 
 def _layers(data: bytes, depth: int = 0) -> Iterator[bytes]:
-    """Give the data, and what lies below its compressions and encodings."""
+    """Yield the data, and its decompressed and decoded contents."""
     yield data
     if depth > 3:
         return
@@ -176,7 +176,6 @@ def _from_base64(data: bytes) -> bytes:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    # Any: JSON of unknown shape.
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -190,5 +189,5 @@ def _holds_pickle(data: bytes) -> bool:
     try:
         opcodes = [opcode.name for opcode, _, _ in pickletools.genops(data)]
     except Exception:
-        return False  # what can't be read as opcodes is no pickle, whatever genops makes of it
+        return False
     return len(opcodes) > 2 and opcodes[-1] == "STOP" and (opcodes[0] == "PROTO" or "GLOBAL" in opcodes)

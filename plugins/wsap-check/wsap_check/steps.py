@@ -1,4 +1,4 @@
-"""Recorded steps, and canonical texts to compare them between two worlds or processes."""
+"""Recorded steps, and canonical texts to compare them between worlds and processes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult, EmbodiedObservation, Observation
 from wsap_core.protocol.wire import dumps
 
-# Any, in this module: whatever a game put into its observations.
+# Any, in this module: anything that a game put into its observations.
 
 
 def text_of(value: Any) -> str:
-    """Return a value's canonical text on the wire, or its fresh text where the wire can't carry it."""
+    """Return a value's canonical JSON, or its `fresh_text` if it has none."""
     try:
         return dumps(value)
     except WireError:
@@ -24,19 +24,13 @@ def text_of(value: Any) -> str:
 
 
 def fresh_text(value: Any) -> str:
-    """Return a text of everything in a value as it is at this moment.
-
-    Unlike `dumps` it keeps nothing with the value, so it notices what was changed behind a frozen
-    dataclass's back, and it has a word for what JSON has none for.
-    """
+    """Return a text of everything in a value. Unlike `dumps` it is not cached, so that it reveals changes inside a
+    frozen dataclass, and it supports values that JSON does not."""
     return json.dumps(_plain(value), sort_keys=True)
 
 
 def without_biography(observation: Observation) -> Observation:
-    """Return an observation without what an avatar keeps of its earlier lives.
-
-    Playing time, deaths and the like rightly differ between the first and a later episode.
-    """
+    """Return an observation without the avatar's playtime, deaths and so on, which may differ between episodes."""
     if not isinstance(observation, EmbodiedObservation):
         return observation
     avatar = replace(
@@ -47,12 +41,12 @@ def without_biography(observation: Observation) -> Observation:
 
 @dataclass(frozen=True)
 class Step:
-    """One decision and what came of it."""
+    """One decision and its result."""
 
     seed: int
     episode: int
     number: int
-    """Counts the seat's steps in this episode, from 0."""
+    """Number of the seat's step in this episode, from 0."""
     seat: str
     before: Observation
     action: Action
@@ -64,7 +58,7 @@ class Step:
         return place(self.seed, self.episode, self.number, self.seat, self.action)
 
     def text(self) -> str:
-        """Return everything that the game said in this step, as canonical text."""
+        """Return the step as canonical text."""
         return f"{self.seat}\t{text_of(self.before)}\t{text_of(self.action)}\t{text_of(self.result)}"
 
 
@@ -79,7 +73,7 @@ def place(seed: int, episode: int, number: int, seat: str = "", action: Action |
 
 
 def first_difference(one: Sequence[Step], other: Sequence[Step]) -> tuple[str, str] | None:
-    """Return what differs first between two traces, and where, or None if they are equal."""
+    """Return the first difference between two traces and its place, or None if they are equal."""
     for a, b in zip(one, other, strict=False):
         if text_of(a.before) != text_of(b.before):
             return _difference(a.before, b.before), place(a.seed, a.episode, a.number, a.seat)
@@ -94,7 +88,7 @@ def first_difference(one: Sequence[Step], other: Sequence[Step]) -> tuple[str, s
 
 
 def difference_by_seat(one: Sequence[Step], other: Sequence[Step]) -> tuple[str, str] | None:
-    """Return what differs first between what each seat lived through, as far as both traces go."""
+    """Return the first difference between the steps of the same seat in two traces, up to the shorter length."""
     for name in sorted({step.seat for step in one}):
         mine, theirs = ([s for s in trace if s.seat == name] for trace in (one, other))
         length = min(len(mine), len(theirs))

@@ -21,7 +21,7 @@ from wsap_core.worlds import World
 T = TypeVar("T")
 
 TICKING: ContextVar[set[asyncio.Task[None]]] = ContextVar("ticking")
-"""The tasks of the worlds that live while a check is run; an event loop alone would let them be collected."""
+"""References to the tasks of worlds that live during a check, so that they are not garbage-collected."""
 
 
 class Fault(Exception):
@@ -38,21 +38,17 @@ class NothingToCheck(Exception):
 
 @dataclass(frozen=True)
 class Subject:
-    """A game under check, and what it takes to create fresh worlds of it."""
+    """A game under check; see `run_checks` for the fields."""
 
     kind: ClassVar[str] = "game"
     spec: AdapterSpec
     seed: int = 0
     steps: int = 300
-    """About how many steps each check plays."""
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Options for every world. Any: as the user gave them."""
     text_limit: int = 8_000
-    """Most characters that an observation's text may have."""
     subprocesses: bool = True
-    """Whether to compare with other processes too."""
     patience: float = 5.0
-    """Seconds that a world may take over one step before it counts as stuck."""
+    """Seconds without a step after which a world counts as stuck."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spec", self.spec.with_options(self.config))
@@ -62,7 +58,7 @@ class Subject:
         return ability in self.spec.abilities
 
     def world(self, seed: int | None = None) -> World:
-        """Return a fresh world; of the subject's seed when None."""
+        """Return a fresh world (by default of the subject's seed)."""
         return World.create(self.spec, Context.create(self.seed if seed is None else seed, config=self.config))
 
     def codec(self) -> Codec:
@@ -71,7 +67,7 @@ class Subject:
 
 
 class Notes:
-    """Collects the findings of one check, each only once."""
+    """Collects the findings of one check without duplicates."""
 
     def __init__(self, check: str) -> None:
         self._check = check
@@ -79,55 +75,55 @@ class Notes:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found so far."""
+        """The findings so far."""
         return tuple(self._found.values())
 
     def error(self, message: str, where: str | Step = "", about: str = "", severity: Severity = "error") -> None:
-        """Note what is wrong at a place; more about the same thing, or with the same message, is dropped."""
+        """Add a finding, unless there is one about the same thing (by default with the same message)."""
         place = where.where if isinstance(where, Step) else where
         self._found.setdefault((severity, about or message), Finding(self._check, severity, message, place))
 
     def warn(self, message: str, where: str = "") -> None:
-        """Note what is worth a look."""
+        """Add a warning."""
         self.error(message, where, severity="warning")
 
     def expect(self, holds: object, message: str, where: str | Step = "", about: str = "") -> bool:
-        """Return whether something holds, and note an error where it does not."""
+        """Return whether something holds, and add an error if it does not."""
         if not holds:
             self.error(message, where, about)
         return bool(holds)
 
     def expect_same(self, difference: tuple[str, str] | None, message: str) -> bool:
-        """Return whether two traces are alike, and note what differs, put in place of `{}`, where they are not."""
+        """Return whether two traces are alike, and add an error if not; `{}` in the message is the difference."""
         return difference is None or self.expect(False, message.format(difference[0]), difference[1])
 
 
 Body = Callable[[Notes, Any], Coroutine[Any, Any, None]]
-"""What a check does. Any: a `Subject` or an `AgentSubject`, and coroutines' types for sending and throwing."""
+"""The code of a check of a `Subject` or an `AgentSubject`."""
 
 Condition = Callable[[Any], str]
-"""Says why a check does not apply to a subject; an empty text where it does. Any: a `Subject`, for checks of games."""
+"""Returns why a check does not apply to a subject, or an empty text."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One row of the table of checks. Call it with a subject to get what it finds."""
+    """One check."""
 
     name: str
     summary: str
-    """The promise that it checks, in one sentence."""
+    """The requirement that it checks, in one sentence."""
     applies: tuple[str | Condition, ...]
-    """What it takes to apply: abilities that are declared, and conditions that say why not."""
+    """Required abilities, and other conditions."""
     body: Body
     acts: bool = True
-    """Whether it acts in worlds, which can't be taken back in those that are `live`."""
+    """Whether it acts in worlds, so that it does not apply to those that are `live`."""
 
     def __call__(self, subject: Any) -> list[Finding]:
-        """Return what the check finds in a subject (Any: a game's or an agent's); nothing where it does not apply."""
+        """Return the findings of the check; none if it does not apply."""
         return list(self.run(subject).findings)
 
     def run(self, subject: Any) -> CheckOutcome:
-        """Return what came of the check: what it found, or why it was skipped."""
+        """Run the check and return its outcome."""
         notes = Notes(self.name)
         try:
             if reason := next(filter(None, self._objections(subject)), ""):
@@ -144,7 +140,7 @@ class Check:
 
     def _objections(self, subject: Any) -> Iterator[str]:
         if self.acts and subject.can("live"):
-            yield "the game is 'live', and what the check does in it can't be taken back"
+            yield "the game is 'live', and the actions of the check can't be undone"
         for need in self.applies:
             if callable(need):
                 yield need(subject)
@@ -153,12 +149,7 @@ class Check:
 
 
 def check(*applies: str | Condition, acts: bool = True) -> Callable[[Body], Check]:
-    """Make a check of a coroutine function: its name is the function's, its summary the docstring's first line.
-
-    Args:
-        applies: abilities without which it does not apply, and conditions that say why it does not.
-        acts: whether it acts in worlds, so that it does not apply to those that are `live`.
-    """
+    """Turn a coroutine function into a check with its name and the first line of its docstring; see `Check`."""
 
     def made(body: Body) -> Check:
         name = getattr(body, "__name__", "check").replace("_", "-")
@@ -168,12 +159,12 @@ def check(*applies: str | Condition, acts: bool = True) -> Callable[[Body], Chec
 
 
 def several_seats(subject: Subject) -> str:
-    """Say why checks between seats do not apply to a game of one."""
+    """Return why checks between seats do not apply."""
     return "" if subject.can("multi-seat") else "there is one seat"
 
 
 def timed(reason: str, *timings: str) -> Condition:
-    """Return the condition that seats act in one of these kinds of time; `reason` is said where they do not."""
+    """Return the condition that the game has one of these timings, with the reason if it has not."""
     return lambda subject: "" if subject.spec.timing in timings else reason
 
 
@@ -181,12 +172,12 @@ at_once = timed("seats do not act at the same time", "simultaneous", "phased")
 
 
 def other_processes(subject: Subject) -> str:
-    """Say why nothing is compared with other processes."""
-    return "" if subject.subprocesses else "other processes were not asked for"
+    """Return why nothing is compared with other processes."""
+    return "" if subject.subprocesses else "comparison with other processes is off"
 
 
 async def kept_alive(body: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine, and end the worlds that live when it is over."""
+    """Run a coroutine, and then stop the worlds that live."""
     ticking: set[asyncio.Task[None]] = set()
     TICKING.set(ticking)
     try:
@@ -198,7 +189,7 @@ async def kept_alive(body: Coroutine[Any, Any, T]) -> T:
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end from plain code, also where an event loop runs already (a notebook)."""
+    """Run a coroutine from synchronous code, even if an event loop is running (in a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""The table of all checks, in the order of a report, and the functions that run them."""
+"""The list of all checks, in the order of a report, and the functions that run them."""
 
 from __future__ import annotations
 
@@ -60,25 +60,24 @@ def run_checks(
     """Check a game against the protocol and return the report.
 
     Args:
-        reference: what `wsap_core.references.load_adapter_spec` takes: a registered name,
-            `./game.py:Game`, a class, a factory or a spec.
-        seed: of the first world.
-        steps: about how many each check plays.
-        config: options for every world (Any: as the game takes them).
-        subprocesses: compare with other processes too.
-        text_limit: most characters that the text of an observation may have.
+        reference: a registered name, `./game.py:Game`, a class, a factory or a spec.
+        seed: seed of the first world.
+        steps: approximate number of steps in each check.
+        config: options of every world.
+        subprocesses: also compare with other processes.
+        text_limit: most characters of an observation's text.
         only: names of the checks to run; all when empty.
-        host: where registered names are looked up.
+        host: resolves registered names.
         progress: called after each check.
 
     Raises:
-        UsageError: there is no such game or check, or one object where a factory is needed.
+        UsageError: there is no such game or check, or the reference is an object instead of a factory.
         ConfigError: the game has no such option, or refuses its value.
         PluginError: the game can't be created.
     """
     subject = Subject(game_spec(reference, host), seed, steps, dict(config or {}), text_limit, subprocesses)
     wanted = _chosen(only)
-    # What can't be made at all, or a misspelt option, is told once and not by every check.
+    # A game that can't be created, or a misspelt option, is reported once and not by every check.
     options = Options(subject.config)
     try:
         World.create(subject.spec, Context.create(seed, config=options))
@@ -100,15 +99,9 @@ def run_agent_checks(
     config: Mapping[str, Any] | None = None,
     host: PluginHost | None = None,
 ) -> Report:
-    """Check an agent against the protocol in a world that it can play, and return the report.
+    """Check an agent against the protocol in a game that it can play, and return the report.
 
-    Args:
-        reference: what `wsap_core.references.load_agent_spec` takes.
-        game: the world, in the same forms; the kernel's `echo` unless said otherwise.
-        seed: of the agent and the world.
-        steps: how many rounds each check plays.
-        config: options for the agent (Any: as it takes them).
-        host: where registered names are looked up.
+    `steps` is the number of rounds in each check, `config` the agent's options; see `run_checks` for the others.
     """
     spec = load_agent_spec(reference, host)
     subject = AgentSubject(spec, load_adapter_spec(game, host), seed, steps, dict(config or {}))
@@ -116,14 +109,10 @@ def run_agent_checks(
 
 
 def game_spec(reference: object, host: PluginHost | None = None) -> AdapterSpec:
-    """Return the spec of a game of which many worlds can be made.
-
-    Raises:
-        UsageError: there is no such game, or it is one object.
-    """
+    """Return the spec of a game; `UsageError` if there is none, or it is an object instead of a factory."""
     spec = load_adapter_spec(reference, host)
     if isinstance(spec.factory, ConstantFactory):
-        raise UsageError(f"The checks make many worlds of {spec.title}; give the class or a factory, not one object.")
+        raise UsageError(f"The checks create many worlds of {spec.title}; pass its class or a factory, not an object.")
     return spec
 
 

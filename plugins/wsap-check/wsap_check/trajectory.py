@@ -1,8 +1,4 @@
-"""A trajectory played in another process: `python -m wsap_check.trajectory`.
-
-The request comes as JSON on standard input; the answer is JSON on standard output, a digest for
-each step.
-"""
+"""Plays a trajectory in another process: a request as JSON on standard input, a digest per step on standard output."""
 
 from __future__ import annotations
 
@@ -27,30 +23,25 @@ from wsap_core.loading import load_object, portable_reference
 from wsap_core.specs import AdapterSpec
 
 HASH_SEEDS = {1: "WSAP-5:45", 2: "WSAP+9:30"}
-"""PYTHONHASHSEED of the other processes, and their time zones, at half and quarter hours from anybody's own."""
+"""PYTHONHASHSEED and an unusual time zone of each other process."""
 
 _SECONDS = 600
 _SPEC = ("name", "abilities", "seats", "seat_names", "timing", "preset", "language")
-"""What of a spec matters to play, and to snapshots, which carry its name."""
-
+"""The fields of a spec that affect play and snapshots."""
 
 Request = Mapping[str, Any]
-"""What another process needs to know to play the same game: the arguments of `_play`."""
+"""The arguments of `_play`."""
 
 
 def request_for(subject: Subject) -> Request:
-    """Return the request to play a subject's game as it is played here.
-
-    Raises:
-        NothingToCheck: another process can't find or configure the game.
-    """
+    """Return the request to play a subject's game; `NothingToCheck` if another process can't find or configure it."""
     factory = portable_reference(subject.spec.factory)
     if factory is None:
-        raise NothingToCheck("no other process can find a class that was made inside a function, or an object")
+        raise NothingToCheck("another process can't import a class defined inside a function, or an object")
     try:
         config = json.dumps(dict(subject.config))
     except (TypeError, ValueError):
-        raise NothingToCheck("the options can't be handed to another process as JSON") from None
+        raise NothingToCheck("the options can't be passed to another process as JSON") from None
     said = {name: getattr(subject.spec, name) for name in _SPEC}
     return {"factory": factory, "said": said, "seed": subject.seed, "steps": subject.steps, "config": config}
 
@@ -61,17 +52,14 @@ def digests(trace: Sequence[Step]) -> list[str]:
 
 
 def first_different(one: Sequence[str], other: Sequence[str]) -> int | None:
-    """Return the position of the first difference between two sequences, None if they are equal."""
+    """Return the index of the first difference between two sequences, or None if they are equal."""
     pairs = enumerate(itertools.zip_longest(one, other))
     return next((position for position, (a, b) in pairs if a != b), None)
 
 
 def trajectories_elsewhere(request: Request) -> Iterator[tuple[int, list[str]]]:
-    """Play in other processes, with another hash seed, time zone and working folder each.
-
-    Raises:
-        Fault: such a process fails.
-    """
+    """Play in processes with different hash seeds, time zones and working folders; yield hash seed and digests.
+    `Fault` if a process fails."""
     path = json.dumps([str(Path.cwd() / folder) for folder in sys.path])
     for hash_seed, zone in HASH_SEEDS.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +74,7 @@ def trajectories_elsewhere(request: Request) -> Iterator[tuple[int, list[str]]]:
         yield hash_seed, json.loads(done.stdout.strip().splitlines()[-1])
 
 
-# The path is set before anything is imported, so that the child finds what the parent found.
+# The path is set before the imports, so that the child finds the same modules.
 _CHILD = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -96,7 +84,7 @@ main()
 
 
 def main() -> None:
-    """Answer one request; where the game raises, exit with a line that says where."""
+    """Answer one request, or exit with one line about the error."""
     try:
         answer = asyncio.run(kept_alive(_play(**json.load(sys.stdin))))
     except Fault as fault:
@@ -109,7 +97,7 @@ def main() -> None:
 async def _play(
     factory: str, said: Mapping[str, Any], seed: int, steps: int, config: str, play_seed: int = 31, snapshot: str = ""
 ) -> list[str]:
-    """Play from a snapshot, in base64, or else from the beginning, with choices of the seed `play_seed`."""
+    """Play from a snapshot (in base64) or the start, with choices by the seed `play_seed`."""
     fields: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
     spec = AdapterSpec(summary="", factory=load_object(factory), **fields)
     table = await Table(Subject(spec, seed, steps, json.loads(config))).begin()

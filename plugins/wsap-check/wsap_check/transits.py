@@ -18,18 +18,18 @@ _ME = "conformance-a"
 _MASTER = dict.fromkeys(SKILL_DOMAINS, 1.0)
 _AWAY = 50
 _STAYS = (3, 60)
-"""Steps between coming and going: too few for much to happen, and enough for much to be used up or lost."""
+"""Steps between admit() and release(): few, and enough for items to be used up or lost."""
 
 _LUGGAGE = [
     PortableItem(f"item-{category}-{tier}", f"{category} of tier {tier}", category, tier, {}, "elsewhere")
     for category in ITEM_CATEGORIES
     for tier in (1, 5, TOP_TIER)
 ]
-"""Items of every category, plain, middling and of the best, from a game that does not exist."""
+"""Items of every category and of low, middle and high tiers, from a game that does not exist."""
 
 
 class Traveller:
-    """An agent with an avatar in a fresh world, and a look at what the world answers."""
+    """An agent with an avatar in a fresh world whose answers are checked."""
 
     def __init__(self, notes: Notes, subject: Subject, agent: str = _ME, snapshot: bytes | None = None) -> None:
         self.notes, self.subject, self.agent = notes, subject, agent
@@ -43,7 +43,7 @@ class Traveller:
         self.avatar_id: str = self.game.list_avatars(agent)[0].avatar_id
 
     def again(self) -> Traveller:
-        """Return the same traveller in a fresh world that is restored from this one's snapshot."""
+        """Return the same traveller in a fresh world, restored from this one's snapshot."""
         return Traveller(self.notes, self.subject, self.agent, self.game.snapshot())
 
     def enter(self) -> JackInResult:
@@ -54,23 +54,23 @@ class Traveller:
         return result
 
     def body(self) -> Any:
-        """Return the avatar as it is listed now (Any: an `Avatar`, or None)."""
+        """Return the avatar from list_avatars() (an `Avatar` or None)."""
         return next((a for a in self.game.list_avatars(self.agent) if a.avatar_id == self.avatar_id), None)
 
     async def shown(self) -> str:
-        """Return what can be seen of the avatar from outside, and from inside where there is one seat."""
+        """Return the text of the avatar, and in a game of one seat of the observation."""
         seen = "" if self.subject.can("multi-seat") else fresh_text(await settle(self.game.observe(), self.subject))
         return fresh_text(self.body()) + seen
 
     async def admit(
         self, number: int, items: Sequence[PortableItem] = (), skills: Mapping[str, float] | None = None, away: int = 0
     ) -> Receipt:
-        """Come in with items and skills, in a transfer of that number."""
+        """Admit the agent with items and skills, in a transfer of that number."""
         entry = Entry(f"transfer-{number}", self.agent, skills or {}, items, away)
         return await self._answer("admit", entry.transfer_id, self.game.admit(self.avatar_id, entry), Receipt)
 
     async def release(self, number: int) -> TransitPackage:
-        """Go out, in a transfer of that number."""
+        """Release the agent, in a transfer of that number."""
         id_ = f"transfer-{number}"
         return await self._answer("release", id_, self.game.release(self.avatar_id, id_), TransitPackage)
 
@@ -79,7 +79,7 @@ class Traveller:
         if not isinstance(answer, kind):
             raise Fault(f"{name}() returned a {type(answer).__name__}, not a {kind.__name__}.")
         same = getattr(answer, "transfer_id", None) == transfer_id
-        self.notes.expect(same, f"{name}() answers with another transfer_id than it was asked with.")
+        self.notes.expect(same, f"{name}() returned another transfer_id than it was passed.")
         return answer
 
 
@@ -90,7 +90,7 @@ async def transit_bonuses(notes: Notes, subject: Subject) -> None:
     plain = await _with_skills(notes, subject, {})
     notes.expect(not plain.applied, "admit() lists bonuses for an agent without a skill.")
     if plain.shown != (await _with_skills(notes, subject, {})).shown:
-        raise NothingToCheck("two fresh worlds differ before anything is done")
+        raise NothingToCheck("two fresh worlds differ from the start")
     levels = [(r.domain, level) for r in rules.values() for level in (r.threshold, 0.99 * r.threshold)]
     tried: list[Mapping[str, float]] = [_MASTER, *({domain: level} for domain, level in levels)]
     for skills in tried:
@@ -103,26 +103,26 @@ async def transit_bonuses(notes: Notes, subject: Subject) -> None:
                 notes.error(f"The bonus {name!r} was applied below its threshold.", about="below")
         listed = ", ".join(sorted(applied))
         if applied and not changed:
-            notes.error(f"bonuses_applied lists {listed}, and the avatar is as it was without.")
+            notes.error(f"bonuses_applied lists {listed}, but the avatar is the same as without.")
         if changed and not applied:
-            notes.error("Skills changed the avatar, and bonuses_applied lists nothing.", about="silent")
+            notes.error("Skills changed the avatar, but bonuses_applied lists nothing.", about="silent")
         entered = ", ".join(sorted(found.entered)) or "nothing"
-        told = f"jack_in() lists {entered} as bonuses_applied, and admit() {listed}."
+        told = f"jack_in() lists {entered} as bonuses_applied, but admit() {listed}."
         notes.expect(found.entered == applied, told)
         if twice := sorted(applied.keys() & found.again):
             notes.error(f"The bonus {twice[0]!r} was applied to one avatar twice.", about="twice")
 
 
 class _Skilled(NamedTuple):
-    """What came of letting an agent with some skills in."""
+    """The outcome of admitting an agent with some skills."""
 
     applied: dict[str, Any]
     shown: str
-    """Before it jacked in."""
+    """Before jack_in()."""
     entered: dict[str, Any]
-    """What jack_in() said was applied."""
+    """The bonuses_applied of jack_in()."""
     again: set[str]
-    """What a second entry applied."""
+    """The bonuses of a second entry."""
 
 
 async def _with_skills(notes: Notes, subject: Subject, skills: Mapping[str, float]) -> _Skilled:
@@ -141,7 +141,7 @@ async def transit_items(notes: Notes, subject: Subject) -> None:
         traveller = Traveller(notes, subject, agent=subject.spec.names_of_seats(1)[0])
         receipt = await traveller.admit(1, _LUGGAGE, _MASTER)
         _look_at_receipt(notes, receipt)
-        # The seat is opened now, so that its agent wakes in the avatar that has the items; a reset would take them.
+        # The seat is opened now, so that its agent gets the avatar with the items; a reset would remove them.
         table = Table(subject, world=traveller.world)
         await table.play(RandomPlayer(110, "available"), steps)
         _look_at_package(notes, await traveller.release(2), set(receipt.admitted))
@@ -160,25 +160,24 @@ def _look_at_receipt(notes: Notes, receipt: Receipt) -> None:
 
 
 def _is_said(reason: Any) -> bool:
-    # Any: whether it is text is what is asked.
     return isinstance(reason, str) and bool(reason.strip())
 
 
 def _look_at_package(notes: Notes, package: TransitPackage, inside: set[str]) -> None:
     out = [item.item_id for item in package.items]
-    notes.expect(len(set(out)) == len(out), "release() gives one item twice.")
+    notes.expect(len(set(out)) == len(out), "release() returns an item twice.")
     for item in package.items:
         name, known = item.item_id, ", ".join(ITEM_CATEGORIES)
         tiers = f"The tier of {name} is {item.tier}; tiers go from 1 to {TOP_TIER}."
         notes.expect(item.tier in range(1, TOP_TIER + 1), tiers, about="tier")
         categories = f"The category of {name} is {item.category!r}; there are {known}."
         notes.expect(item.category in ITEM_CATEGORIES, categories, about="category")
-        fresh = f"The item {name} was not brought in; a new one's id begins with the transfer's and a colon."
+        fresh = f"The item {name} was not brought in; a new one's id starts with the transfer's and a colon."
         notes.expect(name in inside or name.startswith(f"{package.transfer_id}:"), fresh, about="fresh")
     for item_id in sorted(inside):
-        how = "comes out and is lost as well" if item_id in out else "neither comes out nor is in `lost`"
+        how = "is both released and lost" if item_id in out else "is neither released nor in `lost`"
         once = (item_id in out) != (item_id in package.lost)
-        notes.expect(once, f"The item {item_id} was taken in, and {how}.", about=how)
+        notes.expect(once, f"The item {item_id} was admitted and {how}.", about=how)
     if strange := sorted(package.lost.keys() - inside):
         notes.error(f"release() reports {strange[0]!r} as lost, which was never brought in.")
     notes.expect(all(map(_is_said, package.lost.values())), "An item is lost without a reason.")
@@ -193,16 +192,16 @@ async def transit_release(notes: Notes, subject: Subject) -> None:
     before = await traveller.shown()
     package = await traveller.release(2)
     if not package.items:
-        raise NothingToCheck("nothing was taken in that could come out")
+        raise NothingToCheck("no item was admitted that could be released")
     gone = await traveller.shown() != before
-    notes.expect(gone, f"release() let {len(package.items)} items out, and the avatar is as it was.")
+    notes.expect(gone, f"release() returned {len(package.items)} items, but the avatar did not change.")
     for item in (await traveller.release(3)).items[:1]:
-        notes.error(f"Asked at once for another package, release() lets out more: {item.item_id}.")
+        notes.error(f"A second release() returned more items: {item.item_id}.")
     back = await traveller.admit(4, package.items)
     if refusals := sorted(back.refused):
-        notes.warn(f"What has just come out is not let in again: {back.refused[refusals[0]]}")
+        notes.warn(f"An item that was just released is not admitted again: {back.refused[refusals[0]]}")
     again = sorted(item.item_id for item in (await traveller.release(5)).items)
-    notes.expect(again == sorted(back.admitted), "What comes in again and out again does not keep its ids.")
+    notes.expect(again == sorted(back.admitted), "Items that are admitted and released again do not keep their ids.")
 
 
 @check("transit")
@@ -216,9 +215,9 @@ async def transit_once(notes: Notes, subject: Subject) -> None:
         same = dumps(await worlds[1].admit(1, _LUGGAGE, _MASTER)) == dumps(receipt)
         notes.expect(same, f"{restored} answers admit() differently than before.")
         same = await worlds[1].shown() == await traveller.shown()
-        notes.expect(same, f"{restored} carries out admit() once more.")
+        notes.expect(same, f"{restored} carries out admit() again.")
     packages = [await _twice(notes, who, lambda who: who.release(2), "release") for who in worlds]
-    notes.expect(dumps(packages[0]) == dumps(packages[-1]), f"{restored} lets something else out.")
+    notes.expect(dumps(packages[0]) == dumps(packages[-1]), f"{restored} releases something else.")
     if subject.can("snapshot"):
         same = dumps(await traveller.again().release(2)) == dumps(packages[0])
         notes.expect(same, f"{restored} answers release() differently than before.")
@@ -227,10 +226,10 @@ async def transit_once(notes: Notes, subject: Subject) -> None:
 
 
 async def _twice(notes: Notes, who: Traveller, call: Callable[[Traveller], Awaitable[T]], name: str) -> T:
-    """Ask twice, and return the first answer."""
+    """Call twice, and return the first answer."""
     first = await call(who)
     before, text = await who.shown(), dumps(first)
-    differs = f"{name}() answers differently when asked again with the same transfer id."
+    differs = f"{name}() returns something else when called again with the same transfer id."
     notes.expect(dumps(await call(who)) == text, differs, about=name)
     again = f"{name}() was carried out twice for one transfer id."
     notes.expect(await who.shown() == before, again, about=f"{name} twice")
@@ -243,15 +242,15 @@ async def transit_sleep(notes: Notes, subject: Subject) -> None:
     one, other = [await _away(notes, subject, "dormant", _AWAY) for _ in range(2)]
     if one is None:
         raise NothingToCheck("no agent may leave this world at the start")
-    differs = f"{_AWAY} steps away do not do the same to a dormant avatar in two worlds of one seed."
+    differs = f"{_AWAY} steps away affect a dormant avatar differently in two worlds of one seed."
     notes.expect(one == other or not subject.can("seed"), differs)
     before, after = [await _away(notes, subject, "suspend", steps) for steps in (0, _AWAY)]
-    changed = f"A suspended body is out of time, and {_AWAY} steps away changed it."
+    changed = f"A suspended body is frozen in time, but {_AWAY} steps away changed it."
     notes.expect(before == after or not subject.can("seed"), changed)
 
 
 async def _away(notes: Notes, subject: Subject, mode: str, steps: int) -> str | None:
-    """Return what is seen after coming back, and what was told; None if the world does not let the agent go."""
+    """Return the avatar after the return and the receipt, as text; None if the agent may not leave."""
     traveller = Traveller(notes, subject)
     traveller.enter()
     if not traveller.game.jack_out(_ME, mode).success:
@@ -260,9 +259,9 @@ async def _away(notes: Notes, subject: Subject, mode: str, steps: int) -> str | 
     entered = traveller.game.jack_in(_ME, traveller.avatar_id)
     body = traveller.body()
     dead = body is None or body.state is AvatarState.DESTROYED
-    locked = f"The agent can't come back to its {mode} avatar, which lives: {entered.message}"
+    locked = f"The agent can't return to its {mode} avatar, which is alive: {entered.message}"
     notes.expect(entered.success or dead, locked, about=mode)
     if dead and body is not None:
         cause = traveller.game.handle_death(traveller.avatar_id).cause.strip()
-        notes.expect(cause, "An avatar died while its agent was away, and its DeathEvent has no cause.")
+        notes.expect(cause, "An avatar died while its agent was away, but its DeathEvent has no cause.")
     return await traveller.shown() + dumps(receipt)
