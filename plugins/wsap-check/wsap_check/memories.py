@@ -55,11 +55,8 @@ def echo_life(steps: int, seed: int = 0, world: str = "echo", first: int = 0) ->
 
 
 class MemoryTests:
-    """Checks a memory against its protocol.
-
-    Subclass it as `class TestMyMemory(MemoryTests)` with a fixture `make_memory` that returns a function
-    which creates an empty memory.
-    """
+    """Checks a memory against its protocol. Subclass it as `class TestMyMemory(MemoryTests)` with a fixture
+    `make_memory` that returns a function which creates an empty memory."""
 
     @pytest.fixture
     def make_memory(self) -> Callable[[], AgentMemory]:
@@ -148,11 +145,8 @@ class MemoryTests:
 
 
 class ToolTests:
-    """Checks a tool against its protocol.
-
-    Subclass it as `class TestMyTool(ToolTests)` with a fixture `tool`, and if needed `calls`: parameters to run
-    it with in addition to random ones.
-    """
+    """Checks a tool against its protocol. Subclass it as `class TestMyTool(ToolTests)` with a fixture `tool`, and if
+    needed `calls`: parameters to run it with in addition to random ones."""
 
     @pytest.fixture
     def tool(self) -> AgentTool:

@@ -96,10 +96,8 @@ class _Run:
 
 
 class Table:
-    """A world with all its seats taken: a fresh one, or `world`, whose seats must be free.
-
-    `seed` is by default the subject's, `seats` the game's minimum.
-    """
+    """A world with all its seats taken: a fresh one, or `world`, whose seats must be free. `seed` is by default the
+    subject's, `seats` the game's minimum."""
 
     def __init__(
         self, subject: Subject, seed: int | None = None, *, seats: int = 0, world: World | None = None

@@ -99,10 +99,8 @@ def run_agent_checks(
     config: Mapping[str, Any] | None = None,
     host: PluginHost | None = None,
 ) -> Report:
-    """Check an agent against the protocol in a game that it can play, and return the report.
-
-    `steps` is the number of rounds in each check, `config` the agent's options; see `run_checks` for the others.
-    """
+    """Check an agent against the protocol in a game that it can play, and return the report. `steps` is the number of
+    rounds in each check, `config` the agent's options; see `run_checks` for the others."""
     spec = load_agent_spec(reference, host)
     subject = AgentSubject(spec, load_adapter_spec(game, host), seed, steps, dict(config or {}))
     return Report(spec.name, seed, steps, _run(AGENT_CHECKS, subject))

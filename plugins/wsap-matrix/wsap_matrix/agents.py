@@ -11,10 +11,10 @@ _SHARED = {*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names}
 
 
 class TitForTat:
-    """Begins with the first choice, then copies the other's last one (Rapoport, in Axelrod 1984)."""
+    """Starts with the first choice, then copies the other's last one (Rapoport, in Axelrod 1984)."""
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Take in the choices there are."""
+        """Read the choices from the action space."""
         self._choices = tuple(name for name in action_space.names if name not in _SHARED)
 
     def decide(self, observation: Observation) -> Action:
@@ -23,22 +23,22 @@ class TitForTat:
         return Action(last if last in self._choices else self._choices[0])
 
     def reflect(self, result: ActionResult) -> None:
-        """Learn nothing: all it needs is in the next observation."""
+        """Do nothing: the next observation has all that is needed."""
 
     def plan(self, goals: list[Goal]) -> list[str]:
         """Return no plan."""
         return []
 
     def snapshot(self) -> bytes:
-        """Return nothing: there is no state."""
+        """Return no data: there is no state."""
         return b""
 
     def restore(self, data: bytes) -> None:
-        """Go on; there is no state."""
+        """Do nothing: there is no state."""
 
 
 class Grudger(TitForTat):
-    """Keeps to the first choice until the other departs from it, then to the second (Friedman, in Axelrod 1984)."""
+    """Makes the first choice until the other deviates from it, then the second (Friedman, in Axelrod 1984)."""
 
     _hurt = False
 

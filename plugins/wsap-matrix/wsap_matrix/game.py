@@ -1,7 +1,5 @@
-"""Repeated two-player matrix games: a small world of several seats whose outcomes are known exactly.
-
-Payoffs are the textbook ones (Axelrod 1984 for the prisoner's dilemma; Osborne and Rubinstein,
-A Course in Game Theory, 1994, for the others).
+"""Repeated two-player matrix games with textbook payoffs: Axelrod 1984 for the prisoner's dilemma, Osborne and
+Rubinstein, A Course in Game Theory, 1994, for the others.
 """
 
 from __future__ import annotations
@@ -64,19 +62,14 @@ GAMES: Mapping[str, tuple[tuple[str, ...], Payoffs]] = {
         },
     ),
 }
-"""Name -> (choices, payoff to row and column for each pair of choices)."""
+"""Name -> (choices, payoffs of row and column for each pair of choices)."""
 
 
 class MatrixGame(RoundGame):
-    """Two seats, the same choices each round, payoffs from a matrix.
+    """A matrix game (of `GAMES`) with two seats, in which each seat gets `rounds` payoffs per episode.
 
-    Options: `game` (see `GAMES`), `rounds` (10).
-
-    Args:
-        timing: `simultaneous`, `alternating` (row first; column sees row's choice) or `free`
-            (each choice meets the other's last one; the first choice there is until then).
-        game: which matrix.
-        rounds: how many payoffs each seat gets in an episode.
+    The timing is `simultaneous`, `alternating` (column sees row's choice) or `free` (each choice meets the other's last
+    one, at first the first of the choices).
     """
 
     seats = SEATS
@@ -215,7 +208,7 @@ class MatrixGame(RoundGame):
         last = {place: self._choice(choice) for place, choice in data["last"].items() if place in SEATS}
         counts = {seat: int(data["counts"][seat]) for seat in SEATS}
         if min(counts.values()) < 0:
-            raise ValueError("the counts can't be so")
+            raise ValueError("the counts are invalid")
         self._open = None if data["open"] is None else self._choice(data["open"])
         self._totals, self._history, self._last, self._counts = totals, history, last, counts
 
@@ -223,13 +216,13 @@ class MatrixGame(RoundGame):
     def unpacked(self, data: bytes) -> dict[str, JsonValue]:
         if not data.startswith(b"{"):
             return super().unpacked(data)
-        state = json.loads(data)  # of a version before the kit kept seats and rounds
+        state = json.loads(data)  # of an old version, without the kit's seats and rounds
         rounds = sum(state["counts"].values()) if self.timing == "free" else state["round"]
         return {"seed": [0, 0], "round": rounds, "paid": state["totals"], "told": [], "game": state}
 
     def _choice(self, word: object) -> str:
         if not isinstance(word, str) or word not in self._choices:
-            raise ValueError(f"{str(word)[:40]!r} is no choice")
+            raise ValueError(f"{str(word)[:40]!r} is not a choice")
         return word
 
     def _played(self, seat: str) -> int:
@@ -242,17 +235,17 @@ class MatrixGame(RoundGame):
 
 
 def create_simultaneous(context: Context) -> MatrixGame:
-    """Return a game in which both choose at the same time."""
+    """Return a game with simultaneous choices."""
     return _create(context, "simultaneous")
 
 
 def create_alternating(context: Context) -> MatrixGame:
-    """Return a game in which the second sees the first's choice."""
+    """Return a game with alternating choices."""
     return _create(context, "alternating")
 
 
 def create_free(context: Context) -> MatrixGame:
-    """Return a game without turns."""
+    """Return a game with free timing."""
     return _create(context, "free")
 
 
@@ -264,6 +257,6 @@ def _create(context: Context, timing: Timing) -> MatrixGame:
 
 
 def mean_payoff(episodes: Sequence[EpisodeSummary]) -> float:
-    """Return the payoff a decision, mean over all seats and episodes; 0 without any step."""
+    """Return the mean payoff per decision, over all seats and episodes; 0 without any step."""
     steps = sum(e.steps for e in episodes)
     return sum(e.reward for e in episodes) / steps if steps else 0.0

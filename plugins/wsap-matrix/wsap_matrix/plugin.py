@@ -1,4 +1,4 @@
-"""What this package registers. Light: nothing of it is imported before it is used."""
+"""The hooks of this package."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ _VOCABULARY = (
     *("cooperate", "defect", "prisoner", "dilemma", "head"),
     *("tail", "rock", "paper", "scissors", "penny", "matrix"),
 )
-"""Words that name what is in the game."""
-
 
 ROUNDS = OptionDef("rounds", "Rounds of an episode.", "10", "1 or more")
 
@@ -36,7 +34,7 @@ def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
         score_metrics=(
             ScoreMetric(
                 "mean_payoff",
-                "Payoff a round, mean over seats and rounds",
+                "Mean payoff per round and seat",
                 "wsap_matrix.game:mean_payoff",
             ),
         ),
@@ -53,28 +51,28 @@ def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
 
 @hookimpl
 def wsap_adapters() -> Iterable[AdapterSpec]:
-    """Offer the repeated matrix game, in its three kinds of time."""
+    """Register the repeated matrix game with three timings."""
     return [
-        _matrix("matrix", "simultaneous", "Two players choose at the same time, again and again."),
+        _matrix("matrix", "simultaneous", "Two players choose at the same time, repeatedly."),
         _matrix("matrix-turns", "alternating", "Two players choose in turn; the second sees the first's choice."),
-        _matrix("matrix-free", "free", "Two players choose whenever they like, against the other's last choice."),
+        _matrix("matrix-free", "free", "Two players choose at any time, against the other's last choice."),
     ]
 
 
 @hookimpl
 def wsap_agents() -> Iterable[AgentSpec]:
-    """Offer classic strategies of the matrix game."""
+    """Register classic strategies of the matrix game."""
     return [
         AgentSpec(
             "tit-for-tat",
-            "Begins with the first choice, then copies the other's last one.",
+            "Starts with the first choice, then copies the other's last one.",
             "wsap_matrix.agents:TitForTat",
             abilities=("seed", "snapshot"),
             games=("matrix", "matrix-turns", "matrix-free"),
         ),
         AgentSpec(
             "grudger",
-            "Keeps to the first choice until the other departs from it, then to the second.",
+            "Makes the first choice until the other deviates from it, then always the second.",
             "wsap_matrix.agents:Grudger",
             abilities=("seed", "snapshot"),
             games=("matrix", "matrix-turns", "matrix-free"),

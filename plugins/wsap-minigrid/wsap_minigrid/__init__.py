@@ -1,3 +1,3 @@
-"""MiniGrid's rooms, keys and doors as a world of the Wild Spaces Agent Protocol."""
+"""MiniGrid as a game of the Wild Spaces Agent Protocol."""
 
 from __future__ import annotations

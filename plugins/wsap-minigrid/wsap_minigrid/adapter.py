@@ -1,4 +1,4 @@
-"""MiniGrid as a world of the protocol: eight levels, one body, keys that travel."""
+"""MiniGrid as a game of the protocol: eight levels, one body, portable keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from wsap_minigrid.catalogue import (
 from wsap_minigrid.plugin import LEVELS, TRANSFER_RULES
 from wsap_minigrid.seen import ARROWS, GridObservation
 
-os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # MiniGrid imports pygame, which greets on standard output
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # MiniGrid imports pygame, which prints a greeting
 
 import gymnasium
 import minigrid  # noqa: F401  # registers its environments
@@ -51,11 +51,7 @@ NAMES = tuple(LEVELS)
 
 
 class MiniGridAdapter(OneBodyGame):
-    """Eight levels of MiniGrid and their player; the option `level` (1 to 8) chooses the first level.
-
-    Raises:
-        ConfigError: `level` is no whole number from 1 to 8.
-    """
+    """Eight levels of MiniGrid; the option `level` (1 to 8) is the first one."""
 
     game_id = "minigrid"
     game_description = DESCRIPTION
@@ -66,7 +62,7 @@ class MiniGridAdapter(OneBodyGame):
         super().__init__()
         first = (context := context or Context()).config.get("level", 1)
         if type(first) is not int or not 1 <= first <= len(NAMES):
-            raise ConfigError(f"MiniGrid's `level` is a whole number from 1 to {len(NAMES)}, not {first!r}.")
+            raise ConfigError(f"MiniGrid's `level` must be a whole number from 1 to {len(NAMES)}, not {first!r}.")
         self._first, self._seed, self._episode = first - 1, context.seed, 0
         self._won: Counter[str] = Counter()
         self.reset(context.seed)
@@ -78,7 +74,7 @@ class MiniGridAdapter(OneBodyGame):
         self._enter(self._first)
 
     def _enter(self, level: int, news: str = "") -> None:
-        """Begin a level, whose own seed follows from the world's, the episode and the level."""
+        """Start a level, whose seed depends on the world's, the episode and the level."""
         self._level, self._news = level, news
         env: Any = gymnasium.make(LEVELS[NAMES[level]], disable_env_checker=True).unwrapped
         env.reset(seed=derive_seed(self._seed, "level", self._episode, level))
@@ -86,13 +82,13 @@ class MiniGridAdapter(OneBodyGame):
         self._things = [o for o in env.grid.grid if o is not None and o.type in ("key", "ball", "box", "door")]
 
     def _game(self) -> Any:
-        """Return the game, with the bonuses of its player applied."""
+        """Return the environment with the player's bonuses applied."""
         env = self._env
         env.agent_view_size, env.see_through_walls = 7 + self.gifts["sight"], self.gifts["hearing"] > 0
         env.max_steps = self._limit * (100 + self.gifts["time"]) // 100
         return env
 
-    # --- what can be done -------------------------------------------------------------------------
+    # --- actions ------------------------------------------------------------------------------------
 
     @override
     def refusal(self, action: Action) -> str:
@@ -133,13 +129,13 @@ class MiniGridAdapter(OneBodyGame):
         return ActionResult(True, self._news or f"Done: {name}.", float(reward), new, self.done, self.observe())
 
     def _opener(self, door: Any) -> str:
-        """Return what opens a locked door: the key in hand, one in the pack, a lockpick or a tool; empty if nothing."""
+        """Return what opens a locked door: "hand", the key in the pack, "lockpick", "tool" or "" for nothing."""
         key, pack = f"{door.color} key", self._pack()
         have = {"hand": name_of(self._env.carrying) == key, key: pack[key], "lockpick": self.gifts["lockpick"]}
         return next((name for name, amount in {**have, "tool": pack["tool"]}.items() if amount), "")
 
     def _unlock(self, door: Any) -> bool:
-        """Unlock a door by what is in the pack, and return whether that was needed: the game uses a key in hand."""
+        """Unlock a door from the pack, and return whether that was needed: MiniGrid uses a key in hand itself."""
         opener = self._opener(door)
         self.gifts["lockpick"] -= opener == "lockpick"
         if opener == "tool":
@@ -148,7 +144,7 @@ class MiniGridAdapter(OneBodyGame):
         return not door.is_locked
 
     def _solve(self) -> None:
-        """Put what was in hand into the pack, and go on to the next level."""
+        """Put the thing in hand into the pack, and start the next level."""
         hand, self.done = self._env.carrying, self._level + 1 == len(NAMES)
         if hand and not self._is_full():
             self._won[name_of(hand)] += 1
@@ -157,7 +153,7 @@ class MiniGridAdapter(OneBodyGame):
         else:
             self._enter(self._level + 1, f"You have solved the level {NAMES[self._level]!r}; here is the next.")
 
-    # --- what is carried, and comes and goes --------------------------------------------------------
+    # --- items --------------------------------------------------------------------------------------
 
     def _pack(self) -> Counter[str]:
         return self._won + self.items.count()
@@ -172,11 +168,11 @@ class MiniGridAdapter(OneBodyGame):
 
     @override
     def take_out(self) -> Sequence[PortableItem]:
-        """Take what was won out of the pack; what is in hand belongs to the level."""
+        """Take the things won in levels out of the pack; a thing in hand belongs to its level."""
         won, self._won = sorted(self._won.elements()), Counter()
         return [PortableItem("", n, *PORTABLE[n.split()[1]], {}, self.game_id, {self.game_id: n}) for n in won]
 
-    # --- what is perceived --------------------------------------------------------------------------
+    # --- observations -------------------------------------------------------------------------------
 
     @override
     def observe(self) -> GridObservation:
@@ -204,11 +200,11 @@ class MiniGridAdapter(OneBodyGame):
         )  # fmt: skip
 
     def _view(self) -> tuple[list[str], list[Entity]]:
-        """Return the map of what is in view, and what stands on it, row by row."""
+        """Return the rows of the map in view, and the things on it, row by row."""
         env, (x, y) = self._env, map(int, self._env.agent_pos)
         left, top, right, bottom = map(int, env.get_view_exts())
         wide, high = range(left, right), range(top, bottom)
-        seen = np.rot90(env.gen_obs_grid()[1].T, -int(env.agent_dir) - 1)  # undone: the player looks up there
+        seen = np.rot90(env.gen_obs_grid()[1].T, -int(env.agent_dir) - 1)  # MiniGrid rotates the view to face up
         marks = {(i, j): self._cell(i, j, seen[j - top, i - left]) for j in high for i in wide}
         rows = ["".join(marks[i, j] for i in wide) for j in high]
         things = [(name_of(env.grid.get(i, j)), i - x, j - y) for (i, j), mark in marks.items() if mark in THINGS]
@@ -223,15 +219,15 @@ class MiniGridAdapter(OneBodyGame):
         return character_of(env.grid.get(x, y)) if seen and inside else " "
 
     def render(self) -> View:
-        """Return the whole level, also what the player does not see."""
+        """Return the map of the whole level."""
         rows = ["".join(self._cell(x, y) for x in range(self._env.width)) for y in range(self._env.height)]
         return chart(rows, LEGEND, f"MiniGrid, level {NAMES[self._level]}: {self._env.mission}")
 
-    # --- keeping ------------------------------------------------------------------------------------
+    # --- snapshots ----------------------------------------------------------------------------------
 
     @override
     def dump(self) -> JsonValue:
-        """Return the level by its seed, and where its things are by now."""
+        """Return the seeds and number of the level, and the states of its things."""
         env, cells = self._env, self._env.grid.grid
         spot = {id(thing): number for number, thing in enumerate(cells) if thing is not None}
         things = [spot.get(id(o), -1) if o.type != "door" else [o.is_open, o.is_locked] for o in self._things]
@@ -244,7 +240,7 @@ class MiniGridAdapter(OneBodyGame):
         whole = (seed, episode, level, x, y, facing, steps, *won.values())
         sound = facing in range(4) and level in range(len(NAMES)) and all(map(is_portable, won))
         if not sound or not all(type(n) is int and n >= 0 for n in whole):
-            raise ValueError("a number or name is none that can be")
+            raise ValueError("a number or name is invalid")
         self._seed, self._episode, self._achieved, self._won = seed, episode, [str(a) for a in achieved], Counter(won)
         self._enter(level, str(news))
         env, cells = self._env, self._env.grid.grid
@@ -259,5 +255,5 @@ class MiniGridAdapter(OneBodyGame):
             else:
                 raise ValueError("two things are in one place")
         if not (x < env.width and y < env.height) or name_of(env.grid.get(x, y)) == "wall":
-            raise ValueError("nobody can stand there")
+            raise ValueError("the player is in a wall or outside")
         env.agent_pos, env.agent_dir, env.step_count = (x, y), facing, steps

@@ -1,4 +1,4 @@
-"""MiniGrid's description, actions and map legend, its portable things, and the mapping of foreign items."""
+"""MiniGrid's description, actions, map legend and portable items, and the conversion of foreign items."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ SPACE = ActionSpace(
         ActionDef("toggle", "Open or close the door right ahead", preconditions=["If locked, you can open it"]),
     ]
 )
-"""In the order of MiniGrid's own numbers."""
+"""In the order of MiniGrid's action numbers."""
 
 LEGEND = {
     **dict.fromkeys("^>v<", "you"),
     ".": "floor", "#": "wall", "G": "goal", "~": "lava", "k": "key", "o": "ball", "b": "box",
     "_": "open door", "D": "closed door", "L": "locked door", " ": "not seen",
 }  # fmt: skip
-"""Map character -> meaning; the arrow points where you face."""
+"""Map character -> meaning; the arrow points in the direction of the player's facing."""
 
 THINGS = "kob_DL"
-"""Characters of things that are also listed as entities."""
+"""Map characters of things that are listed as entities, too."""
 
 FACINGS = ("east", "south", "west", "north")
 COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
 
 PORTABLE = {"key": ("key_item", 1), "ball": ("material", 3), "box": ("material", 5)}
-"""Kind of thing that travels -> category and tier."""
+"""Kind of portable thing -> category and tier."""
 
 USELESS = {
     "weapon": "there is nobody to fight in these rooms",
@@ -55,7 +55,7 @@ USELESS = {
 
 
 def name_of(thing: Any) -> str:
-    """Return a thing of MiniGrid in words: "yellow key", "locked red door", "floor"."""
+    """Return the name of a thing of MiniGrid: "yellow key", "locked red door", "floor"."""
     if thing is None:
         return "floor"
     if thing.type in ("wall", "goal", "lava"):
@@ -65,7 +65,7 @@ def name_of(thing: Any) -> str:
 
 
 def character_of(thing: Any) -> str:
-    """Return the map character of a thing of MiniGrid."""
+    """Return the map character of a thing."""
     state, _, kind = name_of(thing).rpartition(" ")
     return _CHARACTERS[f"{state.split()[0]} door" if kind == "door" else kind]
 
@@ -74,13 +74,13 @@ _CHARACTERS = {name: character for character, name in LEGEND.items()}
 
 
 def is_portable(name: str) -> bool:
-    """Return whether a thing of MiniGrid is portable: "yellow key"."""
+    """Return whether a thing is portable, by its name."""
     colour, _, kind = name.partition(" ")
     return colour in COLOURS and kind in PORTABLE
 
 
 def thing_of(item: PortableItem) -> str | Refused:
-    """Return the thing that an item becomes, or why it is refused: what left MiniGrid becomes itself again."""
+    """Return the thing that an item becomes, or why it is refused; an item from MiniGrid becomes itself again."""
     hint = item.hints.get("minigrid", "")
     if is_portable(hint) and PORTABLE[hint.split()[1]][0] == item.category:
         return hint

@@ -1,7 +1,4 @@
-"""An agent that plays MiniGrid by rules, from its observations alone: it remembers, explores, and goes for what helps.
-
-It is no part of the adapter. It knows the game: what opens a door, and that a thing in the way can be carried off.
-"""
+"""An agent that plays MiniGrid by rules, from its observations alone."""
 
 from __future__ import annotations
 
@@ -30,18 +27,18 @@ class Finder:
         self._at: State = (0, 0, 0)
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Begin without a memory."""
+        """Clear the memory."""
         self._place = (None, 0)
 
     def reflect(self, result: ActionResult) -> None:
-        """Learn nothing: the next observation shows the outcome."""
+        """Do nothing: the next observation shows the outcome."""
 
     def plan(self, goals: list[Goal]) -> list[str]:
-        """Return what it always does."""
+        """Return a fixed plan."""
         return ["look around", "find what opens the doors", "do what the level asks"]
 
     def decide(self, observation: Observation) -> Action:
-        """Return the first step of the best thing to do now."""
+        """Return the first step towards the best objective."""
         if isinstance(observation, GridObservation):
             self._remember(observation)
             name = next(filter(None, self._wishes(observation)), None)
@@ -72,13 +69,13 @@ class Finder:
                 self._known[cell] = character
 
     def _cells(self, characters: str, name: str = "") -> list[Cell]:
-        """Return where something is known to be, by what it looks like and by what its name ends with."""
+        """Return the known cells with one of these map characters and a name that ends so."""
         return [c for c, is_ in self._known.items() if is_ in characters and self._names.get(c, "").endswith(name)]
 
-    # --- what helps -------------------------------------------------------------------------------
+    # --- objectives -------------------------------------------------------------------------------
 
     def _wishes(self, seen: GridObservation) -> Iterator[str | None]:
-        """Yield the first step of everything that would help, the best first; None for what can't be done."""
+        """Yield the first action towards each objective, best first; None if it is out of reach."""
         hand, goal = str(seen.status["in_hand"]), seen.current_goals[0].description if seen.current_goals else ""
         if goal.startswith("pick up the "):
             for cell in self._cells("kob", goal.removeprefix("pick up the ")):
@@ -100,12 +97,12 @@ class Finder:
             yield self._fetch(thing, hand)
 
     def _use(self, cell: Cell, action: str) -> str | None:
-        """Go and face a cell, and then act on it."""
+        """Go to face a cell, then carry out the action."""
         step = self._way_to(cell)
         return action if step == "" else step
 
     def _fetch(self, cell: Cell, hand: str, *then: Cell) -> str | None:
-        """Go and pick something up, having laid down what is in hand where it bars no way."""
+        """Go to pick something up, after putting down the thing in hand where it blocks no path."""
         if hand == NOTHING or self._way_to(cell) is None:
             return self._use(cell, "pickup")
         wanted = (cell, *then)
@@ -120,7 +117,7 @@ class Finder:
         return "drop" if step == "" else step
 
     def _clear(self, cell: Cell, hand: str) -> str | None:
-        """Carry off something whose absence opens a way to a cell."""
+        """Remove a thing that blocks the path to a cell."""
         if self._way_to(cell) is not None:
             return None
         for thing in self._cells("obk"):
@@ -131,7 +128,7 @@ class Finder:
                 return step
         return None
 
-    # --- ways -------------------------------------------------------------------------------------
+    # --- paths ------------------------------------------------------------------------------------
 
     def _way_to(self, cell: Cell) -> str | None:
         return self._first_step(facing(cell))
@@ -139,7 +136,7 @@ class Finder:
     def _first_step(
         self, there: Callable[[State], bool], start: State | None = None, barred: Collection[Cell] = ()
     ) -> str | None:
-        """Return the first action of a shortest way, "" if this is the place, None if there is no way."""
+        """Return the first action of a shortest path, "" at the destination, None if there is no path."""
         start = start or self._at
         queue: deque[tuple[State, str]] = deque([(start, "")])
         met = {start}
@@ -160,16 +157,16 @@ class Finder:
 
 
 def ahead(state: State) -> Cell:
-    """Return the cell that is right ahead."""
+    """Return the cell ahead."""
     x, y, d = state
     return x + AHEAD[d][0], y + AHEAD[d][1]
 
 
 def at(cell: Cell) -> Callable[[State], bool]:
-    """Return whether a state is in a cell."""
+    """Return a test whether a state is in a cell."""
     return lambda state: state[:2] == cell
 
 
 def facing(cell: Cell) -> Callable[[State], bool]:
-    """Return whether a state faces a cell."""
+    """Return a test whether a state faces a cell."""
     return lambda state: ahead(state) == cell

@@ -1,4 +1,4 @@
-"""The plugin's registrations, skills and bonuses. Light: neither the game nor numpy is imported here."""
+"""The hooks, skills and bonuses of this package; neither the game nor numpy is imported here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVELS: Mapping[str, str] = {
     "hall": "MiniGrid-DoorKey-8x8-v0",
     "maze": "MiniGrid-KeyCorridorS3R3-v0",
 }
-"""The levels of an episode, in order -> the environment that MiniGrid registers."""
+"""The levels of an episode, in order -> the id of MiniGrid's environment."""
 
 ACHIEVEMENTS = (
     Achievement("take_key", "Pick up a key.", "common"),
@@ -38,7 +38,7 @@ SKILLS: Mapping[str, tuple[str, ...]] = {
     "planning": ("solve_blocked", "solve_hall"),
     "adaptation": ("improvise",),
 }
-"""Skill domain to the achievements that are evidence for it. Nothing here is combat, crafting or social."""
+"""Skill domain -> the achievements that are evidence for it; none for combat, crafting and social."""
 
 TRANSFER_RULES = (
     TransferRule("explorer", "exploration", 0.2, Bonus("stat", "sight", 2), "you see 9 by 9 cells instead of 7 by 7"),
@@ -51,18 +51,17 @@ VOCABULARY = (
     *("minigrid", "door", "key", "ball", "box", "lava", "wall"),
     *("goal", "room", "level", "floor", "lockpick", "maze", "corridor", "hall"),
 )
-"""Words that name what is in the game."""
 
 
 def levels_solved(episodes: Sequence[EpisodeSummary]) -> float:
-    """Return how many of the eight levels were solved, mean over episodes."""
+    """Return the mean number of solved levels, of eight, over episodes."""
     solved = sum(name.startswith("solve_") for episode in episodes for name in episode.achievements)
     return solved / len(episodes) if episodes else 0.0
 
 
 @hookimpl
 def wsap_adapters() -> Iterable[AdapterSpec]:
-    """Offer MiniGrid."""
+    """Register MiniGrid."""
     return [
         AdapterSpec(
             "minigrid",
@@ -81,18 +80,18 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             transfer_rules=TRANSFER_RULES,
             genre="puzzle",
             dimensions="2D",
-            options=(OptionDef("level", "The level to begin with.", "1", f"1-{len(LEVELS)}"),),
+            options=(OptionDef("level", "The first level.", "1", f"1-{len(LEVELS)}"),),
         )
     ]
 
 
 @hookimpl
 def wsap_agents() -> Iterable[AgentSpec]:
-    """Offer the agent that plays MiniGrid by rules."""
+    """Register the agent that plays MiniGrid by rules."""
     return [
         AgentSpec(
             "minigrid-finder",
-            "Plays MiniGrid by rules: remembers what it saw, looks for what is needed, goes the shortest way.",
+            "Plays MiniGrid by rules: remembers what it saw, explores, and takes the shortest path.",
             "wsap_minigrid.finder:Finder",
             games=("minigrid",),
         )

@@ -1,4 +1,4 @@
-"""What is perceived in MiniGrid, as an observation that can say in few words what is where and what actions do now."""
+"""Observations of MiniGrid, with a brief text and phrases for actions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from wsap_core.protocol.lines import legs
 from wsap_minigrid.catalogue import THINGS
 
 ARROWS = ">v<^"
-"""The player on the map, by the number of the facing."""
+"""The player on the map, by MiniGrid's number of the facing."""
 AHEAD = ((1, 0), (0, 1), (-1, 0), (0, -1))
-"""Cells east and south of the cell ahead, by the number of the facing."""
+"""Offset (east, south) of the cell ahead, by the number of the facing."""
 OPEN = ".G_"
-"""Characters of what one can walk on and live."""
+"""Map characters of safe cells that can be entered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridObservation(grid.GridObservation):
-    """The kernel's observation of cells, under the same name in recordings."""
+    """The kernel's grid observation, with the same name in recordings."""
 
     @override
     def to_brief(self) -> str:
@@ -58,7 +58,7 @@ class GridObservation(grid.GridObservation):
         }
 
     def _things(self) -> Iterator[tuple[str, int, int]]:
-        """Yield everything on the map but walls and floor as name, cells ahead and cells to the right."""
+        """Yield all on the map except walls and floor as (name, cells ahead, cells to the right), by distance."""
         names = iter(self.nearby_entities)
         found = [
             (str(next(names).name) if character in THINGS else self.legend[character], column, row)
@@ -72,11 +72,11 @@ class GridObservation(grid.GridObservation):
         yield from sorted(seen, key=lambda thing: abs(thing[1]) + abs(thing[2]))
 
     def _place(self) -> tuple[int, int, int]:
-        """Return the player's column and row on the map, and the number of the facing."""
+        """Return the player's column and row on the map, and facing."""
         return next((r.index(c), y, ARROWS.index(c)) for y, r in enumerate(self.local_map) for c in r if c in ARROWS)
 
     def _free(self) -> int:
-        """Return how many cells ahead one can walk, as far as they are in view."""
+        """Return the number of free cells ahead in view."""
         (x, y, facing), rows = self._place(), self.local_map
         east, south = AHEAD[facing]
         count = 0

@@ -126,7 +126,7 @@ def test_a_schema_is_sent_as_the_format(server: ModelServer) -> None:
 
 
 def test_a_regular_expression_is_refused_before_anything_is_asked(server: ModelServer) -> None:
-    with pytest.raises(ConstraintError, match="to a JSON Schema alone"):
+    with pytest.raises(ConstraintError, match="only by JSON Schema"):
         ask(options(server), replace(REQUEST, constraint=RegexConstraint("[a-z]+")))
     assert [r for r in server.requests if r.path == "/api/chat"] == []
 
@@ -291,7 +291,7 @@ def test_a_form_that_ollama_can_not_bind_a_reply_to_is_told_as_such(
 ) -> None:
     server.models[PLAIN] = Card(refusal=refusal)
     assert ask(options(server, stream=stream), name=PLAIN).text == "Hello there."
-    with pytest.raises(ConstraintError, match=r"can't bind the reply of ollama/llama3\.2:latest to a form"):
+    with pytest.raises(ConstraintError, match=r"can't constrain the reply of ollama/llama3\.2:latest"):
         ask(options(server, stream=stream), replace(REQUEST, constraint=JsonConstraint(SCHEMA)), name=PLAIN)
 
 

@@ -1,7 +1,6 @@
-"""Models of a local Ollama server as minds.
+"""A model backend for a local Ollama server, and the protocol's reference agent.
 
-`OllamaBackend` answers requests; `OllamaAgent` is the protocol's reference agent. Both are imported
-when they are asked for, so that listing plugins does not import Ollama's client.
+Both are imported on first use, so that listing plugins does not import Ollama's client.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ _HOMES = {"OLLAMA_OPTIONS": "options", "OllamaAgent": "agent", "OllamaBackend": 
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name at first use (Any: a class or a mapping)."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib  # deferred for weight

@@ -1,4 +1,4 @@
-"""`ollama/<model>`: a model of a local Ollama server, through Ollama's own client."""
+"""The backend `ollama/<model>` for models of a local Ollama server, based on Ollama's client."""
 
 from __future__ import annotations
 
@@ -45,34 +45,28 @@ from wsap_ollama.failures import error_of
 from wsap_ollama.options import OllamaOptions, options_of
 from wsap_ollama.transport import Guard
 
-# Any, in this module: what goes over the wire, and the client's own loosely typed answers.
+# Any, in this module: wire data, and the client's loosely typed answers.
 
 CLOUD = ("-cloud", ":cloud")
-"""How the names of models end that run in Ollama's cloud."""
+"""Endings of the names of models in Ollama's cloud."""
 _REASONS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length", "load": "unknown", "unload": "unknown"}
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What Ollama tells about a model."""
+    """Ollama's information about a model."""
 
     capabilities: tuple[str, ...] = ()
     """ "completion", "tools", "thinking", "vision" and others."""
     context: int | None = None
-    """The longest context that the model was made for."""
+    """The model's context window in tokens."""
     context_bytes: int | None = None
-    """Bytes of memory that each token of context takes; None where Ollama does not tell."""
+    """Bytes of memory per token of context, if known."""
 
 
 class OllamaBackend:
-    """A model of a local Ollama server.
-
-    Never tries again by itself: the middleware `Retry` does.
-
-    Args:
-        name: the model as Ollama calls it, `qwen3:8b`.
-        options: how it is reached and run.
-    """
+    """A model of a local Ollama server, by Ollama's name, such as `qwen3:8b`. It does not retry; the middleware `Retry`
+    does."""
 
     def __init__(self, name: str, options: OllamaOptions | None = None) -> None:
         self.options = options or OllamaOptions()
@@ -94,10 +88,10 @@ class OllamaBackend:
 
     @property
     def abilities(self) -> Abilities:
-        """What Ollama can do; what the model can do is known after `prepare` or the first request."""
+        """The abilities of Ollama, and after `prepare` or the first request those of the model."""
         card = self._card or ModelCard()
         return Abilities(
-            # Ollama's own cloud takes a schema and does not keep to it (ollama/ollama#12362).
+            # Ollama's cloud accepts a schema but does not apply it (ollama/ollama#12362).
             json_schema=not self._name.endswith(CLOUD),
             calls="tools" in card.capabilities,
             prefill=True,
@@ -107,13 +101,13 @@ class OllamaBackend:
         )
 
     def _sees(self) -> bool | None:
-        """Return whether the model sees; None if the server is so old that it tells no capabilities."""
+        """Return whether the model sees; None if the server is too old to list capabilities."""
         if self._card is None or self._card.capabilities:
             return self._card is not None and "vision" in self._card.capabilities
         return None
 
     async def prepare(self) -> ModelCard:
-        """Return what Ollama tells about the model, asking once.
+        """Return Ollama's information about the model, fetched once.
 
         Raises:
             NoServerError: Ollama does not answer.
@@ -129,11 +123,7 @@ class OllamaBackend:
         return self._card
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply: in pieces if the option `stream` or the request's own says so, else when it is whole.
-
-        Raises:
-            BackendError: by class.
-        """
+        """Yield the reply, in pieces if the option `stream` of the backend or the request is set; see `Backend`."""
         card = await self.prepare()
         given = dict(request.options.get("ollama", {}))
         pieces = bool(given.pop("stream", self.options.stream))
@@ -170,17 +160,17 @@ class OllamaBackend:
         yield finish
 
     async def aclose(self) -> None:
-        """Close the connections; nothing can be asked afterwards."""
+        """Close the connections; the backend can't be used afterwards."""
         self._closed = True
         if self._client is not None:
             client, self._client = self._client, None
             await client.close()
 
-    # --- what is sent ------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------
 
     def _arguments(self, request: Request, card: ModelCard, given: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(request.constraint, RegexConstraint | ChooseConstraint):
-            raise ConstraintError("Ollama binds replies to a JSON Schema alone, or asks for calls of functions.")
+            raise ConstraintError("Ollama constrains replies only by JSON Schema or to function calls.")
         functions = request.constraint.functions if isinstance(request.constraint, CallConstraint) else ()
         think = self._think(request, card)
         reserve = self.options.think_tokens if think is not False and "thinking" in card.capabilities else 0
@@ -211,7 +201,7 @@ class OllamaBackend:
         }
 
     def _think(self, request: Request, card: ModelCard) -> bool | None:
-        """Return what to say about thinking; nothing to a model that can't, because that is an error."""
+        """Return the parameter `think`; None for a model without thinking, for which it would be an error."""
         if "thinking" not in card.capabilities:
             return None
         return self.options.think if request.thinking is None else request.thinking
@@ -221,14 +211,14 @@ class OllamaBackend:
         prompt, reply = estimate_request(request), request.sampling.max_tokens or 0
         if prompt + reply > context:
             raise ContextTooSmallError(
-                f"The prompt has about {prompt} tokens, and with {reply} for the reply it does not fit into the "
-                f"context of {context} that {self.model} is run with; Ollama would cut off its beginning without "
-                "a word. Set the option num_ctx higher, or shorten the history."
+                f"The prompt of about {prompt} tokens and {reply} for the reply exceed the context of {context} that "
+                f"{self.model} runs with; Ollama would silently cut off the beginning of the prompt. Increase the "
+                "option num_ctx, or shorten the history."
             )
 
     def _open(self) -> Any:
         if self._closed:
-            raise BadRequestError(f"{self.model} was closed; nothing can be asked of it.")
+            raise BadRequestError(f"{self.model} was closed and can't be used.")
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             self._client, self._loop = client_of(self.options), loop
@@ -236,22 +226,18 @@ class OllamaBackend:
 
 
 class _Reader:
-    """Makes chunks of Ollama's answers.
-
-    Args:
-        request: what was asked; for tokens that the server does not count.
-    """
+    """Converts Ollama's answers to chunks; estimates tokens that the server does not count."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._splitter = ThinkSplitter()  # older servers leave the block in the text
+        self._splitter = ThinkSplitter()  # older servers leave the thinking in the text
         self._last: Any = None
         self._tokens = 0
         self._calls: list[tuple[str, Any]] = []
         self._written = Written(request)
 
     def part(self, part: Any) -> Iterator[Chunk]:
-        """Give the chunks of one answer."""
+        """Yield the chunks of one answer."""
         message = part.message
         if message.thinking:
             self._tokens += estimate_tokens(message.thinking)
@@ -266,18 +252,18 @@ class _Reader:
             self._last = part
 
     def rest(self) -> Iterator[Chunk]:
-        """Give what was kept back."""
+        """Yield the chunks that were held back."""
         yield from self._written.keep(self._splitter.close())
         yield from self._written.rest(self._calls)
 
     def finish(self) -> Finish | None:
-        """Return the finish, or None if the server never said that it was through."""
+        """Return the finish, or None if the server did not complete the reply."""
         last = self._last
         if last is None:
             return None
         prompt = last.prompt_eval_count if last.prompt_eval_count is not None else estimate_request(self._request)
         completion = last.eval_count if last.eval_count is not None else self._tokens
-        # What runs on one's own machine has no price that anybody knows; that is not the same as free.
+        # The cost of running a model locally is unknown, not zero.
         usage = Usage(1, prompt, completion, None)
         return Finish(
             _REASONS.get(last.done_reason or "", "unknown"), None, usage, served=single_line(last.model)[:200]
@@ -285,7 +271,7 @@ class _Reader:
 
 
 async def _until(parts: AsyncGenerator[Any, None], end: float) -> AsyncIterator[Any]:
-    """Give what comes until a moment; the deadline never spans a `yield`."""
+    """Yield parts until a deadline, which never spans a `yield`."""
     while True:
         try:
             async with asyncio.timeout_at(end):
@@ -318,7 +304,7 @@ def _message(message: Message, *, images: bool) -> dict[str, Any]:
 
 
 def _bytes(part: ImagePart) -> bytes:
-    """Return a picture's bytes. The client is never given text for one: it would look for a file of that name."""
+    """Return a picture's bytes; the client would take a text for the name of a file."""
     try:
         return base64.b64decode(part.base64, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -326,17 +312,15 @@ def _bytes(part: ImagePart) -> bytes:
 
 
 def card_of(shown: Any) -> ModelCard:
-    """Return what `/api/show` tells."""
+    """Return the card from the answer of `/api/show`."""
     information = shown.modelinfo or {}
     lengths = [v for k, v in information.items() if k.endswith(".context_length") and isinstance(v, int)]
     return ModelCard(tuple(shown.capabilities or ()), lengths[0] if lengths else None, _context_bytes(information))
 
 
 def _context_bytes(information: Mapping[str, Any]) -> int | None:
-    """Return what a token's keys and values take in 16 bits, over all layers; None where the shape is not told.
-
-    For models whose layers see only part of the context it is more than they take.
-    """
+    """Return the bytes of a token's keys and values in 16 bits, over all layers (an upper bound if layers see only a
+    part of the context); None if the shape is unknown."""
 
     def told(name: str) -> int | None:
         found = [v for k, v in information.items() if k.endswith(f".{name}") and isinstance(v, int) and v > 0]
@@ -357,7 +341,7 @@ def place_of(options: OllamaOptions) -> str:
 
 
 def client_of(options: OllamaOptions) -> ollama.AsyncClient:
-    """Return a client without a limit on connections, and with one on what an answer may hold."""
+    """Return a client without a limit on connections, and with one on the size of answers."""
     return ollama.AsyncClient(
         host=options.host,
         timeout=httpx.Timeout(None, connect=options.connect_timeout),
@@ -368,12 +352,8 @@ def client_of(options: OllamaOptions) -> ollama.AsyncClient:
 
 
 def create(context: Context) -> OllamaBackend:
-    """Return the backend for `ollama/<model>`.
-
-    Raises:
-        ConfigError: an option is wrong, or the model is not named.
-    """
+    """Return the backend for `ollama/<model>`; `ConfigError` if there is no model, or an option is invalid."""
     name = str(context.config.get("model") or "")
     if not name:
-        raise ConfigError("Name the model as Ollama does: ollama/qwen3:8b.")
+        raise ConfigError("Name a model of Ollama, for example ollama/qwen3:8b.")
     return OllamaBackend(name, options_of(context.config))

@@ -1,4 +1,4 @@
-"""From what Ollama's client raises to an error by class, with what to do next."""
+"""Converts exceptions of Ollama's client to backend errors with advice."""
 
 from __future__ import annotations
 
@@ -34,15 +34,10 @@ _CONSTRAINT = re.compile(r"(?<!image )\bformat\b|schema|grammar|support tools", 
 def error_of(
     error: Exception, model: str, place: str, timeout: float, *, pictured: bool = False, constrained: bool = False
 ) -> BackendError:
-    """Return the error that stands for what the client raised.
+    """Return the backend error for an exception of the client.
 
-    Args:
-        error: what it raised.
-        model: the model's full address, `ollama/qwen3:8b`.
-        place: the server's address.
-        timeout: seconds that a reply may take.
-        pictured: whether there was a picture in the request.
-        constrained: whether the reply was to be of some form.
+    `model` is the full address, `place` the server's; `pictured` and `constrained` say whether the request had a
+    picture and a constraint.
     """
     if isinstance(error, BackendError):
         return error
@@ -56,13 +51,13 @@ def error_of(
     if isinstance(error, UnicodeDecodeError):
         return ServerFailedError(f"Ollama at {place} answered for {model} with text that is not UTF-8.")
     if isinstance(error, TooLongError):
-        return ServerFailedError(f"Ollama at {place} sent more for one reply of {model} than is taken; see max_bytes.")
+        return ServerFailedError(f"Ollama at {place} sent a reply of {model} that exceeds the option max_bytes.")
     if isinstance(error, httpx.HTTPError):
         return ServerFailedError(
             f"Ollama at {place} broke off in the middle of a reply of {model} ({type(error).__name__})."
         )
     if isinstance(error, ValueError | TypeError | AttributeError | RecursionError):
-        # Broken JSON, and JSON that is something else than the client expects.
+        # Broken or unexpected JSON.
         return ServerFailedError(f"Ollama at {place} answered for {model} with what can't be read.")
     return ServerFailedError(f"Ollama at {place} failed: {error_line(error, 200, kind=True)}")
 
@@ -74,13 +69,13 @@ def _answered(error: ollama.ResponseError, model: str, place: str, *, constraine
     if status == 404:
         if "not found" in words:
             return ModelNotFoundError(f"{name} is not pulled at {place}; get it with: ollama pull {name}")
-        return ModelNotFoundError(f"{place} is no Ollama server, or has no model {name}: {words}")
+        return ModelNotFoundError(f"{place} is not an Ollama server, or has no model {name}: {words}")
     if status in (401, 403):
-        return AuthenticationError(f"Ollama at {place} wants a key; set OLLAMA_API_KEY ({words}).")
+        return AuthenticationError(f"Ollama at {place} requires an API key; set OLLAMA_API_KEY ({words}).")
     if 300 <= status < 400:
         where = single_line(_headers(error).get("Location", "not named"))[:300]
         return BadRequestError(
-            f"Ollama at {place} redirects to another address ({where}); nothing is sent there. Set OLLAMA_HOST to "
+            f"Ollama at {place} redirects to another address ({where}), which is not followed. Set OLLAMA_HOST to "
             "the server's own address."
         )
     wait = retry_after(_headers(error))
@@ -90,13 +85,13 @@ def _answered(error: ollama.ResponseError, model: str, place: str, *, constraine
     if _CONTEXT.search(words):
         return ContextTooSmallError(f"The prompt does not fit into the context of {model}: {words}")
     if constrained and _CONSTRAINT.search(words):
-        return ConstraintError(f"Ollama at {place} can't bind the reply of {model} to a form: {words}")
+        return ConstraintError(f"Ollama at {place} can't constrain the reply of {model}: {words}")
     if 400 <= status < 500:
         return BadRequestError(f"Ollama at {place} refuses the request for {model}: {words}")
     return ServerFailedError(f"Ollama at {place} failed for {model}: {words}")
 
 
 def _headers(error: ollama.ResponseError) -> Mapping[str, str]:
-    """Return the answer's headers: the client leaves them out of its own error, which it makes of httpx's."""
+    """Return the headers of the answer, from httpx's error: the client's own error lacks them."""
     cause = error.__cause__ or error.__context__
     return cause.response.headers if isinstance(cause, httpx.HTTPStatusError) else {}

@@ -1,4 +1,4 @@
-"""What a local Ollama has pulled, for `wsap models`."""
+"""The models that a local Ollama has pulled, for `wsap models`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from wsap_ollama.failures import error_of
 from wsap_ollama.options import options_of
 
 AT_ONCE = 8
-"""Models that are asked about at the same time."""
+"""Most concurrent requests for information about models."""
 
 
 async def listing(context: Context) -> Listing:
-    """Return the pulled models with the context each was made for; a server that is not there is told, not raised."""
+    """Return the pulled models; an unavailable server is reported in the listing."""
     options = options_of(context.config)
     place = place_of(options)
     client: Any = client_of(options)  # its `close` has no types
@@ -32,9 +32,9 @@ async def listing(context: Context) -> Listing:
             async with gate:
                 card = card_of(await client.show(model.model))
         except Exception:
-            card = ModelCard()  # it may have been removed between the two questions
+            card = ModelCard()  # it may have been removed between the two requests
         if card.capabilities and "completion" not in card.capabilities:
-            return None  # it makes embeddings, and does not talk
+            return None  # an embedding model
         return ModelInfo(
             f"ollama/{model.model}",
             _abilities(card),

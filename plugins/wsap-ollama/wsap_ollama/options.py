@@ -1,4 +1,4 @@
-"""How Ollama is reached and what models are run with; the protocol's recommended values as defaults."""
+"""The options of the backend, with the protocol's recommended values as defaults."""
 
 from __future__ import annotations
 
@@ -15,37 +15,36 @@ OLLAMA_OPTIONS: Mapping[str, float] = {
     "repeat_penalty": 1.1,
     "num_ctx": 4096,
 }
-"""What the protocol recommends for decisions of a small model."""
+"""The protocol's recommendation for decisions of a small model."""
 
 
 @dataclass(frozen=True)
 class OllamaOptions:
-    """How Ollama is reached and what models are run with."""
+    """The options of the backend."""
 
     host: str | None = None
     """Address of the server; from `OLLAMA_HOST`, or http://127.0.0.1:11434, when None."""
     num_ctx: int = int(OLLAMA_OPTIONS["num_ctx"])
-    """The context in tokens, prompt and reply together. Ollama cuts what is longer from the front,
-    without a word, so a longer prompt is refused here instead."""
+    """The context in tokens, for prompt and reply together. Longer prompts are refused, because Ollama would silently
+    cut off their beginning."""
     repeat_penalty: float = OLLAMA_OPTIONS["repeat_penalty"]
-    """Where a request does not say otherwise."""
+    """For requests that do not set it."""
     think: bool | None = None
-    """Whether a thinking model thinks, where a request does not say; as the model is set up when None."""
+    """Whether a thinking model thinks, if the request does not say so; the model's default when None."""
     think_tokens: int = 1024
-    """Tokens for thinking, on top of the reply's and of `num_ctx`, when a model thinks: without them
-    its thoughts use up the reply's 300 tokens and nothing is left to act with."""
+    """Additional tokens of the reply and of `num_ctx` for thinking, which could otherwise use up the reply's 300."""
     keep_alive: str | None = None
-    """How long the model stays loaded: "5m", "1h", "-1" for always; as the server is set up when None."""
+    """How long the model stays loaded: "5m", "1h", "-1" for always; the server's default when None."""
     stream: bool = False
-    """Take replies in pieces, where somebody waits for them."""
+    """Whether replies are streamed."""
     timeout: float = 120.0
-    """Seconds for a whole reply; loading a large model is part of the first."""
+    """Seconds for a whole reply; the first one includes loading the model."""
     connect_timeout: float = 5.0
     """Seconds for the connection."""
     max_bytes: int = 16 * 1024 * 1024
     """Most bytes of an answer."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """More of Ollama's own options, as an object."""
+    """Other options of Ollama, as an object."""
 
 
 RUNTIME = (
@@ -53,19 +52,15 @@ RUNTIME = (
     *("top_k", "min_p", "typical_p", "repeat_last_n", "presence_penalty", "frequency_penalty", "mirostat"),
     *("mirostat_tau", "mirostat_eta", "penalize_newline"),
 )
-"""Ollama's own options, from its description of a Modelfile and of its API, that may be given by name, too."""
+"""Options of Ollama (from the documentation of its Modelfile and API) that can also be given by name."""
 
 
 def options_of(config: Mapping[str, Any]) -> OllamaOptions:
-    """Return options from a configuration.
-
-    Raises:
-        ConfigError: one is unknown or of the wrong kind.
-    """
+    """Return options from a configuration; `ConfigError` if one is unknown or invalid."""
     own = {name: value for name, value in config.items() if name not in RUNTIME}
     keep = own.get("keep_alive")
     if type(keep) in (int, str) and str(keep).lstrip("-").isdigit():
-        own["keep_alive"] = f"{keep}s"  # as text, Ollama wants a unit with it
+        own["keep_alive"] = f"{keep}s"  # as text, Ollama requires a unit
     options = read_options(OllamaOptions, own, "ollama", also=RUNTIME)
     extra = {name: value for name, value in config.items() if name in RUNTIME}
     return replace(options, extra={**options.extra, **extra})

@@ -1,4 +1,4 @@
-"""What this package registers. Light: nothing of it is imported before it is used."""
+"""The hooks of this package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wsap_core import BackendSpec, hookimpl
 
 @hookimpl
 def wsap_backends() -> Iterable[BackendSpec]:
-    """Offer the models that a local Ollama has pulled."""
+    """Register the backend for local Ollama servers."""
     return [
         BackendSpec(
             "ollama",

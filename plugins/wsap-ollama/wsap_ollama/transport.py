@@ -1,4 +1,4 @@
-"""The connections below Ollama's client: as many as are asked for, with a limit on what an answer may hold."""
+"""The transport of Ollama's client: unlimited connections, and a limit on the size of answers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ import httpx
 
 
 class TooLongError(Exception):
-    """The server sent more than an answer may hold."""
+    """An answer exceeds the limit."""
 
 
 class Guard(httpx.AsyncBaseTransport):
-    """Passes requests on, and refuses answers that are too long or not UTF-8.
-
-    httpx replaces bytes that it can't decode when lines are read, so that a spoiled reply would go
-    unnoticed.
-
-    Args:
-        most: bytes that an answer may hold.
-    """
+    """Refuses answers of more than `most` bytes, and those that are not UTF-8, whose errors httpx would hide."""
 
     def __init__(self, most: int) -> None:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
@@ -28,7 +21,7 @@ class Guard(httpx.AsyncBaseTransport):
         self._most = most
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the answer, its body guarded."""
+        """Return the answer with a guarded body."""
         response = await self._inner.handle_async_request(request)
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = _Guarded(response.stream, self._most)
