@@ -110,7 +110,7 @@ def test_a_file_that_can_not_be_read_is_refused_in_a_sentence(
     with pytest.raises(ModelNotFoundError, match=r"nothing\.gguf' can't be read: No such file"):
         converted(str(tmp_path / "nothing.gguf"), print)
     (tmp_path / "text.gguf").write_text("hello", encoding="utf-8")
-    with pytest.raises(ModelNotFoundError, match=r"text\.gguf' is no GGUF file"):
+    with pytest.raises(ModelNotFoundError, match=r"text\.gguf' is not a GGUF file"):
         converted(str(tmp_path / "text.gguf"), print)
     (tmp_path / "half.gguf").write_bytes(b"GGUF" + bytes(range(60)))
     odd = write(tmp_path / "odd.gguf", model, tokenizer, architecture="gptj")

@@ -1,3 +1,3 @@
-"""Language models in process, their replies bound token by token: the backend `outlines/<model>`."""
+"""The backend `outlines/<model>`: language models in process, with replies constrained token by token."""
 
 from __future__ import annotations

@@ -24,23 +24,11 @@ def _load(name: str, options: Options, *, tell: Callable[[str], None]) -> Loaded
 
 
 class OutlinesBackend:
-    """A model in this process, on its CPU or GPU. It is loaded when it is first asked.
+    """A model in this process, on a CPU or GPU, loaded on its first use. Arguments as for `loading.load`; `loader`
+    replaces it for a model that is already in memory.
 
-    One reply is made at a time, in a thread of its own; further requests wait their turn. The
-    key-value cache is kept after a reply: a request that begins with the text of the one before,
-    its reply included, computes only what was added. So a tool's result costs what it is long,
-    however long the conversation before it is:
-
-        first = Request(messages, prefill="<thinking>\\n", constraint=RegexConstraint(turn.pattern()))
-        ...                                                  # the reply ends in </check_will>
-        so_far = first.prefill + reply.text
-        second = replace(first, prefill=continue_text(so_far, observation), constraint=...)
-
-    Args:
-        name: a folder, a GGUF file, `smollm2`, or a name on the Hugging Face hub.
-        options: how it is loaded and run.
-        loader: gives the model, in the backend's own thread; for a model that is in memory already.
-        tell: told what takes long, and how the model runs.
+    One reply is generated at a time, in the backend's thread; further requests wait. The key-value cache is kept after
+    a reply: a request that starts with the text of the previous one, including its reply, computes only the rest.
     """
 
     def __init__(
@@ -77,31 +65,21 @@ class OutlinesBackend:
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do; how many parameters it has is known once it is loaded."""
+        """Its abilities; the number of parameters is known once the model is loaded."""
         return self._abilities
 
     async def prepare(self) -> None:
-        """Load the model, unless it is loaded already.
-
-        Raises:
-            BackendError: it can't be loaded.
-        """
+        """Load the model, unless it is loaded; `BackendError` if that fails."""
         self._check_open()
         await asyncio.wrap_future(self._thread.submit(self._load))
 
     @property
     def work(self) -> Work | None:
-        """What the last request took, and how much of it was kept from the one before."""
+        """The work of the last request."""
         return None if self._generator is None else self._generator.work
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply as it comes; the last chunk is a `Finish`.
-
-        Closing it early ends the generation after the token in the making.
-
-        Raises:
-            BackendError: by class; raised while iterating.
-        """
+        """Yield the reply in chunks (see `Backend`); closing it early stops the generation after the current token."""
         self._check_open()
         loop = asyncio.get_running_loop()
         chunks: asyncio.Queue[Chunk | Exception | None] = asyncio.Queue()
@@ -111,7 +89,7 @@ class OutlinesBackend:
             try:
                 loop.call_soon_threadsafe(chunks.put_nowait, item)
             except RuntimeError:
-                cancel.set()  # the event loop is gone, and with it whoever waited
+                cancel.set()  # the event loop is closed
 
         task = self._thread.submit(self._run, request, cancel, put)
         try:
@@ -125,7 +103,7 @@ class OutlinesBackend:
                 await asyncio.shield(asyncio.wrap_future(task))
 
     async def aclose(self) -> None:
-        """Give the model's memory back; nothing can be asked afterwards."""
+        """Release the model's memory; the backend can't be used afterwards."""
         self._closed = True
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
         self._generator = None
@@ -135,13 +113,13 @@ class OutlinesBackend:
             raise BackendError(f"{self.model} is closed.")
 
     def _load(self) -> Generator:
-        """Return what makes the replies; runs in the backend's thread."""
+        """Return the generator; runs in the backend's thread."""
         if self._generator is None:
             try:
                 loaded = self._loader(self._name, self._options)
             except BackendError:
                 raise
-            except Exception as error:  # torch raises RuntimeError for nearly everything, out of memory too
+            except Exception as error:  # torch raises RuntimeError for nearly everything
                 raise self._failure(error) from error
             parameters, dtype = loaded.parameters, loaded.dtype
             self._abilities = replace(self._abilities, context=loaded.context, parameters=parameters, dtype=dtype)
@@ -150,7 +128,7 @@ class OutlinesBackend:
         return self._generator
 
     def _run(self, request: Request, cancel: threading.Event, put: Callable[[Chunk | Exception | None], None]) -> None:
-        """Make one reply; runs in the backend's thread."""
+        """Generate one reply; runs in the backend's thread."""
         try:
             for chunk in self._load().reply(request, cancel):
                 put(chunk)

@@ -1,4 +1,4 @@
-"""A model with its key-value cache kept from request to request: no token is computed twice."""
+"""A model with a key-value cache that is kept from request to request."""
 
 from __future__ import annotations
 
@@ -8,44 +8,33 @@ from functools import cached_property
 from typing import Any
 
 CHUNK = 512
-"""Tokens of a prompt that are computed at once; between chunks a request can be given up."""
+"""Tokens of a prompt that are computed at once; a request can be cancelled between chunks."""
 
 
 class Cancelled(Exception):
-    """Nobody waits for the reply any more."""
+    """The request was cancelled."""
 
 
 class CachedModel:
-    """One sequence of tokens and what the model computed of it.
-
-    Args:
-        model: a causal language model of transformers'.
-    """
+    """A sequence of tokens with the cache of a causal language model of transformers."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
         self._cache: Any = None
         self.ids: list[int] = []
-        """The tokens that the cache holds."""
+        """The tokens in the cache."""
         self.computed = 0
-        """Tokens computed so far, over all sequences."""
+        """Number of tokens computed so far."""
 
     @property
     def device(self) -> Any:
-        """Where the model's numbers are."""
+        """The model's device."""
         return self._model.device
 
     def rewind(self, ids: Sequence[int]) -> int:
-        """Cut the cache back to the longest beginning that it has in common with a sequence.
+        """Cut the cache back to the common prefix with a sequence, without its last token, and return its length.
 
-        At least the sequence's last token is left to be computed, because the next token depends
-        on what the model puts out for it.
-
-        Args:
-            ids: the sequence that will be fed.
-
-        Returns:
-            How many of its tokens need not be computed.
+        The last token must be computed again, because the next one depends on its logits.
         """
         most = min(len(ids) - 1, len(self.ids))
         same = most if self.ids[:most] == list(ids[:most]) else _same(self.ids, ids, most)
@@ -58,10 +47,10 @@ class CachedModel:
         return same
 
     def feed(self, ids: Sequence[int], go_on: Callable[[], bool] = lambda: True) -> Any:
-        """Append tokens and return the logits after the last one, as a tensor of the vocabulary's size.
+        """Append tokens and return the logits after the last one, a tensor of the vocabulary's size.
 
         Raises:
-            Cancelled: `go_on` said no before all was computed; what was computed is kept.
+            Cancelled: `go_on` returned False before the end; what was computed is kept.
         """
         import torch  # deferred for weight, here and below
 
@@ -83,18 +72,10 @@ class CachedModel:
     def feed_forks(
         self, ids: Sequence[int], forks: Sequence[tuple[int, ...]], go_on: Callable[[], bool] = lambda: True
     ) -> Any:
-        """Become a sequence and return the logits after it followed by each of several endings, a row for each.
+        """Become a sequence, and return the logits after it followed by each of several endings, one row for each.
 
-        All are computed in one pass, the rest of the sequence included: each token of an ending sees
-        the sequence and its own beginning alone. The endings are not kept.
-
-        Args:
-            ids: the sequence.
-            forks: the endings: first the empty one, and each after its own beginnings.
-            go_on: as for `feed`.
-
-        Raises:
-            Cancelled: as for `feed`.
+        The first ending is empty, and each comes after its own prefixes. All are computed in one pass, in which each
+        token of an ending sees only the sequence and its own prefix; the endings are not kept. See also `feed`.
         """
         import torch
 
@@ -141,12 +122,12 @@ class CachedModel:
 
     @cached_property
     def _cache_name(self) -> str:
-        """What the model calls its cache; the name was another before transformers 5.24."""
+        """The name of the model's parameter for the cache, which changed in transformers 5.24."""
         return "cache" if "cache" in inspect.signature(type(self._model).forward).parameters else "past_key_values"
 
     @cached_property
     def _forks(self) -> bool:
-        """Whether each token of the model sees what a mask lets it see, wherever it stands in the sequence."""
+        """Whether attention masks and positions determine what each token sees."""
         config = self._model.config.get_text_config()
         everything = set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
         return (
@@ -157,7 +138,7 @@ class CachedModel:
         )
 
     def clear(self) -> None:
-        """Forget everything and give its memory back."""
+        """Clear the cache and release its memory."""
         self._cache = None
         self.ids = []
 
@@ -167,16 +148,16 @@ class CachedModel:
         return DynamicCache(config=self._model.config)
 
     def _crop(self, surplus: int) -> bool:
-        """Cut tokens off the end; False where the model's kind of cache can't be cut."""
+        """Cut tokens off the end; return False if the cache does not support it."""
         if self._cache is None or not getattr(self._cache, "is_croppable", True):
             return False
         try:
             self._cache.crop(-surplus)
         except (RuntimeError, NotImplementedError, ValueError):
-            return False  # a sliding window has forgotten what it would need
+            return False  # a sliding window has dropped the tokens needed
         return int(self._cache.get_seq_length()) == len(self.ids) - surplus
 
 
 def _same(one: Sequence[int], other: Sequence[int], most: int) -> int:
-    """Return how many tokens two sequences begin with in common, at most `most`."""
+    """Return the length of the common prefix of two sequences, at most `most`."""
     return next((i for i in range(most) if one[i] != other[i]), most)

@@ -1,4 +1,4 @@
-"""Choosing one of a few texts by how likely the model finds each after the prompt."""
+"""Chooses one of a few texts by their likelihood after the prompt."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from wsap_outlines.cached import CachedModel
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the options, drawn."""
+    """The chosen option."""
 
     index: int
     probabilities: tuple[float, ...]
-    """Of each option; adds up to 1."""
+    """Of each option; their sum is 1."""
     tokens: int
-    """Tokens of all options, common beginnings counted once."""
+    """Tokens of all options, with common beginnings counted once."""
 
 
 def choose(
@@ -31,28 +31,18 @@ def choose(
     seed: int | None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Choice:
-    """Draw an option from the softmax of their mean log-probabilities per token; the best one at temperature 0.
-
-    The same seed draws the same option from the same scores.
-
-    Args:
-        cached: the model; afterwards it holds the prompt and none of the options.
-        ids: the prompt.
-        options: as tokens.
-        temperature: what the scores are divided by.
-        seed: of the draw; None for another one each time.
-        go_on: whether somebody still waits.
+    """Draw an option (see `ChooseConstraint`) after the prompt `ids`, which `cached` contains afterwards.
 
     Raises:
         BadRequestError: there is no option, or one has no token.
         BackendError: the model's numbers are out of range.
-        Cancelled: `go_on` said no.
+        Cancelled: `go_on` returned False.
     """
     import torch  # deferred for weight
 
     if not options or not all(options):
-        raise BadRequestError("A model chooses between at least one text, none of them empty.")
-    # What the model has to look at: the prompt, and behind it each beginning of an option that another token follows.
+        raise BadRequestError("A choice requires at least one text, none of them empty.")
+    # The model computes the prompt, followed by each beginning of an option that another token follows.
     rows: dict[tuple[int, ...], int] = {}
     steps = [[(rows.setdefault(tuple(o[:i]), len(rows)), token) for i, token in enumerate(o)] for o in options]
     logits = cached.feed_forks(ids, list(rows), go_on)

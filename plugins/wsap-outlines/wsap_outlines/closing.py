@@ -1,10 +1,8 @@
-"""The shortest way to the end of a reply under a constraint, so that no limit of tokens cuts one in its middle.
+"""The shortest end of a constrained reply, so that the token limit does not cut it in the middle.
 
-An automaton is made of the constraint's expression, character by character, with the length of the
-shortest way from each of its states to the end. While a reply is made, the generator keeps at least
-so many tokens back; when they are needed, it writes that shortest way instead of asking the model.
-A token stands for at least one byte, and a vocabulary has a token for each, so as many tokens as
-the way has bytes are always enough.
+The constraint's expression is converted to an automaton over characters, with the shortest path from each state to the
+end. The generator reserves that many tokens; when they are needed, it writes the shortest end instead of running the
+model. A token has at least one byte, and there is a token for each byte, so the path's number of bytes is enough.
 """
 
 from __future__ import annotations
@@ -21,9 +19,9 @@ from wsap_outlines.lengths import Atom, Branch, Many, Node, Row, parse
 __all__ = ["Closing", "Reserve"]
 
 MARGIN = 4
-"""Tokens kept back besides: a character of which the first byte is said may take three more."""
+"""Additional reserved tokens: a character whose first byte is written may need three more."""
 _CHEAP = "".join(chr(code) for code in range(33, 127)) + " \n\t"
-"""Characters of one byte, those first that look well."""
+"""Characters of one byte, preferred ones first."""
 _END = 0
 _FAR = 1 << 30
 
@@ -36,14 +34,8 @@ class _Edge:
 
 
 class Closing:
-    """The automaton of one expression.
-
-    Args:
-        pattern: as `wsap_llm.kit.json_pattern` makes it.
-
-    Raises:
-        ConstraintError: it is not a regular expression.
-    """
+    """The automaton of an expression of the kind that `wsap_llm.kit.json_pattern` returns; `ConstraintError` if it is
+    invalid."""
 
     def __init__(self, pattern: str) -> None:
         self._silent: list[list[int]] = [[]]
@@ -57,18 +49,18 @@ class Closing:
         return self._closed({self._first})
 
     def step(self, states: frozenset[int], text: str) -> frozenset[int]:
-        """Return the states after a text; none if it does not fit."""
+        """Return the states after a text; empty if it does not match."""
         for character in text:
             reached = {e.target for s in states for e in self._edges[s] if e.accepts.fullmatch(character)}
             states = self._closed(reached)
         return states
 
     def left(self, states: frozenset[int]) -> int:
-        """Return the bytes of the shortest way to the end."""
+        """Return the bytes of the shortest end."""
         return min((self._left[state] for state in states), default=_FAR)
 
     def shortest(self, states: frozenset[int]) -> str:
-        """Return a text of that length that ends the reply."""
+        """Return the shortest end."""
         text: list[str] = []
         at = min(states, key=lambda state: (self._left[state], state))
         while at != _END:
@@ -85,7 +77,7 @@ class Closing:
                     waiting.append(state)
         return frozenset(states)
 
-    # --- making it -----------------------------------------------------------------------------
+    # --- construction --------------------------------------------------------------------------
 
     def _new(self) -> int:
         self._silent.append([])
@@ -129,15 +121,15 @@ class Closing:
         if text not in self._atoms:
             accepts = re.compile(text, re.DOTALL)
             cheapest = next((c for c in _CHEAP if accepts.fullmatch(c)), "")
-            if not cheapest:  # a letter of another script, or a control character
+            if not cheapest:  # another script, or a control character
                 cheapest = next((chr(c) for c in range(0xD800) if accepts.fullmatch(chr(c))), "")
             if not cheapest:
-                raise ConstraintError(f"No character fits {text[:80]!r}.")
+                raise ConstraintError(f"No character matches {text[:80]!r}.")
             self._atoms[text] = accepts, cheapest
         return self._atoms[text]
 
     def _measure(self) -> tuple[list[int], dict[int, tuple[str, int]]]:
-        """Return each state's distance from the end in bytes, and its first step on that way."""
+        """Return each state's distance from the end in bytes, and its first step to it."""
         before: list[list[tuple[int, int, str]]] = [[] for _ in self._silent]
         for state, (silent, edges) in enumerate(zip(self._silent, self._edges, strict=True)):
             for target in silent:
@@ -161,13 +153,7 @@ class Closing:
 
 
 class Reserve:
-    """Tokens that are kept back for the end of one reply.
-
-    Args:
-        closing: the automaton of the reply's constraint.
-        pieces: tokens by the bytes that they stand for.
-        said: what has been said of the reply.
-    """
+    """The reserve of tokens for the end of one reply, of which `said` is written; `pieces` are tokens by bytes."""
 
     def __init__(self, closing: Closing, pieces: Mapping[bytes, Sequence[int]], said: str) -> None:
         self._closing = closing
@@ -177,28 +163,24 @@ class Reserve:
 
     @property
     def through(self) -> bool:
-        """Whether the end was written, so that nothing more is wanted."""
+        """Whether the end is written."""
         return self._rest == b""
 
     def affords(self, text: str, tokens: int) -> bool:
-        """Return whether a text can be said when so many tokens are left after it."""
+        """Return whether a text can be written with that many tokens left after it."""
         if self._rest is not None:
             return False
         states = self._closing.step(self._states, text)
-        # A text that the automaton does not know is none of its business; the engine has the last word.
+        # The engine decides about texts that the automaton does not match.
         return not states or self._closing.left(states) + MARGIN <= tokens
 
     def said(self, text: str) -> None:
-        """Take in what was said."""
+        """Append text to the reply."""
         if self._rest is None and self._states:
             self._states = self._closing.step(self._states, text)
 
     def token(self, mask: Any) -> int | None:
-        """Return the next token on the shortest way to the end; None if there is none that the engine allows.
-
-        Args:
-            mask: the tokens that the engine allows, a bit for each in words of 32.
-        """
+        """Return the next token of the shortest end, or None if the engine's mask allows none."""
         if self._rest is None:
             self._rest = self._closing.shortest(self._states).encode() if self._states else b""
         for length in range(len(self._rest), 0, -1):

@@ -1,4 +1,4 @@
-"""The factory of the backend: which of the two runs a model."""
+"""The factory of the backend."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def create(context: Context) -> Backend:
-    """Return the backend for `outlines/<model>`; the model is loaded when it is first asked.
+    """Return the backend for `outlines/<model>`; the model is loaded on its first use.
 
-    Options of the context: `model`, a name on the Hugging Face hub, a folder, a GGUF file or `smollm2`, with `vllm:`
-    before it to have vLLM run it, and those of `Options`.
+    The context has the options `model` (a name on the Hugging Face hub, a folder, a GGUF file or `smollm2`, with
+    `vllm:` before it to run it by vLLM) and those of `Options`.
 
     Raises:
-        ConfigError: an option has a value that it can't have.
+        ConfigError: an option is invalid.
         BadRequestError: there is no model.
     """
     model, options = need_model(context.config), Options.read(context.config)

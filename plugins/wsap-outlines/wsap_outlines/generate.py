@@ -1,4 +1,4 @@
-"""The loop that makes a reply: tokens from the model, masked by the constraint, up to an end."""
+"""The loop that generates a reply: tokens from the model, masked by the constraint."""
 
 from __future__ import annotations
 
@@ -24,43 +24,35 @@ from wsap_outlines.text import Decoder, Stops
 
 _CLOSE = "</think>"
 EARLY = 128
-"""Tokens left at which it is begun to keep some back for a reply's end; half of all, where those are more."""
+"""Remaining tokens at which the reserve for a reply's end starts; half of all tokens if those are more."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a request took."""
+    """The tokens of a request."""
 
     prompt: int
     """Tokens of the prompt."""
     reused: int
-    """Of them, those whose computation was kept from before."""
+    """Tokens of the prompt that were in the cache."""
     completion: int = 0
     """Tokens of the reply."""
 
 
 class Generator:
-    """Replies of one model, one after another, with the key-value cache kept between them.
-
-    Only one reply is made at a time; not safe to use from several threads at once.
-    """
+    """Generates replies of one model, one at a time, with the key-value cache kept between them; not thread-safe."""
 
     def __init__(self, loaded: Loaded, options: Options) -> None:
         self.loaded = loaded
         self.cached = loaded.sequence()
         self.work: Work | None = None
-        """What the last request took."""
+        """The work of the last request."""
         self._options = options
         self._guides: Guides | None = None
         self._transcript = Transcript()
 
     def reply(self, request: Request, cancel: threading.Event) -> Iterator[Chunk]:
-        """Give the reply as it comes; the last chunk is a `Finish`.
-
-        Raises:
-            BackendError: by class.
-            Cancelled: `cancel` was set before the end.
-        """
+        """Yield the reply in chunks (see `Backend`); `Cancelled` if `cancel` is set before the end."""
         prompt = render(self.loaded.tokenizer, request)
         ids = self._transcript.tokens(self.loaded.tokenizer, prompt)
         size = len(ids)
@@ -85,11 +77,11 @@ class Generator:
         yield Finish(reason, stops.found, Usage(1, size, run.count, 0.0), run.probabilities)
 
     def remember(self, token: int, text: str) -> None:
-        """Note a token of the reply, so that the next request can go on behind it."""
+        """Append a token of the reply to the transcript, so that the next request can continue after it."""
         self._transcript.said(token, text)
 
     def clear(self) -> None:
-        """Give the cache's memory back."""
+        """Release the cache's memory."""
         self.cached.clear()
         self._transcript = Transcript()
 
@@ -97,30 +89,30 @@ class Generator:
         if request.constraint is None or isinstance(request.constraint, ChooseConstraint):
             return None
         if not isinstance(request.constraint, WrittenConstraint):
-            raise ConstraintError("This backend can't bind replies in this way.")
+            raise ConstraintError("This backend does not support the constraint.")
         if self._guides is None:
             self._guides = self.loaded.guides(self._options)
         return self._guides.guide(request.constraint)
 
     def reserve(self, constraint: WrittenConstraint, said: str) -> Reserve | None:
-        """Return what keeps tokens back for the end of a reply; see `Guides.reserve`."""
+        """See `Guides.reserve`."""
         return None if self._guides is None else self._guides.reserve(constraint, said)
 
     def _room(self, request: Request, prompt: int) -> int:
-        """Return the most tokens that the reply may have."""
+        """Return the token limit of the reply."""
         context, wanted = self.loaded.context, request.sampling.max_tokens
         if context is None:
             return wanted or 2**31
         if prompt + (wanted or 1) > context:
             raise ContextTooSmallError(
                 f"The model has a context of {context} tokens; the prompt has {prompt} and the reply may have "
-                f"{wanted or 1}. Send less, or allow shorter replies."
+                f"{wanted or 1}. Shorten the prompt, or limit the reply."
             )
         return wanted or context - prompt
 
 
 class _Run:
-    """One reply in the making."""
+    """The generation of one reply."""
 
     def __init__(
         self, owner: Generator, ids: list[int], guide: Guide | None, cancel: threading.Event, request: Request, *,
@@ -135,9 +127,9 @@ class _Run:
         self._cancel = cancel
         self._most = most
         self._request = request
-        self._said = ""  # of the reply, without what was thought before it
+        self._said = ""  # the reply so far, without thinking
         self._reserve: Reserve | None = None
-        # A constraint is for the reply; what is thought before it is free, and bounded in tokens.
+        # Thinking before a constrained reply is free, up to a number of tokens.
         self._free = thinking and request.constraint is not None
         self._think = owner._options.think or most // 2
         self._decoder = Decoder(owner.loaded.tokenizer, ids[-4:])
@@ -146,7 +138,7 @@ class _Run:
         )
 
     def texts(self) -> Iterator[str]:
-        """Give the reply's text, token by token."""
+        """Yield the reply's text, token by token."""
         if self._free:
             yield from self._thoughts()
         if isinstance(self._request.constraint, ChooseConstraint):
@@ -169,20 +161,20 @@ class _Run:
                     self._reserve.said(text)
             yield text
         else:
-            # Nothing more could have come in any case.
+            # The reply reached the limit exactly at its end.
             if self._guide is not None and self._guide.complete:
                 self.reason = "stop"
         if rest := self._decoder.end():
             yield rest
 
     def _thoughts(self) -> Iterator[str]:
-        """Give free text up to the closing tag, which is put in if the model does not write it in time."""
+        """Yield free text up to the closing tag, which is inserted if the model does not write it in time."""
         thought = ""
         while self.count < min(self._think, self._most):
             token = self._next(None)
             if token in self._owner.loaded.ends:
                 break
-            # A token that goes on behind the tag would bring the reply's beginning past the constraint.
+            # A token that continues after the tag would start the reply without the constraint.
             tail = thought[-len(_CLOSE) :] + self._owner.loaded.tokenizer.decode([token])
             if _CLOSE in tail and not tail.endswith(_CLOSE) and tail.split(_CLOSE)[-1].strip():
                 break
@@ -210,10 +202,7 @@ class _Run:
         return constraint.options[choice.index]
 
     def _affordable(self, guide: Guide) -> int | None:
-        """Return the model's next token, or where too few are left for the reply's end, the next one of that.
-
-        None once the end is written.
-        """
+        """Return the model's next token, or the next one of the reply's end if too few are left; None after the end."""
         left = self._most - self.count
         bound = self._request.constraint
         if self._reserve is None and left <= max(self._most // 2, EARLY) and isinstance(bound, WrittenConstraint):
@@ -234,7 +223,7 @@ class _Run:
             raise Cancelled
         mask: Any = guide.mask() if guide is not None else None
         if mask is not None and (forced := only(mask)) is not None:
-            return forced  # no need to ask the model; it is told with the next token that is a choice
+            return forced  # the model sees it with the next token that it chooses
         cached = self._owner.cached
         logits = cached.feed(self._ids[len(cached.ids) :], lambda: not self._cancel.is_set())
         return self._chooser.choose(logits, mask, self._ids)

@@ -1,14 +1,11 @@
-"""Constraints on tokens: which may come next, and whether the reply may end.
+"""Constraints on tokens: which are allowed next, and whether the reply may end.
 
-Two engines do it. `llguidance` works the allowed tokens out as they are needed: a new expression
-costs about a millisecond, a mask at most two or three, whatever the size of the vocabulary.
-`outlines-core` works all of them out before the first token: masks are then a lookup, but with a
-vocabulary of 150,000 tokens one expression of the JSON style takes 10 s and 0.8 GB, one of the tag
-style 66 s and 2.8 GB, and there is a new one for every set of legal actions. So the first is the
-default, and the second is for small vocabularies and as its reference in the tests. They differ in
-two ways, neither of which lets a wrong text through. Where only one text can come next, llguidance
-allows only the tokens that the tokenizer itself would make of it, and outlines-core any that spell
-it. And outlines-core (0.2.14) leaves texts out: with `ab(?:cd)?` it ends after `ab`.
+There are two engines. `llguidance` computes the allowed tokens on demand: a new expression takes about a millisecond, a
+mask two or three at most. `outlines-core` computes all of them in advance: with a vocabulary of 150,000 tokens, an
+expression of the JSON style takes 10 s and 0.8 GB, one of the tag style 66 s and 2.8 GB, for every new set of legal
+actions. It is for small vocabularies, and a reference for tests. When only one text is possible next, llguidance allows
+only the tokenizer's own tokens for it, outlines-core any that spell it. outlines-core (0.2.14) also omits valid texts:
+with `ab(?:cd)?` it ends after `ab`.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from wsap_outlines.closing import Closing, Reserve
 from wsap_outlines.options import EngineName
 
 KEPT = 64
-"""Compiled constraints that are kept, the last used first."""
+"""Most compiled constraints in the LRU cache."""
 _SHAPE = ("type", "const", "enum", "anyOf", "properties", "required", "additionalProperties", "items", "prefixItems")
 _BOUNDS = (
     "minItems",
@@ -40,44 +37,36 @@ _BOUNDS = (
 )
 _REMARKS = ("title", "description", "default", "examples", "$comment")
 _JSON_KEYS = frozenset((*_SHAPE, *_BOUNDS, *_REMARKS))
-"""What `json_pattern` keeps to; a schema that says more is left to the engine's own reading of it."""
-# Text as the kernel's expressions have it. The engine precomputes which tokens consist of nothing else.
+"""The keywords of `json_pattern`; schemas with others are compiled by the engine itself."""
+# Text as in the kernel's expressions; the engine precomputes the tokens that consist of it.
 _PLAIN_TEXT = r'[^<\x00-\x1F\x7F"\\]{1,30}'
 
 
 class Guide(Protocol):
-    """One reply under a constraint, from its beginning."""
+    """The state of one reply under a constraint."""
 
     def mask(self) -> Any:
-        """Return the tokens that may come next: a numpy array of 32-bit words, a bit for each token.
-
-        The tokens that end a reply are among them where the constraint is met.
-        """
+        """Return the allowed tokens as bits of 32-bit words (numpy), with those that end a reply if it may end."""
         ...
 
     def advance(self, token: int) -> None:
-        """Take a token that the mask allows."""
+        """Append a token that the mask allows."""
         ...
 
     @property
     def complete(self) -> bool:
-        """Whether the constraint is met and nothing more can come."""
+        """Whether the constraint is met and nothing can follow."""
         ...
 
     @property
     def accepting(self) -> bool:
-        """Whether the constraint is met; more may come."""
+        """Whether the constraint is met; more may follow."""
         ...
 
 
 class Vocabulary:
-    """A model's tokens, as the engines take them.
-
-    Args:
-        tokenizer: a fast tokenizer of transformers'.
-        size: how many numbers the model's output has; often more than there are tokens.
-        ends: tokens that end a reply.
-    """
+    """A model's tokens for the engines; `size` is that of the model's output, which is often larger than the number of
+    tokens, and `ends` are the tokens that end a reply."""
 
     def __init__(self, tokenizer: Any, size: int, ends: Sequence[int]) -> None:
         import llguidance.hf  # deferred for weight, here and below
@@ -90,7 +79,7 @@ class Vocabulary:
         self.ends = tuple(ends)
 
     def bytes_of(self) -> dict[bytes, list[int]]:
-        """Return the numbers of all tokens that stand for text, by their bytes."""
+        """Return the numbers of all text tokens by their bytes."""
         found: dict[bytes, list[int]] = {}
         for number in range(self.size):
             if number in self.ends or self.tokens.is_special_token(number):
@@ -111,7 +100,7 @@ class _LlGuide:
         words = np.zeros((1, self._words), dtype=np.int32)
         self._matcher.unsafe_compute_mask_ptr(words.ctypes.data, words.nbytes)
         if self._matcher.is_error():
-            raise ConstraintError(f"The constraint can't be kept any further: {self._matcher.get_error()[:300]}.")
+            raise ConstraintError(f"The constraint can't be applied any further: {self._matcher.get_error()[:300]}.")
         return words[0]
 
     def advance(self, token: int) -> None:
@@ -141,7 +130,7 @@ class _CoreGuide:
         words = np.zeros(self._vocabulary.words, dtype=np.int32)
         self._guide.write_mask_into(words.ctypes.data, words.size, words.itemsize)
         if self.accepting:
-            # An index knows one token that ends a reply; a model may have several.
+            # An index has one token that ends a reply; a model may have several.
             for token in self._vocabulary.ends:
                 words.view(np.uint32)[token // 32] |= np.uint32(1 << token % 32)
         return words
@@ -161,7 +150,7 @@ class _CoreGuide:
 
 
 class Guides:
-    """Makes guides for one model and keeps what it compiled; safe to use from one thread at a time."""
+    """Creates guides for one model and caches compiled constraints; not thread-safe."""
 
     def __init__(self, vocabulary: Vocabulary, engine: EngineName = "llguidance") -> None:
         self._vocabulary = vocabulary
@@ -171,11 +160,7 @@ class Guides:
         self._pieces: Mapping[bytes, Sequence[int]] | None = None
 
     def guide(self, constraint: WrittenConstraint) -> Guide:
-        """Return a guide at the beginning of a reply; compiles the constraint if it is not kept.
-
-        Raises:
-            ConstraintError: the engine can't keep to it.
-        """
+        """Return a guide at the start of a reply; `ConstraintError` if the engine does not support the constraint."""
         key = constraint.pattern if isinstance(constraint, RegexConstraint) else json.dumps(dict(constraint.schema))
         key = f"{type(constraint).__name__}:{key}"
         if key not in self._kept:
@@ -186,12 +171,8 @@ class Guides:
         return self._kept[key]()
 
     def reserve(self, constraint: WrittenConstraint, said: str) -> Reserve | None:
-        """Return what keeps tokens back for the end of a reply; None where the shortest end can't be told.
-
-        Args:
-            constraint: of the reply.
-            said: what has been said of it.
-        """
+        """Return the reserve of tokens for the end of a reply after the text `said`; None if its shortest end is
+        unknown."""
         pattern = pattern_of(constraint)
         if pattern is None:
             return None
@@ -233,13 +214,13 @@ class Guides:
                 pattern = build_regex_from_schema(json.dumps(dict(constraint.schema)))
             vocabulary = CoreVocabulary(self._vocabulary.ends[0], self._vocabulary.bytes_of())
             index = Index(pattern, vocabulary)
-        except Exception as error:  # it raises plain ValueError and, from its core, others
+        except Exception as error:  # it raises ValueError and others
             raise ConstraintError(f"outlines-core can't constrain a reply this way: {error_line(error)}") from error
         return lambda: _CoreGuide(index, self._vocabulary)
 
 
 def pattern_of(constraint: WrittenConstraint) -> str | None:
-    """Return the regular expression of a constraint; None for a schema that has none in the kernel's reading."""
+    """Return the regular expression of a constraint; None for a schema beyond `json_pattern`."""
     if isinstance(constraint, RegexConstraint):
         return constraint.pattern
     if not _simple(constraint.schema):
@@ -251,7 +232,7 @@ def pattern_of(constraint: WrittenConstraint) -> str | None:
 
 
 def _simple(schema: Any) -> bool:
-    """Whether a schema says nothing beyond `_JSON_KEYS`."""
+    """Return whether a schema has only keywords of `_JSON_KEYS`."""
     if not isinstance(schema, Mapping):
         return True
     if set(schema) - _JSON_KEYS or isinstance(schema.get("additionalProperties"), Mapping):
@@ -261,13 +242,9 @@ def _simple(schema: Any) -> bool:
 
 
 def most_bytes(pattern: str) -> int | None:
-    """Return how many bytes the longest match of an expression has at most; None if there is no bound.
+    """Return an upper bound of the bytes of an expression's matches, or None; `ConstraintError` if it is invalid.
 
-    No reply under the constraint takes more tokens than that (and one to end), because each token
-    stands for at least one byte.
-
-    Raises:
-        ConstraintError: it is not a regular expression.
+    A reply has at most that many tokens (and one to end), because each token has at least one byte.
     """
     from wsap_outlines.lengths import most_characters
 

@@ -1,4 +1,4 @@
-"""Regular expressions of the kernel's kind, read into parts, and how long a match of one can be."""
+"""Parses regular expressions of the kernel's kind, and computes the length of their longest match."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ _REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 
 @dataclass(frozen=True)
 class Atom:
-    """One character, as an expression of its own."""
+    """One character, as an expression."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Row:
-    """One part after the other."""
+    """A sequence of parts."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One of several."""
+    """Alternatives."""
 
     choices: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Many:
-    """A part several times; `most` is None without a bound."""
+    """A repetition; `most` is None without a bound."""
 
     part: Node
     least: int
@@ -45,11 +45,7 @@ NOTHING = Row(())
 
 
 def parse(pattern: str) -> Node:
-    """Return an expression's parts.
-
-    Raises:
-        ConstraintError: the expression is not well formed.
-    """
+    """Parse an expression; `ConstraintError` if it is invalid."""
     try:
         re.compile(pattern)
     except re.error as error:
@@ -58,11 +54,7 @@ def parse(pattern: str) -> Node:
 
 
 def most_characters(pattern: str) -> int | None:
-    """Return the characters of the longest match; None if a repetition has no bound.
-
-    Raises:
-        ConstraintError: the expression is not well formed.
-    """
+    """Return the length of the longest match in characters, or None if there is no bound."""
     return _longest(parse(pattern))
 
 
@@ -72,7 +64,7 @@ def _longest(node: Node) -> int | None:
             return 1
         case Many(part, _, most):
             length = _longest(part)
-            # Nothing, without end, is still nothing.
+            # Unbounded repetition of nothing is nothing.
             if length == 0 or most == 0:
                 return 0
             return None if length is None or most is None else length * most
@@ -122,7 +114,7 @@ class _Reader:
             self.at += {"x": 3, "u": 5, "U": 9}.get(kind, 1)
             return NOTHING if kind in "bBAZ" else Atom(self.text[start : self.at])
         if character == "[":
-            # A bracket right at the beginning is one of the characters.
+            # A bracket at the start is a character of the set.
             self.at += self.text.startswith("^", self.at)
             self.at += self.text.startswith("]", self.at)
             while self.text[self.at] != "]":
@@ -134,7 +126,7 @@ class _Reader:
         return Atom("." if character == "." else re.escape(character))
 
     def times(self) -> tuple[int, int | None]:
-        """Read a repetition: how often at least and at most."""
+        """Read a repetition: minimum and maximum."""
         sign = self.text[self.at : self.at + 1]
         if sign in ("*", "+", "?"):
             self.at += 1

@@ -1,7 +1,6 @@
-"""A GGUF file run by llama.cpp, through llama-cpp-python: quicker on a CPU, and in the memory of the packed weights.
+"""Runs GGUF files by llama.cpp, through llama-cpp-python: faster on a CPU, with packed weights in memory.
 
-Only the computing is llama.cpp's. The tokenizer, constraints, choosing and sampling are those of models that
-transformers runs, so that both draw alike from alike numbers.
+Tokenizer, constraints, choices and sampling are the same as for transformers.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from wsap_outlines.loading import Loaded
 from wsap_outlines.options import Options
 
 MOST_CONTEXT = 8192
-"""Tokens of context at most where none are asked for: their memory is taken at once."""
+"""Default limit of the context in tokens: its memory is allocated at once."""
 
 
 def by_llama(name: str, options: Options) -> bool:
-    """Return whether llama.cpp runs a model: a GGUF file, where llama-cpp-python is installed, and neither the numbers
-    that it is computed with nor a device are asked for."""
+    """Return whether llama.cpp runs a model: a GGUF file without the options `dtype` and `device` (except `cpu`), if
+    llama-cpp-python is installed."""
     asked = options.dtype != "auto" or options.device not in ("auto", "cpu")
     return is_gguf(name) and name != SMOLLM2 and not asked and find_spec("llama_cpp") is not None
 
 
 @dataclass(frozen=True)
 class LlamaLoaded(Loaded):
-    """A model of llama.cpp's, ready to be asked; `model` is a `llama_cpp.Llama`."""
+    """A model loaded by llama.cpp; `model` is a `llama_cpp.Llama`."""
 
     @property
     @override
@@ -74,13 +73,13 @@ def load_llama(name: str, options: Options) -> Loaded:
 
     Raises:
         ModelNotFoundError: there is no such file, or llama.cpp or transformers can't read it.
-        BackendError: torch or transformers, which have the tokenizer, is not installed.
+        BackendError: torch or transformers, needed for the tokenizer, is not installed.
     """
     library, file = _library(), checked(Path(name).expanduser())
     try:
         from transformers import AutoTokenizer  # deferred for weight
     except ImportError as error:
-        raise BackendError(f"GGUF files need {error.name}: `pip install 'wsap-outlines[gguf]'`.") from error
+        raise BackendError(f"GGUF files require {error.name}: `pip install 'wsap-outlines[gguf]'`.") from error
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name, local_files_only=True)
         model: Any = library.Llama(
@@ -95,7 +94,7 @@ def load_llama(name: str, options: Options) -> Loaded:
 
 
 class LlamaSequence(CachedModel):
-    """One sequence of tokens and what llama.cpp computed of it."""
+    """A sequence of tokens with llama.cpp's cache."""
 
     @property
     @override
@@ -139,5 +138,5 @@ class LlamaSequence(CachedModel):
 
     @override
     def _crop(self, surplus: int) -> bool:
-        self._model.n_tokens = len(self.ids) - surplus  # what is behind it is dropped before the next token
+        self._model.n_tokens = len(self.ids) - surplus  # the rest is dropped before the next token
         return True

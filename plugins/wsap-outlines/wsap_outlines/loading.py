@@ -1,4 +1,4 @@
-"""Loading a model, with a clear sentence for each way in which that can fail."""
+"""Loads models."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from wsap_outlines.options import Options, context_of
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model, ready to be asked."""
+    """A loaded model."""
 
     model: Any
-    """A causal language model of transformers'."""
+    """A causal language model of transformers."""
     tokenizer: Any
-    """A fast tokenizer of transformers'."""
+    """A fast tokenizer of transformers."""
     ends: tuple[int, ...]
     """Tokens that end a reply."""
     context: int | None
@@ -31,43 +31,39 @@ class Loaded:
 
     @property
     def parameters(self) -> int:
-        """How many it has."""
+        """The number of parameters."""
         return sum(weights.numel() for weights in self.model.parameters())
 
     @property
     def dtype(self) -> str:
-        """The numbers that it computes with, or its packed weights."""
+        """The number format of its computations, or of its packed weights."""
         return str(self.model.dtype).removeprefix("torch.")
 
     @property
     def device(self) -> str:
-        """What computes it."""
+        """The device that it runs on."""
         return str(self.model.device)
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens it gives numbers for."""
+        """The size of its output, in tokens."""
         return int(self.model.get_output_embeddings().weight.shape[0])
 
     def sequence(self) -> CachedModel:
-        """Return an empty sequence of it."""
+        """Return an empty sequence of the model."""
         return CachedModel(self.model)
 
     def guides(self, options: Options) -> Guides:
-        """Return what makes the constraints for this model; takes up to a second with a large vocabulary."""
+        """Return the model's guides; takes up to a second with a large vocabulary."""
         return Guides(Vocabulary(self.tokenizer, self.vocabulary, self.ends), options.engine)
 
 
 def load(name: str, options: Options, tell: Callable[[str], None] = lambda words: None) -> Loaded:
-    """Load a model and its tokenizer; weights in safetensors or GGUF only, and no code that comes with a model.
-
-    Args:
-        name: a folder, a GGUF file, `smollm2`, or a name on the Hugging Face hub.
-        options: of the backend.
-        tell: told what takes long.
+    """Load a model (a folder, a GGUF file, `smollm2`, or a name on the Hugging Face hub) and its tokenizer, only from
+    safetensors or GGUF and without running a model's code. `tell` is called about slow steps.
 
     Raises:
-        BackendError: torch or transformers is not installed, or the device is not there.
+        BackendError: torch or transformers is not installed, or there is no such device.
         ModelNotFoundError: there is no such model.
     """
     try:
@@ -76,7 +72,7 @@ def load(name: str, options: Options, tell: Callable[[str], None] = lambda words
         from transformers.utils import logging
     except ImportError as error:
         raise BackendError(
-            f"Models in process need {error.name}: install torch in the build for your machine, "
+            f"Models in process require {error.name}: install the build of torch for your machine, "
             f"then `pip install 'wsap-outlines[{'gguf' if is_gguf(name) else 'torch'}]'`."
         ) from error
     logging.disable_progress_bar()  # the terminal is the game's
@@ -103,7 +99,7 @@ def load(name: str, options: Options, tell: Callable[[str], None] = lambda words
 
 @functools.cache
 def _bfloat16_pays() -> bool:
-    """Whether this CPU multiplies in bfloat16 well faster than in float32: both are timed, for half a second in all."""
+    """Return whether this CPU is 20 % faster in bfloat16 than in float32, by timing both for half a second in all."""
     import torch
 
     def fastest(dtype: Any) -> float:
@@ -118,17 +114,13 @@ def _bfloat16_pays() -> bool:
 
 
 def adopt(model: Any, tokenizer: Any, options: Options) -> Loaded:
-    """Return a model that is in memory already, ready to be asked.
-
-    Raises:
-        BackendError: no token is known to end a reply.
-    """
+    """Return a model that is already in memory as `Loaded`; `BackendError` if no token ends a reply."""
     ends: list[int] = []
     for source in (getattr(model, "generation_config", None), model.config, tokenizer):
         found = getattr(source, "eos_token_id", None)
         ends += [found] if isinstance(found, int) else list(found or ())
     if not ends:
-        raise BackendError("The model has no token that ends a reply (eos_token_id), so its replies would have no end.")
+        raise BackendError("The model has no token that ends a reply (eos_token_id), so its replies would never end.")
     context = context_of(model.config.to_dict())
     limits = [limit for limit in (context, options.context) if limit]
     return Loaded(model, tokenizer, tuple(dict.fromkeys(ends)), min(limits, default=None))
@@ -141,6 +133,6 @@ def _device(torch: Any, wanted: str) -> str:
         torch.empty(0, device=wanted)
     except (RuntimeError, AssertionError) as error:
         raise BackendError(
-            f"There is no device {wanted!r} here; leave the option out to take what there is."
+            f"There is no device {wanted!r} here; omit the option to use the best available one."
         ) from error
     return wanted

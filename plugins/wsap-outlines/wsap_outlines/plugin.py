@@ -1,4 +1,4 @@
-"""What this package registers. Light: neither torch nor transformers is imported here."""
+"""The hooks of this package; neither torch nor transformers is imported here."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from wsap_core.specs import BackendSpec
 
 @hookimpl
 def wsap_backends() -> Iterable[BackendSpec]:
-    """Offer models in process."""
+    """Register the backend."""
     return [
         BackendSpec(
             "outlines",
-            "Models in process (transformers, or vLLM as outlines/vllm:MODEL), every reply bound to what is legal.",
+            "Models in process (transformers, or vLLM as outlines/vllm:MODEL), with replies constrained by token.",
             "wsap_outlines.create:create",
             abilities=("json_schema", "regex", "choose", "prefill", "resume"),
         )

@@ -1,4 +1,4 @@
-"""The prompt as text and as tokens: the model's chat template, and a tokenisation whose beginning stays the same."""
+"""Prompts as text, by the model's chat template, and as tokens whose prefix stays the same."""
 
 from __future__ import annotations
 
@@ -17,13 +17,10 @@ _OPEN = "<think>"
 
 
 def render(tokenizer: Any, request: Request) -> str:
-    """Return the prompt as text, in the model's own chat template, the prefill at its end.
+    """Return the prompt in the model's chat template, followed by the prefill (or a trailing assistant message).
 
-    A trailing assistant message is a prefill, too. The tokens of the template that stand in a
-    message are taken apart, so that no message can pass for another.
-
-    Raises:
-        BadRequestError: the template can't be filled in with these messages.
+    Special tokens within messages are broken up, so that no message can pass for another. `BadRequestError` if the
+    template does not accept the messages.
     """
     messages, prefill = list(request.messages), request.prefill
     if messages and messages[-1].role == "assistant":
@@ -33,8 +30,8 @@ def render(tokenizer: Any, request: Request) -> str:
     template = None if getattr(tokenizer, "chat_template", None) else PLAIN_TEMPLATE
     try:
         text = _apply(tokenizer, turns, template, more)
-    except Exception as first:  # what a template raises is not known beforehand
-        # Some templates know no system message: it then opens the first turn of the user.
+    except Exception as first:  # templates raise anything
+        # Some templates have no system message; it then starts the user's first turn.
         if not turns or turns[0]["role"] != "system":
             raise BadRequestError(f"The model's chat template can't be filled in: {first}.") from first
         joined = _turns([Message("user", turn["content"]) if i == 0 else Message(turn["role"], turn["content"])  # type: ignore[arg-type]
@@ -49,7 +46,7 @@ def render(tokenizer: Any, request: Request) -> str:
 
 
 def opened(prompt: str) -> bool:
-    """Whether the reply begins inside a block of thinking."""
+    """Return whether the reply starts inside a block of thinking."""
     return prompt.rstrip().endswith(_OPEN)
 
 
@@ -60,7 +57,7 @@ def _apply(tokenizer: Any, turns: list[dict[str, str]], template: str | None, mo
 
 
 def _turns(messages: Sequence[Message], special: Sequence[str]) -> list[dict[str, str]]:
-    """Messages as templates take them; neighbours of one role are one, because many templates want turns."""
+    """Return messages for templates; adjacent ones of one role are merged, because many templates require turns."""
     turns: list[dict[str, str]] = []
     for message in messages:
         role = "user" if message.role == "observation" else message.role
@@ -76,35 +73,30 @@ def _turns(messages: Sequence[Message], special: Sequence[str]) -> list[dict[str
 
 @dataclass
 class Transcript:
-    """The text that a sequence of tokens stands for, with the places where it may be cut.
+    """A text with its tokens, and the places where both may be cut.
 
-    A tokenizer can join what stands before and after a cut into one token, so that the tokens of a
-    longer text don't begin with those of a shorter one. Here a text that goes on where an earlier
-    one left off keeps the earlier one's tokens, and only what was added is tokenised, on its own.
+    A tokenizer can merge text on both sides of a cut into one token, so that the tokens of a longer text don't start
+    with those of a shorter one. Here a text that continues an earlier one keeps its tokens, and only the rest is
+    tokenized.
     """
 
     text: str = ""
     ids: list[int] = field(default_factory=list)
     cuts: list[tuple[int, int]] = field(default_factory=list)
-    """Characters and tokens up to each place, ascending."""
+    """(characters, tokens) before each place, ascending."""
 
     def tokens(self, tokenizer: Any, text: str) -> list[int]:
-        """Return the tokens of a text and become its transcript.
-
-        Raises:
-            BadRequestError: there is no text.
-        """
+        """Become the transcript of a text and return its tokens; `BadRequestError` if there are none."""
         characters, count = self._common(text)
         if count:
             kept = self.ids[:count]
-            # Prompts of templates begin with special tokens, so those are read where the text is the
-            # template's; a text that goes on may hold an observation, in which they are just text.
+            # Templates contain special tokens; added text may contain an observation, in which they are plain text.
             new = encode(tokenizer, text[characters:], special=False) if characters < len(text) else []
             self.cuts = [cut for cut in self.cuts if cut[1] <= count]
         else:
             kept, new, self.cuts = [], encode(tokenizer, text, special=True), []
         if not kept and not new:
-            raise BadRequestError("There is nothing in the prompt.")
+            raise BadRequestError("The prompt is empty.")
         self.text, self.ids = text, [*kept, *new]
         self._cut()
         return list(self.ids)
@@ -120,7 +112,7 @@ class Transcript:
         self.cuts.append((len(self.text), len(self.ids)))
 
     def _common(self, text: str) -> tuple[int, int]:
-        """Return the last cut up to which a text is this one's beginning; only a whole prompt and more counts."""
+        """Return the last cut up to which a text starts with this one; the first cut is the end of the prompt."""
         low, high = 0, len(self.cuts)
         while low < high:
             middle = (low + high) // 2
@@ -132,5 +124,5 @@ class Transcript:
 
 
 def encode(tokenizer: Any, text: str, *, special: bool) -> list[int]:
-    """Return the tokens of a text, with nothing added by the tokenizer; templates write all that a prompt needs."""
+    """Return the tokens of a text, without any that the tokenizer would add."""
     return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=not special))

@@ -1,4 +1,4 @@
-"""Choosing the next token."""
+"""Samples the next token."""
 
 from __future__ import annotations
 
@@ -9,31 +9,22 @@ from typing import Any
 from wsap_core.seams.model import Sampling
 
 LOOK_BACK = 64
-"""Tokens that the repeat penalty looks back on, as Ollama's default."""
+"""Number of last tokens that the repeat penalty applies to, as in Ollama's default."""
 
 
 @dataclass(frozen=True)
 class Chooser:
-    """Chooses tokens by a request's sampling.
-
-    The same seed chooses the same tokens from the same logits, on the same kind of device.
-    """
+    """Samples tokens; with the same seed and logits the same ones, on the same kind of device."""
 
     temperature: float
     top_p: float
     repeat_penalty: float
     generator: Any
-    """A random generator of torch's, on the model's device."""
+    """A random generator of torch on the model's device."""
 
     @classmethod
     def of(cls, sampling: Sampling, defaults: Any, device: Any) -> Chooser:
-        """Return the chooser for a request.
-
-        Args:
-            sampling: as asked.
-            defaults: the model's generation configuration, for what was not asked.
-            device: where the logits are.
-        """
+        """Return the chooser for a request's sampling, with defaults from the model's generation configuration."""
         import torch  # deferred for weight, here and below
 
         generator = torch.Generator(device=device)
@@ -56,9 +47,9 @@ class Chooser:
         """Return the next token.
 
         Args:
-            logits: after the last token, a tensor of the vocabulary's size.
-            mask: the tokens allowed, a bit for each in 32-bit words (numpy); None for all.
-            recent: tokens so far; the last of them are those that the penalty is for.
+            logits: a tensor of the vocabulary's size.
+            mask: the allowed tokens as bits of 32-bit words (numpy); None for all.
+            recent: the tokens so far, for the repeat penalty.
         """
         import torch
 
@@ -75,26 +66,26 @@ class Chooser:
         chances = torch.softmax(scores / self.temperature, dim=-1)
         if self.top_p < 1.0:
             chances, order = chances.sort(descending=True, stable=True)
-            # The token that crosses the threshold is still among those that may be chosen.
+            # The token that crosses the threshold may still be chosen.
             chances[chances.cumsum(-1) - chances >= self.top_p] = 0
             return int(order[torch.multinomial(chances, 1, generator=self.generator)])
         return int(torch.multinomial(chances, 1, generator=self.generator))
 
 
 def _bits(mask: Any, scores: Any) -> Any:
-    """Return the words of a mask as one boolean for each score."""
+    """Return a mask as one boolean per score."""
     import torch
 
     words = torch.from_numpy(mask).to(scores.device)
     shifts = torch.arange(32, dtype=torch.int32, device=scores.device)
     bits = ((words[:, None] >> shifts) & 1).bool().flatten()
-    # An output that is wider than the vocabulary has numbers that no token stands for.
+    # A model's output may be wider than the vocabulary.
     missing = max(0, scores.shape[-1] - bits.shape[0])
     return torch.nn.functional.pad(bits, (0, missing))[: scores.shape[-1]]
 
 
 def only(mask: Any) -> int | None:
-    """Return the one token that a mask allows; None if it allows several."""
+    """Return the only token that a mask allows, or None if there are several."""
     words = mask.nonzero()[0]
     if len(words) != 1:
         return None

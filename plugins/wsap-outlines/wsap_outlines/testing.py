@@ -1,7 +1,6 @@
-"""A tiny model with random weights and a tokenizer trained on the spot, for tests; nothing comes from a hub.
+"""A tiny model with random weights and a freshly trained tokenizer, for tests; nothing is downloaded.
 
-Under a constraint even a model that knows nothing gives well-formed replies, which is what makes
-the guarantee testable.
+Under a constraint even a random model must give well-formed replies.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ CHAT = (
     "{% for m in messages %}<|start|>{{ m['role'] }}\n{{ m['content'] }}<|end|>\n{% endfor %}"
     "<|start|>assistant\n{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}"
 )
-"""In the manner of Qwen's."""
+"""A chat template like Qwen's."""
 
 
 def tiny_tokenizer(size: int = 420, *, template: str | None = CHAT) -> Any:
@@ -45,7 +44,7 @@ def tiny_tokenizer(size: int = 420, *, template: str | None = CHAT) -> Any:
 
 
 def tiny_model(tokenizer: Any, kind: str = "llama", *, context: int = 16_384, spare: int = 20) -> Any:
-    """Return a model with random weights, always the same; its output is wider than the vocabulary, as is common."""
+    """Return a model with constant random weights, whose output is wider than the vocabulary, as is common."""
     import torch
     import transformers
 
@@ -63,7 +62,7 @@ def tiny_model(tokenizer: Any, kind: str = "llama", *, context: int = 16_384, sp
         eos_token_id=tokenizer.eos_token_id,
         bos_token_id=tokenizer.bos_token_id,
         pad_token_id=None,
-        # Far from uniform, so that a wrong cache or position shows in the logits.
+        # Far from uniform, so that a wrong cache or position changes the logits.
         initializer_range=0.4,
         **more,
     )

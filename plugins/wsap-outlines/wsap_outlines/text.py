@@ -1,4 +1,4 @@
-"""Text from tokens as they come, and stop texts in it."""
+"""Decodes tokens incrementally, and finds stop texts."""
 
 from __future__ import annotations
 
@@ -7,23 +7,17 @@ from typing import Any
 
 
 class Decoder:
-    """Makes text of tokens, one at a time; what is half a character waits for its other half."""
+    """Decodes tokens one at a time, holding back incomplete characters. `before` are the last tokens of the prompt,
+    because some tokenizers decode a token differently at the start of a text."""
 
     def __init__(self, tokenizer: Any, before: Sequence[int] = ()) -> None:
-        """Begin.
-
-        Args:
-            tokenizer: of transformers'.
-            before: the last tokens of the prompt; some tokenizers write a word's first token
-                differently at the beginning of a text.
-        """
         self._tokenizer = tokenizer
         self._ids = list(before)
         self._start = 0
         self._said = len(self._ids)
 
     def add(self, token: int) -> str:
-        """Return the text that a token completes; empty if it is not complete yet."""
+        """Return the text that a token completes, perhaps empty."""
         self._ids.append(token)
         text = self._new()
         if text.endswith("�"):
@@ -32,14 +26,14 @@ class Decoder:
         return text
 
     def peek(self, token: int) -> str:
-        """Return what `add` would."""
+        """Return what `add` would return."""
         self._ids.append(token)
         text = self._new()
         self._ids.pop()
         return "" if text.endswith("�") else text
 
     def end(self) -> str:
-        """Return what is left, whole or not."""
+        """Return the rest, even if incomplete."""
         text = self._new()
         self._start = self._said = len(self._ids)
         return text
@@ -53,7 +47,7 @@ class Decoder:
 
 
 class Stops:
-    """Lets text through up to the first stop text; what may be the beginning of one waits."""
+    """Passes text on up to the first stop text, holding back possible beginnings of one."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = [stop for stop in stops if stop]
@@ -62,7 +56,7 @@ class Stops:
         """The stop text that ended the reply."""
 
     def feed(self, text: str) -> str:
-        """Return what can be said of everything so far."""
+        """Return the text that can be passed on."""
         if self.found is not None:
             return ""
         self._held += text
@@ -76,7 +70,7 @@ class Stops:
         return said
 
     def end(self) -> str:
-        """Return what waited; nothing more comes."""
+        """Return the held-back text at the end."""
         held, self._held = self._held, ""
         return held
 

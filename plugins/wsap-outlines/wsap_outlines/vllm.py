@@ -1,9 +1,8 @@
 """The backend `outlines/vllm:<model>`: vLLM in this process, without a server.
 
 Never run so far: written against the documentation of vLLM 0.12 and later, `AsyncLLM` with `AsyncEngineArgs`, deltas by
-`RequestOutputKind.DELTA`, constraints by `StructuredOutputsParams` (the names before were
-`guided_...`). vLLM runs on Linux with a GPU; it batches what is asked at the same time, and with
-its prefix caching on, a request that begins with tokens that it has seen computes only the rest.
+`RequestOutputKind.DELTA`, constraints by `StructuredOutputsParams` (earlier `guided_...`). vLLM runs on Linux with a
+GPU; it batches concurrent requests, and its prefix cache reuses the computation of known prefixes.
 """
 
 from __future__ import annotations
@@ -30,12 +29,8 @@ _REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
 
 
 class VllmBackend:
-    """A model that vLLM runs in this process; it is loaded when it is first asked.
-
-    Args:
-        name: a folder, or a name on the Hugging Face hub.
-        options: of which `context` and `dtype` are vLLM's, too; the device is vLLM's own choice.
-    """
+    """A model (a folder, or a name on the Hugging Face hub) that vLLM runs in this process, loaded on its first use.
+    Only the options `context` and `dtype` apply."""
 
     def __init__(self, name: str, options: Options | None = None) -> None:
         self._name = name
@@ -54,15 +49,11 @@ class VllmBackend:
 
     @property
     def abilities(self) -> Abilities:
-        """What it can do. Resuming is left to vLLM's prefix cache, which keeps whole blocks of tokens."""
+        """Its abilities; resuming is by vLLM's prefix cache, in whole blocks of tokens."""
         return Abilities(json_schema=True, regex=True, prefill=True, resume=True, thinking=True, context=self._context)
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply as it comes; the last chunk is a `Finish`. Closing it early aborts the request.
-
-        Raises:
-            BackendError: by class; raised while iterating.
-        """
+        """Yield the reply in chunks; see `Backend`."""
         await self._load()
         prompt = render(self._tokenizer, request)
         ids = self._transcript.tokens(self._tokenizer, prompt)
@@ -83,7 +74,7 @@ class VllmBackend:
                             yield chunk
                         if part.finish_reason is not None:
                             reason = _REASONS.get(part.finish_reason, "unknown")
-                            # A number here is the token that ended the reply, which is no stop text.
+                            # A number here is a token that ended the reply, not a stop text.
                             stop = part.stop_reason if isinstance(part.stop_reason, str) else None
         except ValueError as error:
             raise _refusal(request.constraint, error) from error
@@ -94,7 +85,7 @@ class VllmBackend:
         yield Finish("stop_sequence" if stop else reason, stop, Usage(1, len(ids), count, 0.0))
 
     async def aclose(self) -> None:
-        """Stop the engine and give its memory back."""
+        """Stop the engine and release its memory."""
         engine, self._engine = self._engine, None
         if engine is not None:
             await asyncio.to_thread(engine.shutdown)
@@ -108,12 +99,12 @@ class VllmBackend:
                 from vllm.v1.engine.async_llm import AsyncLLM
             except ImportError as error:
                 raise BackendError(
-                    f"{self.model} needs vLLM, which runs on Linux with a GPU: `pip install 'wsap-outlines[vllm]'`, "
-                    f"or leave `vllm:` out to use transformers. (Missing: {error.name}.)"
+                    f"{self.model} requires vLLM, which runs on Linux with a GPU: `pip install 'wsap-outlines[vllm]'`, "
+                    f"or omit `vllm:` to use transformers. (Missing: {error.name}.)"
                 ) from error
             more = {"max_model_len": self._options.context} if self._options.context else {}
             try:
-                # In the event loop's own thread: the engine ties its tasks to the running loop.
+                # In the event loop's thread: the engine binds its tasks to the running loop.
                 self._engine = AsyncLLM.from_engine_args(
                     AsyncEngineArgs(model=self._name, dtype=self._options.dtype, enable_prefix_caching=True, **more)
                 )
@@ -132,7 +123,7 @@ class VllmBackend:
         if self._context is not None and prompt + (sampling.max_tokens or 1) > self._context:
             raise ContextTooSmallError(
                 f"{self.model} has a context of {self._context} tokens; the prompt has {prompt} and the reply may "
-                f"have {sampling.max_tokens or 1}. Send less, or allow shorter replies."
+                f"have {sampling.max_tokens or 1}. Shorten the prompt, or limit the reply."
             )
         given = {
             "max_tokens": sampling.max_tokens or (self._context - prompt if self._context else None),
@@ -144,7 +135,7 @@ class VllmBackend:
         if request.constraint is not None:
             if thinking:
                 raise ConstraintError(
-                    f"{self.model} can't constrain a reply that begins with thinking; switch thinking off."
+                    f"{self.model} can't constrain a reply that starts with thinking; turn thinking off."
                 )
             given["structured_outputs"] = _structured(request.constraint)
         return SamplingParams(
@@ -158,7 +149,7 @@ def _structured(constraint: Constraint) -> Any:
     from vllm.sampling_params import StructuredOutputsParams
 
     if not isinstance(constraint, WrittenConstraint):
-        raise ConstraintError("vLLM can't bind replies in this way.")
+        raise ConstraintError("vLLM does not support this constraint.")
     pattern = pattern_of(constraint)
     if pattern is not None:
         return StructuredOutputsParams(regex=pattern)
