@@ -34,11 +34,8 @@ _CONSTRAINT = re.compile(r"(?<!image )\bformat\b|schema|grammar|support tools", 
 def error_of(
     error: Exception, model: str, place: str, timeout: float, *, pictured: bool = False, constrained: bool = False
 ) -> BackendError:
-    """Return the backend error for an exception of the client.
-
-    `model` is the full address, `place` the server's; `pictured` and `constrained` say whether the request had a
-    picture and a constraint.
-    """
+    """Return the backend error for an exception of the client. `model` is the full address, `place` the server's;
+    `pictured` and `constrained` say whether the request had a picture and a constraint."""
     if isinstance(error, BackendError):
         return error
     if isinstance(error, ollama.ResponseError):

@@ -32,10 +32,8 @@ class CachedModel:
         return self._model.device
 
     def rewind(self, ids: Sequence[int]) -> int:
-        """Cut the cache back to the common prefix with a sequence, without its last token, and return its length.
-
-        The last token must be computed again, because the next one depends on its logits.
-        """
+        """Cut the cache back to the common prefix with a sequence, without its last token, and return its length. The
+        last token must be computed again, because the next one depends on its logits."""
         most = min(len(ids) - 1, len(self.ids))
         same = most if self.ids[:most] == list(ids[:most]) else _same(self.ids, ids, most)
         surplus = len(self.ids) - same

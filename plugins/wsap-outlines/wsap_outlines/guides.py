@@ -242,10 +242,8 @@ def _simple(schema: Any) -> bool:
 
 
 def most_bytes(pattern: str) -> int | None:
-    """Return an upper bound of the bytes of an expression's matches, or None; `ConstraintError` if it is invalid.
-
-    A reply has at most that many tokens (and one to end), because each token has at least one byte.
-    """
+    """Return an upper bound of the bytes of an expression's matches, or None; `ConstraintError` if it is invalid. A
+    reply has at most that many tokens (and one to end), because each token has at least one byte."""
     from wsap_outlines.lengths import most_characters
 
     characters = most_characters(pattern)
