@@ -23,7 +23,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9_-]*/.+")
 _SOURCE = re.compile(r"\.py(:|$)")
 
 MODEL_AGENT = "llm"
-"""The agent meant where a model's address is given instead of an agent."""
+"""The agent that plays when a model's address is given instead of an agent."""
 
 
 def names_file(text: str) -> bool:

@@ -40,9 +40,9 @@ class GameRules:
     round: int
     """Number of rounds of this episode that have been applied."""
     seed: int
-    """The last seed of a reset."""
+    """The seed of episode 0."""
     episode: int
-    """Number of the episode since that reset, from 0."""
+    """Number of the episode since the seed was set, from 0."""
     _random: Random | None = None
     _named: tuple[str, ...]
 

@@ -42,11 +42,11 @@ def _parameters(definition: ActionDef, rest: str) -> tuple[dict[str, object], st
             return dict(found), ""
         missing = next((p for p in needed if p.name not in found), None)
         if missing is not None and (choices := missing.choices()) is not None and "=" not in left.partition(" ")[0]:
-            return {}, f"{definition.name}: {left!r} names no {missing.name} (expected one of {', '.join(choices)})."
+            return {}, f"{definition.name}: {left!r} is not a {missing.name} (expected one of {', '.join(choices)})."
     try:
         words = shlex.split(rest)
     except ValueError as error:
-        return {}, f"What stands after {definition.name} can't be read: {error}."
+        return {}, f"The parameters of {definition.name} can't be parsed: {error}."
     given: dict[str, object] = {}
     for word in words:
         key, equals, value = word.partition("=")
