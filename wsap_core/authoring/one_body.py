@@ -18,13 +18,13 @@ from wsap_core.authoring.body import Body, Session
 from wsap_core.authoring.item_ledger import ItemLedger, Refused
 from wsap_core.authoring.packing import WRONG_DATA, Count, pack, read, unpack
 from wsap_core.errors import SnapshotError
-from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionResult, AvatarState
+from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionAvailability, ActionDef, ActionResult, AvatarState
 from wsap_core.protocol.values import JsonValue
 from wsap_core.worlds.legality import check_action, index_actions
 
 __all__ = ["AuthoredGame", "GameWithBody", "OneBodyGame", "Refused"]
 
-_GESTURES = frozenset({"look", "emote", "inspect_self", "jack_out"})
+_GESTURES = frozenset(AVATAR_ACTIONS.names)
 
 
 class OneBodyGame(GameWithBody):

@@ -67,10 +67,8 @@ def _between(text: str, at: int, literals: list[str]) -> list[str] | None:
 
 ENGLISH = Words("en")
 
-_FILE = Path(__file__).with_name("russian.json")
+_RUSSIAN: Mapping[str, Mapping[str, str]] = json.loads(Path(__file__).with_name("russian.json").read_text("utf-8"))
 """Heading -> English text -> translation."""
-
-_RUSSIAN: Mapping[str, Mapping[str, str]] = json.loads(_FILE.read_text(encoding="utf-8"))
 
 RUSSIAN = Words("ru", {text: wording for part in _RUSSIAN.values() for text, wording in part.items()})
 

@@ -11,10 +11,9 @@ from wsap_check.steps import Step, fresh_text
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Action, Avatar, AvatarSpec, AvatarState, EmbodiedObservation
-from wsap_core.protocol.avatars import DeathEvent, JackInResult, JackOutResult, can_become
+from wsap_core.protocol.avatars import LEAVING, DeathEvent, JackInResult, JackOutResult, can_become
 from wsap_core.seams.game import AvatarGameAdapter
 
-_MODES = {"dormant": AvatarState.DORMANT, "suspend": AvatarState.SUSPENDED, "despawn": AvatarState.DESTROYED}
 R = TypeVar("R", JackInResult, JackOutResult)
 
 _ME, _OTHER = "conformance-a", "conformance-b"
@@ -92,7 +91,7 @@ def _look_at_entry(notes: Notes, result: JackInResult) -> None:
 async def jack_out(notes: Notes, subject: Subject) -> None:
     """An avatar is left dormant, suspended or destroyed as asked, and can be entered again if it lives."""
     refused = 0
-    for mode, expected in _MODES.items():
+    for mode, expected in LEAVING.items():
         bodies = _Bodies(notes, subject)
         avatar = bodies.create()
         if avatar is None or not bodies.enter(_ME, avatar.avatar_id).success:
@@ -118,7 +117,7 @@ async def jack_out(notes: Notes, subject: Subject) -> None:
         how = "jacked in to" if back else "was not let back into"
         allowed = back == can_become(expected, AvatarState.BOUND)
         notes.expect(allowed, f"The agent {how} an avatar that is {expected.value}.")
-    if refused == len(_MODES):
+    if refused == len(LEAVING):
         raise NothingToCheck("no agent may leave this world at the start")
 
 
