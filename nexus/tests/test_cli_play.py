@@ -185,7 +185,7 @@ def test_options_reach_the_game(capsys: pytest.CaptureFixture[str]) -> None:
         (("--resume", "last", "--seed", "3"), "leave out --seed"),
         (("./nothing.py:Game",), "no file in . called 'nothing.py'"),
         (("echo", "--agent", "./me.py:Stead"), "Did you mean 'Steady'"),
-        (("echo", "--agent", "./me.py"), "./me.py:Name"),
+        (("echo", "--agent", "./me.py"), "Name an object in ./me.py, for instance ./me.py:"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(
