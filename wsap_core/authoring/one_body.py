@@ -71,7 +71,7 @@ class OneBodyGame(GameWithBody):
         return pack(self._headers()[0], self.to_json())
 
     def restore(self, data: bytes) -> None:
-        """Restore a snapshot; `SnapshotError` if it is none of this game, and nothing has changed."""
+        """Restore a snapshot; `SnapshotError` if it is not a valid one of this game, and nothing has changed."""
         current = self._headers()[0]
         header = next((older for older in self._headers() if data.startswith(older)), current)
         state = unpack(header, data, self.game_id)

@@ -103,7 +103,7 @@ class RoundGame(GameRules):
         return pack(self._header, {**state, "game": self.dump()})
 
     def restore(self, data: bytes) -> None:
-        """Restore a snapshot; `SnapshotError` if it is none of this game, and nothing has changed."""
+        """Restore a snapshot; `SnapshotError` if it is not a valid one of this game, and nothing has changed."""
         before = self.snapshot()
         try:
             self._restore(self.unpacked(data))

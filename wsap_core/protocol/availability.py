@@ -26,7 +26,7 @@ class ActionAvailability(Part):
 
 @dataclass(frozen=True)
 class Possible(ActionAvailability):
-    """An action of which only some parameter values are possible now, such as the candidates of a vote."""
+    """An action with only some parameter values possible now, such as the candidates of a vote."""
 
     choices: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
     """Parameter -> the words possible for it now; a parameter that is missing here takes all declared ones."""

@@ -116,7 +116,7 @@ async def _attempts(subject: Subject) -> list[Step]:
 
 @check()
 async def tools(notes: Notes, subject: Subject) -> None:
-    """A tool returns at once: it takes no game step and ends nothing."""
+    """A tool returns at once, takes no game step, and ends no turn or episode."""
     table = await Table(subject).begin()
     names = {action.name for seat in table.seats for action in seat.action_space.actions if action.is_tool}
     if not names:

@@ -101,7 +101,7 @@ class _Session:
 
 @check()
 async def agent_members(notes: Notes, subject: AgentSubject) -> None:
-    """The four members exist, and so does everything declared."""
+    """The four members and all declared abilities exist."""
     agent = subject.agent()
     for name in ("initialize", "decide", "reflect", "plan"):
         there = callable(getattr(agent, name, None))
@@ -126,7 +126,7 @@ async def agent_decisions(notes: Notes, subject: AgentSubject) -> None:
 
 @check()
 async def agent_reflection(notes: Notes, subject: AgentSubject) -> None:
-    """reflect() takes any result and leaves it unchanged."""
+    """reflect() accepts any result and leaves it unchanged."""
     session = await _Session(subject).begin()
     table = session.table
     for _ in range(min(10, subject.steps)):

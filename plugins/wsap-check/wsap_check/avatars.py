@@ -89,7 +89,7 @@ def _look_at_entry(notes: Notes, result: JackInResult) -> None:
 
 @check("avatars")
 async def jack_out(notes: Notes, subject: Subject) -> None:
-    """An avatar is left dormant, suspended or destroyed as asked, and can be entered again if it lives."""
+    """An avatar is left in the requested state, and can be entered again if it is alive."""
     refused = 0
     for mode, expected in LEAVING.items():
         bodies = _Bodies(notes, subject)
@@ -161,7 +161,7 @@ def _look_at_life(notes: Notes, step: Step) -> None:
 
 @check("avatars")
 async def death(notes: Notes, subject: Subject) -> None:
-    """A dead avatar does nothing, reports its death, and lives again through one of its respawn options."""
+    """A dead avatar can't act, reports its death, and is revived by one of its respawn options."""
     table = await play_to_the_end(subject)
     for episode in range(10):
         avatar = table.world.avatar_of(table.seat.agent_id)
@@ -204,7 +204,7 @@ def _come_back(notes: Notes, table: Table, game: AvatarGameAdapter, event: Death
 
 @check()
 async def avatar_actions(notes: Notes, subject: Subject) -> None:
-    """The actions that all avatars share are carried out or refused, and inspecting oneself takes no step."""
+    """The actions shared by all avatars are carried out or refused, and inspect_self takes no step."""
     table = await Table(subject).begin()
     seat = table.seat
     before = fresh_text(await seat.observe())

@@ -69,7 +69,7 @@ async def play_to_the_end(subject: Subject) -> Table:
 
 @check()
 async def reset(notes: Notes, subject: Subject) -> None:
-    """A reset begins a new episode that does not depend on the last one."""
+    """A reset starts a new episode that does not depend on the last one."""
     used = await Table(subject).begin()
     await used.play(RandomPlayer(22), max(20, subject.steps // 4))
     await used.begin(subject.seed + 1)
@@ -99,7 +99,7 @@ def _without_lives(step: Step) -> Step:
 
 @check("seed")
 async def first_episode(notes: Notes, subject: Subject) -> None:
-    """A fresh world with a seed is the one that reset(seed) gives."""
+    """A fresh world with a seed equals the one after reset(seed)."""
     if len(Table(subject).seats) > 1:
         raise NothingToCheck("worlds of several seats start with a reset")
     other = await baseline(subject, 24, 40)
@@ -125,7 +125,7 @@ async def _trace(subject: Subject) -> list[Step]:
 
 @check("seed")
 async def independent(notes: Notes, subject: Subject) -> None:
-    """A world is not affected by anything that runs beside it."""
+    """A world is not affected by other code in its process."""
     if subject.can("multi-seat") and subject.spec.timing == "free":
         raise NothingToCheck("seats act at any time, so that no two runs are alike")
     alone, again = [await _step_by_step(subject, disturbed=False) for _ in range(2)]
@@ -248,7 +248,7 @@ async def ticks(notes: Notes, subject: Subject) -> None:
 
 @check("lives", "snapshot")
 async def ticks_continue(notes: Notes, subject: Subject) -> None:
-    """A world that lives goes on from a snapshot with the same ticks."""
+    """A world that lives continues from a snapshot with the same ticks."""
     world, other = await _begun(subject), await _begun(subject)
     await _advanced(notes, subject, world, 2)
     other.restore(world.snapshot())
@@ -258,7 +258,7 @@ async def ticks_continue(notes: Notes, subject: Subject) -> None:
 
 @check("influence")
 async def refused_influence(notes: Notes, subject: Subject) -> None:
-    """An influence that makes no sense is refused with a UsageError and changes nothing."""
+    """An invalid influence is refused with a UsageError and changes nothing."""
     world = await _begun(subject)
     game = cast(Influenced, world.adapter)
     before = world.snapshot() if world.can_snapshot else b""

@@ -29,7 +29,7 @@ _MOVES = 20
 
 @check(several_seats)
 async def shared_world(notes: Notes, subject: Subject) -> None:
-    """A world of several seats is played through its seats, and no seat resets it."""
+    """A world of several seats is played through its seats, and no seat can reset it."""
     table = await Table(subject).begin()
     world, seat = table.world.adapter, table.seat
     first = Action(own_actions(seat)[0].name)
@@ -110,7 +110,7 @@ def _on_the_base(subject: Subject) -> str:
 
 @check(_on_the_base)
 async def legal_moves(notes: Notes, subject: Subject) -> None:
-    """Whoever is to move has a legal action, and every action that `legal` names is declared."""
+    """A seat that is to move has a legal action, and every action that `legal` returns is declared."""
     table = await Table(subject).begin()
     game = cast(RoundGame, table.world.adapter)
 
@@ -132,7 +132,7 @@ def _says_zero_sum(subject: Subject) -> str:
 
 @check(_says_zero_sum)
 async def zero_sum(notes: Notes, subject: Subject) -> None:
-    """What all seats are paid in an episode adds up to nothing."""
+    """The rewards of all seats in an episode add up to 0."""
     whole = 0
     for player in range(_EPISODES):
         table = await Table(subject, subject.seed + player).begin()
@@ -159,7 +159,7 @@ def _names_a_secret(subject: Subject) -> str:
 
 @check(_names_a_secret)
 async def secrets(notes: Notes, subject: Subject) -> None:
-    """What the author says only one seat may know, no other seat is shown."""
+    """What the author declares as one seat's secret is not visible to any other seat."""
     varied = 0
     for episode in range(_EPISODES):
         table = await Table(subject, subject.seed + episode).begin()

@@ -196,7 +196,7 @@ def _wrong_parameter(parameter: ParamDef) -> str | None:
 
 @check()
 async def values(notes: Notes, subject: Subject) -> None:
-    """Observations and results have the right types, are finite, and survive the wire unchanged."""
+    """Observations and results have the right types, are finite, and are unchanged by encoding and decoding."""
     codec = subject.codec()
     for step in await walk(subject, 3):
         for problem in _wrong_result(step.result):

@@ -85,7 +85,7 @@ class Traveller:
 
 @check("transit")
 async def transit_bonuses(notes: Notes, subject: Subject) -> None:
-    """A bonus changes the avatar once, and the bonuses listed are those applied."""
+    """A bonus changes the avatar once, and exactly the applied bonuses are listed."""
     rules = {rule.id: rule for rule in subject.spec.transfer_rules}
     plain = await _with_skills(notes, subject, {})
     notes.expect(not plain.applied, "admit() lists bonuses for an agent without a skill.")
@@ -238,7 +238,7 @@ async def _twice(notes: Notes, who: Traveller, call: Callable[[Traveller], Await
 
 @check("transit")
 async def transit_sleep(notes: Notes, subject: Subject) -> None:
-    """Time away passes for a dormant avatar, the same in every world, and not for a suspended one."""
+    """Time away passes for a dormant avatar, identically in every world, but not for a suspended one."""
     one, other = [await _away(notes, subject, "dormant", _AWAY) for _ in range(2)]
     if one is None:
         raise NothingToCheck("no agent may leave this world at the start")
