@@ -41,7 +41,7 @@ def saw(number: int) -> PortableItem:
 
 
 def test_a_second_agent_finds_the_only_body_taken() -> None:
-    with pytest.raises(UsageError, match="holds one body"):
+    with pytest.raises(UsageError, match="has one body"):
         orchard().create_avatar("bob", AvatarSpec())
 
 

@@ -77,7 +77,7 @@ class AuthoredGame(AvatarGameAdapter):
         if action.name == "emote":
             return False, "This body has no gestures."
         if action.name != "look":
-            return False, f"The runtime answers {action.name}; it is no step of the game."
+            return False, f"The runtime carries out {action.name}; it is not a step of the game."
         target = str(action.parameters.get("target") or "")
         seen = self.observe().nearby_entities
         lines = [entity_line(e) for e in seen if not target or target in (e.direction, e.type, e.name)]

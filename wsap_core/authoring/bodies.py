@@ -73,8 +73,8 @@ class GameWithBody(AuthoredGame):
             self._begin(Body(number=body.number + 1).claimed(agent_id, spec))
         elif body.owner is not None:
             raise UsageError(
-                f"A world of {self.game_id} holds one body, and {body.avatar_id} of {body.owner!r} lives in this one;"
-                " jack in to it, or open another world."
+                f"A world of {self.game_id} has one body, and this one's, {body.avatar_id}, belongs to {body.owner!r};"
+                " jack in to it, or create another world."
             )
         else:
             self._become(body.claimed(agent_id, spec))
@@ -125,9 +125,9 @@ class GameWithBody(AuthoredGame):
         body = self.body
         chosen = option.id if isinstance(option, RespawnOption) else option
         if avatar_id != body.avatar_id or body.state is not AvatarState.DESTROYED or body.despawned:
-            return JackInResult(False, None, f"There is no avatar {avatar_id!r} in this world to bring back.")
+            return JackInResult(False, None, f"There is no destroyed avatar {avatar_id!r} in this world.")
         if chosen != self.way_back.id:
-            return JackInResult(False, self.observe().avatar, f"The only way back is {self.way_back.id!r}.")
+            return JackInResult(False, self.observe().avatar, f"The only respawn option is {self.way_back.id!r}.")
         self._begin(body.after(self.steps))
         seen = self.observe()
         return JackInResult(True, seen.avatar, f"You are {body.name} again.", {}, seen)

@@ -66,9 +66,9 @@ class Body:
         """Return the body after an agent's request to leave it, and the answer; `danger` is why it can't now."""
         problem = ""
         if mode not in LEAVING:
-            problem = f"There is no mode {mode!r}; it is {', '.join(LEAVING)}."
+            problem = f"There is no mode {mode!r}; there are {', '.join(LEAVING)}."
         elif self.driver != agent_id:
-            problem = f"{agent_id!r} is in no avatar in this world."
+            problem = f"{agent_id!r} is not in an avatar in this world."
         elif danger:
             problem = f"You can't leave now: {danger}."
         if problem:

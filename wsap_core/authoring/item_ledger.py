@@ -165,7 +165,7 @@ class ItemLedger:
         had, news = read(tuple[str, ...], data["rules"]), read(dict[str, JsonValue], data["news"])
         lost = read(dict[str, dict[str, str]], data["lost"])
         if not {*had, *news} <= {*rules}:
-            raise ValueError("a rule is not known")
+            raise ValueError("a rule is unknown")
         self.kept = {item.item_id: (thing, item) for thing, item in kept}
         self.rules, self.news, self.lost = had, news, lost
         self.receipts = {receipt.transfer_id: receipt for receipt in receipts}

@@ -119,10 +119,10 @@ class RoundGame(GameRules):
         self.load(state["game"])  # first, since the game knows best whether the snapshot is its own
         paid = {seat: float(state["paid"][seat]) for seat in self.seats}
         if not all(type(n) is int for n in (seed, episode, number)) or number < 0 or not set(told) <= set(self.seats):
-            raise ValueError("the seed, the round or who was told the end can't be so")
+            raise ValueError("the seed, the round or the seats told of the end are invalid")
         named, returns = tuple(self.to_move()), self.returns()
         if not set(named) <= set(self.seats) or not all(map(math.isfinite, (*paid.values(), *returns.values()))):
-            raise ValueError("who moves or what was paid can't be so")
+            raise ValueError("the seats to move or their pay are invalid")
         self.seed, self.episode, self.round, self._paid, self._named = seed, episode, number, paid, named
         self._told, self._before = set(told), None
         for seat in self.seats:

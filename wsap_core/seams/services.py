@@ -195,8 +195,7 @@ class Services:
         service = getattr(self, name)
         if service is None:
             raise MissingServiceError(
-                f"This needs the service {name!r}, which the kernel alone does not have; "
-                f"install it with: pip install {package}"
+                f"This requires the service {name!r}, which is not installed; install it with: pip install {package}"
             )
         return service
 
@@ -222,7 +221,7 @@ def runtime_services(
         if error.name != name.partition(".")[0]:
             raise
         raise MissingServiceError(
-            "This needs the runtime, which is not installed; install it with: pip install wsap-nexus"
+            "This requires the runtime, which is not installed; install it with: pip install wsap-nexus"
         ) from None
     opened: AbstractContextManager[Services] = getattr(module, attribute)(database, budgets=budgets, prices=prices)
     return opened

@@ -109,7 +109,7 @@ class Seat:
         """Return this seat's observation at its next decision point; changes nothing."""
         observation = await self._call(self.face.observe)
         if not isinstance(observation, Observation):
-            raise WorldError(f"{self._name} observed a {type(observation).__name__}, not an Observation.")
+            raise WorldError(f"{self._name} returned a {type(observation).__name__}, not an Observation.")
         mailbox = self.world.mailbox
         if mailbox is not None:
             messages = mailbox.waiting(self.agent_id)
@@ -133,7 +133,7 @@ class Seat:
             return None
         view = await self._call(self.face.render)
         if not isinstance(view, View):
-            raise WorldError(f"{self._name} drew a {type(view).__name__}, not a View.")
+            raise WorldError(f"{self._name} rendered a {type(view).__name__}, not a View.")
         return view
 
     async def act(self, action: Action) -> ActionResult:
@@ -156,7 +156,7 @@ class Seat:
         heard = len(mailbox.waiting(self.agent_id)) if mailbox is not None else 0
         result = await self._call(lambda: self._act(action, key))
         if not isinstance(result, ActionResult):
-            raise WorldError(f"{self._name} answered {action.name!r} with a {type(result).__name__}.")
+            raise WorldError(f"{self._name} returned a {type(result).__name__} as the result of {action.name!r}.")
         result = self._worded(result)
         if mailbox is not None:
             mailbox.mark_read(self.agent_id, heard)

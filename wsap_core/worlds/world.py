@@ -138,7 +138,7 @@ class World:
         with blamed(f"The game {self.spec.name!r} failed in a tick:"):
             tick = await cast(seam.Lives, self.adapter).advance()
         if not isinstance(tick, Tick):
-            raise WorldError(f"A tick of the game {self.spec.name!r} gave a {type(tick).__name__}, not a Tick.")
+            raise WorldError(f"The game {self.spec.name!r} returned a {type(tick).__name__}, not a Tick.")
         return tick
 
     async def settle(self) -> None:

@@ -124,7 +124,7 @@ def test_a_body_is_made_entered_left_and_entered_again(scene):
 
 def test_a_world_holds_one_body(scene):
     made = jacked_in(scene)
-    with pytest.raises(UsageError, match="holds one body"):
+    with pytest.raises(UsageError, match="has one body"):
         made.adapter.create_avatar("bob", AvatarSpec())
     assert not made.adapter.jack_in("bob", "avatar-1").success
     assert not made.adapter.jack_in("ann", "avatar-1").success
