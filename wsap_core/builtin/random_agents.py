@@ -6,19 +6,17 @@ import json
 import random
 
 from wsap_core.errors import ConfigError, SnapshotError
-from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol.availability import choices_of
 from wsap_core.sampling import sample
 from wsap_core.seams.context import Context
 from wsap_core.worlds.legality import narrowed
-from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
-
-_SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
+from wsap_core.worlds.mailbox import SHARED_NAMES
 
 
 def _own_actions(space: ActionSpace) -> tuple[ActionDef, ...]:
     """Return the game's own actions, without avatar and message actions, tools and the category "meta"."""
-    return tuple(a for a in space.actions if a.name not in _SHARED and a.category != "meta" and not a.is_tool)
+    return tuple(a for a in space.actions if a.name not in SHARED_NAMES and a.category != "meta" and not a.is_tool)
 
 
 class _Baseline:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from wsap_core.errors import SnapshotError
-from wsap_core.protocol import Action, ActionDef, ActionSpace, AgentMessage, ParamDef
+from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionSpace, AgentMessage, ParamDef
 from wsap_core.protocol.wire import Codec, encode
 
 _TEXT = ParamDef("text", "what to say")
@@ -25,6 +25,9 @@ MESSAGE_ACTIONS = ActionSpace(
     )
 )
 """The actions that worlds with messages have in addition to their own; they take no game step."""
+
+SHARED_NAMES = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
+"""Names of the actions that any world may have in addition to its own."""
 
 MAX_LENGTH = 2000
 """Longest message, in characters."""

@@ -12,9 +12,10 @@ from wsap_check.raised import called, describe
 from wsap_check.steps import Step, place
 from wsap_check.subject import Fault, Notes, NothingToCheck, Subject, at_once, check
 from wsap_core.errors import SnapshotError
-from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, ActionSpace
-from wsap_core.worlds import MESSAGE_ACTIONS, Seat
+from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace
+from wsap_core.worlds import Seat
 from wsap_core.worlds.legality import check_action
+from wsap_core.worlds.mailbox import SHARED_NAMES
 
 CHANCE = "chance"
 """The type of the event that reports the failure of an available action by chance."""
@@ -184,7 +185,7 @@ async def bad_parameters(notes: Notes, subject: Subject) -> None:
 
 def undeclared(space: ActionSpace) -> Iterator[Action]:
     """Yield actions that a space does not declare."""
-    known = {*space.names, *AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names}
+    known = SHARED_NAMES.union(space.names)
     first = space.names[0] if space.names else "act"
     names = (f"{first}x", first.upper(), "no-such-action", "", "__class__", "x" * 5_000, "\x1b[2J\u202e")
     yield from (Action(name) for name in names if name not in known)

@@ -20,12 +20,12 @@ from wsap_core.protocol.availability import choices_of
 from wsap_core.sampling import sample
 from wsap_core.seams.context import derive_seed
 from wsap_core.seams.game import Lives
-from wsap_core.worlds import GAME_OVER, MESSAGE_ACTIONS, Seat, World
+from wsap_core.worlds import GAME_OVER, Seat, World
 from wsap_core.worlds.legality import narrowed
+from wsap_core.worlds.mailbox import SHARED_NAMES
 
 T = TypeVar("T")
 
-_SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 _OVERTIME = 200
 """Additional steps after which play in turns stops although a seat waits for its result, as one always does."""
 _SPINS = 20
@@ -61,7 +61,7 @@ class RandomPlayer:
 def own_actions(seat: Seat) -> list[ActionDef]:
     """Return the game's own actions, without avatar and message actions unless there are no others."""
     declared = [a for a in seat.action_space.actions if a.name in seat.own_actions]
-    return [a for a in declared if a.name not in _SHARED] or declared or list(AVATAR_ACTIONS.actions[1:])
+    return [a for a in declared if a.name not in SHARED_NAMES] or declared or list(AVATAR_ACTIONS.actions[1:])
 
 
 def offered(definition: ActionDef, observation: Observation) -> ActionDef:

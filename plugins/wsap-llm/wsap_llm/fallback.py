@@ -9,17 +9,16 @@ from dataclasses import replace
 
 from wsap_core.builtin.random_agents import RandomAgent
 from wsap_core.errors import ConfigError
-from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, ActionSpace, Observation
+from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation
 from wsap_core.seams.agent import GetDefault
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
+from wsap_core.worlds.mailbox import SHARED_NAMES
 from wsap_llm.lookup import is_lookup, split
 
 MOST_IDLE = 5
 """Maximum number of times that an action may be taken in a turn without ending it."""
 FORCED = "(the reply could not be understood)"
 """The reasoning of a fallback action."""
-_SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 
 
 class Fallback:
@@ -72,7 +71,7 @@ def _took_no_turn(before: Observation, action: Action, result: ActionResult) -> 
     if result.done or now.step != before.step:
         return False
     # A game that counts no steps is always at step 0 and needs other criteria.
-    return before.step > 0 or not result.success or action.name in _SHARED or _state(now) == _state(before)
+    return before.step > 0 or not result.success or action.name in SHARED_NAMES or _state(now) == _state(before)
 
 
 def _state(observation: Observation) -> Observation:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionResult, ActionSpace, Goal, Observation
-from wsap_core.worlds import MESSAGE_ACTIONS
-
-_SHARED = {*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names}
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.worlds.mailbox import SHARED_NAMES
 
 
 class TitForTat:
@@ -15,7 +13,7 @@ class TitForTat:
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Read the choices from the action space."""
-        self._choices = tuple(name for name in action_space.names if name not in _SHARED)
+        self._choices = tuple(name for name in action_space.names if name not in SHARED_NAMES)
 
     def decide(self, observation: Observation) -> Action:
         """Return the other's last choice."""
