@@ -48,7 +48,7 @@ def test_a_run_that_is_played_again_says_that_nothing_was_spent(
     asked = len(server.requests)
     code, out, _ = typed(capsys, "play", "--replay", first["run"])
     assert code == 0
-    assert f"Replayed {first['run']} with its recorded replies: no model was asked." in out
+    assert f"Replayed {first['run']} with its recorded replies: no model was called." in out
     assert "models then: 9 calls" in out
     again = json.loads(typed(capsys, "play", "--replay", first["run"], "--json")[1])
     assert (again["replays"], again["trajectory_hash"]) == (first["run"], first["trajectory_hash"])
@@ -122,7 +122,7 @@ def test_a_server_that_is_not_there_is_told_in_whole_sentences(
     monkeypatch.setenv("OPENAI_BASE_URL", f"{nowhere}/v1")
     code, _, err = typed(capsys, "play", "--resume", "last")
     assert code == 8
-    assert "is it running? What was recorded is kept: wsap play --resume " in err
+    assert "is it running? Continue the run with: wsap play --resume " in err
 
 
 def test_a_server_of_tools_that_is_not_there_is_told_once_and_leaves_nothing_behind(

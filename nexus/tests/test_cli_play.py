@@ -125,7 +125,7 @@ def test_without_a_terminal_there_are_plain_lines_and_how_to_go_on(capsys: pytes
     run = lines[0].rpartition(" ")[2]
     assert lines[1].startswith("step 20: episode 1 is over")
     assert re.match(r"20 steps in 1 episode, [\d.]+ s: reward \d+", lines[2])
-    assert lines[-1] == f"Look back at it: wsap replay {run}"
+    assert lines[-1] == f"Show its steps: wsap replay {run}"
     assert "\x1b" not in out
 
 
@@ -153,7 +153,7 @@ def test_options_reach_the_game(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "Say which game to play"),
+        ((), "Name the game to play"),
         (("ehco",), "no game called 'ehco'. Did you mean 'echo'"),
         (("echo", "--agent", "radnom"), "no agent called 'radnom'. Did you mean 'random'"),
         (("echo", "--seed", "-1"), "'-1' is not a whole number from 0 to 2147483647"),
@@ -175,12 +175,12 @@ def test_options_reach_the_game(capsys: pytest.CaptureFixture[str]) -> None:
         (("echo", "--no-record", "--database", "x.db"), "--database has no effect with --no-record; leave it out."),
         (("echo", "--json", "--fps", "9"), "--fps has no effect with --json, as there is no live view; leave it out."),
         (("echo", "--no-watch", "--pace", "9"), "--pace has no effect with --no-watch, as there is no live view"),
-        (("echo", "--limit", "calls=9"), "--limit has no effect where no agent asks a model; leave it out."),
+        (("echo", "--limit", "calls=9"), "--limit has no effect where no agent calls a model; leave it out."),
         (("echo", "--price-in", "1", "--price-out", "1"), "--price-in has no effect where no seat has a model's"),
         (("echo", "--agent", "random", "--fill", "random"), "--agent has no effect with --fill"),
         (("echo", "--seat", "seat-1=random", "--agent", "random"), "--agent has no effect where --seat names every"),
-        (("--replay", "last", "--limit", "calls=9"), "--limit has no effect with --replay, which asks no model"),
-        (("echo", "--pictures"), "--pictures is about a language model; say which, with --model ADDRESS."),
+        (("--replay", "last", "--limit", "calls=9"), "--limit has no effect with --replay, which calls no model"),
+        (("echo", "--pictures"), "--pictures has no effect without a language model; name one with --model ADDRESS."),
         (("echo", "--resume", "last"), "leave out GAME"),
         (("--resume", "last", "--seed", "3"), "leave out --seed"),
         (("./nothing.py:Game",), "no file in . called 'nothing.py'"),
@@ -355,7 +355,7 @@ def test_what_contradicts_playing_a_run_again_is_refused(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--style", "tags"], "--style is about a language model; say which, with --model ADDRESS."),
+        (["--style", "tags"], "--style has no effect without a language model; name one with --model ADDRESS."),
         (["--model", "scripted/x", "--agent-option", "model=y"], "The option model is given twice"),
         (
             ["--model", "scripted/x", "--limit", "cost=-1"],

@@ -125,7 +125,7 @@ def test_seats_with_models_of_their_own_are_gone_on_with_and_played_again(
         (("--seat-option", "left.window=3"), "one of the seats row, column, not 'left.window'"),
         (("--seat-option", "row=3"), "one of the seats row, column, not 'row'"),
         (("--seat-option", "row.widnow=3"), "has no option 'widnow'"),
-        (("--seat-option", "row.model.api_key=sk-abc"), "no key may be among them"),
+        (("--seat-option", "row.model.api_key=sk-abc"), "they must not contain a key"),
         (("--seat", "row=olama/qwen3:8b"), "no backend called 'olama'"),
         (("--agent", "agents/me"), "'agents/me' is neither an agent (one in a file is ./file.py:Name) nor a model"),
         (("--agent", "openai/qwen3:8b"), "Two models are given: openai/qwen3:8b and ollama/qwen3:8b"),

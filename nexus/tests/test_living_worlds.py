@@ -400,7 +400,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path) as (runner, _):
         with pytest.raises(UsageError, match="at least 0, not -1"):
             asyncio.run(runner.play(GAME, {}, steps=-1))
-        with pytest.raises(UsageError, match="is over, so nothing can change"):
+        with pytest.raises(UsageError, match="is finished and takes no influence"):
             runner.influence("m", {"rain": 1})
         with pytest.raises(UnknownNameError):
             runner.influence("nobody", {"rain": 1})

@@ -384,4 +384,4 @@ def test_looking_back_at_calls_where_no_model_was_asked_says_so(
 ) -> None:
     play("echo", "random", steps=2, database=database)
     assert main(["replay", "last", "--calls", "--database", database]) == 0
-    assert capsys.readouterr().out == "No model was asked in these calls.\n"
+    assert capsys.readouterr().out == "There are no model calls in this range.\n"

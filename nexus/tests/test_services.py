@@ -69,7 +69,7 @@ def test_people_keys_and_seats_that_are_not_there_are_refused(database: str) -> 
         for seats, says in (
             ({"row": Player("human")}, "would be played by a person"),
             ({"middle": Player("random")}, "has no seat 'middle'"),
-            ({"row": Player("llm", {"model": "scripted/x", "model.api_key": "sk-1"})}, "no key may be among them"),
+            ({"row": Player("llm", {"model": "scripted/x", "model.api_key": "sk-1"})}, "they must not contain a key"),
         ):
             with pytest.raises(UsageError, match=says):
                 asyncio.run(runner.play("matrix", seats))

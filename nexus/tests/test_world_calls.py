@@ -404,6 +404,6 @@ def test_a_world_is_told_its_model_by_options(
     hamlet = f"{Path(__file__).with_name('asking_world.py')}:Hamlet"
     code, _, err = typed("play", hamlet, "--model", "scripted/it", "--steps", "1")
     assert code == 2
-    assert "--model has no effect where nobody takes a seat" in err
+    assert "--model has no effect in a run without seats" in err
     code, _, err = typed("play", village, "--option", "model=nonsense/x")
     assert "no backend called 'nonsense'" in err

@@ -5,7 +5,7 @@
     summary = wsap_nexus.play("crafter", seed=7, steps=500)
     run = wsap_nexus.read_run(summary.run)
 
-Names are imported when first used, so that the command line stays light.
+Names are imported on first use, to keep the start of the command line fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Playing, recording and reading back runs from a script or a notebook."""
+"""Play, record and read runs from a script or a notebook."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class RecordedStep:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run, read back."""
+    """A recorded run with its steps."""
 
     record: RunRecord
     """Game, agents, times, status and summary."""
     steps: tuple[RecordedStep, ...]
-    """Every decision, in the order in which they were made."""
+    """Every decision, in order."""
 
     def __repr__(self) -> str:
         return f"RecordedRun({self.record!r}, <{len(self.steps)} steps>)"
@@ -88,27 +88,27 @@ def play(
 
     Args:
         game: a registered game, `./file.py:Name`, or your own class, factory or spec.
-        agent: likewise, or a model's address, such as `openai/gpt-5`; the game's default agent when None.
+        agent: the same, or a model's address such as `openai/gpt-5`; None for the game's default agent.
         seed: from 0 to 2**31 - 1.
-        steps: decisions of each seat, over as many episodes as needed; seats that wait for each other play the last
-            one to its end.
-        episodes: how many are played; one if neither they nor the steps are given. `RunSummary.cut_off` says what
-            the step limit, or a seat that left, has cut off.
-        seats: seat name -> agent, for games with several seats; `agent` takes the others.
-        options: the game's own options.
+        steps: decisions per seat, over as many episodes as needed; where seats wait for each other, the last episode
+            is played to its end.
+        episodes: number of episodes; one if neither this nor `steps` is given. `RunSummary.cut_off` says what the step
+            limit, or a seat that left, has cut off.
+        seats: seat name -> agent, for games with several seats; `agent` plays the others.
+        options: options of the game.
         agent_options: options of the agents.
-        as_: the agent of the database that plays and remembers the run, or seat -> agent; a new one is added. Its own
-            policy decides where no agent is named.
+        as_: the agent of the database that plays and remembers the run, or seat -> agent; created if new. Its own
+            policy decides unless an agent is named.
         record: write the run to the database.
-        budgets: the limits of models; reaching one pauses the run.
-        prices: model's address -> its price, such as `{"openai/gpt-5": (1.25, 10)}`: US dollars for a million tokens of
-            the prompt and of the reply; for models whose backend does not know it.
-        database: path or URL of the database; the default one when None.
+        budgets: limits of models; reaching one pauses the run.
+        prices: model address -> US dollars per million prompt and reply tokens, such as
+            `{"openai/gpt-5": (1.25, 10)}`, for models whose backend does not know its prices.
+        database: path or URL of the database; None for the default.
         observers: called with a `StepTaken` after each decision.
-        host: resolves names; all installed plugins when None.
+        host: resolves names; None for all installed plugins.
 
     Raises:
-        WsapError: the run failed; the message says why.
+        WsapError: the run failed.
     """
     found = host or PluginHost.discovered()
     spec = load_adapter_spec(game, found)
@@ -128,9 +128,7 @@ def play(
     spec = spec.with_options(plan.options)
     if not record:
         if as_ is not None:
-            raise UsageError(
-                "What an agent of the database plays has to be recorded; leave as_ out, or record the run."
-            )
+            raise UsageError("A run of an agent of the database has to be recorded; leave out as_, or record the run.")
         parts = ResolvedSpecs(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
         services = _limited(plan, budgets, prices, found, None)
         return _to_end(unrecorded(plan, found, parts=parts, observers=observers, services=services), services)
@@ -159,11 +157,11 @@ def resume_run(
 
     Args:
         run: its id, the beginning or end of it, or "last".
-        budgets: the limits of models; the earlier usage of the run counts.
+        budgets: limits of models; the run's earlier usage counts.
         prices: as for `play`.
-        database: path or URL of the database; the default one when None.
+        database: path or URL of the database; None for the default.
         observers: called with a `StepTaken` after each new decision.
-        host: resolves names; all installed plugins when None.
+        host: resolves names; None for all installed plugins.
 
     Raises:
         WsapError: there is no such run, it is finished, or it can't be resumed.
@@ -177,11 +175,7 @@ def resume_run(
 
 
 def read_run(run: str = "last", *, database: str | None = None, host: PluginHost | None = None) -> RecordedRun:
-    """Return a recorded run with all its steps.
-
-    Raises:
-        WsapError: there is no such run, or it can't be read.
-    """
+    """Return a recorded run with all its steps; WsapError if there is none or it can't be read."""
     found = host or PluginHost.discovered()
     with open_database(database, read_only=True) as opened:
         repository = Repository(opened)
@@ -209,9 +203,9 @@ def _limited(
 def _price(address: str, given: Prices, asked: Sequence[str]) -> Price:
     price = given if isinstance(given, Price) else Price(*given)
     if address not in asked:
-        raise UsageError(f"There is a price for {address!r}, which nobody asks; asked: {', '.join(asked) or 'none'}.")
+        raise UsageError(f"There is a price for {address!r}, but the run's models are: {', '.join(asked) or 'none'}.")
     if not (0 <= price.prompt < math.inf and 0 <= price.completion < math.inf):
-        raise UsageError(f"The price of {address!r} is in US dollars per million tokens, at least 0, not {given!r}.")
+        raise UsageError(f"The price of {address!r} must be at least 0 US dollars per million tokens, not {given!r}.")
     return price
 
 
@@ -222,7 +216,7 @@ def _to_end(session: RunHandle, services: Services | None) -> RunSummary:
 
 
 def evaluate(*args: Any, **options: Any) -> Any:
-    """Play entrants and games on the same seeds and return data frames; see `wsap_eval.evaluate`, which this calls.
+    """Call `wsap_eval.evaluate`: play entrants and games on the same seeds and return data frames.
 
         found = wsap_nexus.evaluate(games=["minigrid"], entrants=["random", "minigrid-finder"])
         found.table()
@@ -231,7 +225,7 @@ def evaluate(*args: Any, **options: Any) -> Any:
         MissingServiceError: wsap-eval is not installed.
     """
     try:
-        package = importlib.import_module("wsap_eval")  # a name, because it is a package above this one
+        package = importlib.import_module("wsap_eval")  # by name: it is in a layer above this package
     except ModuleNotFoundError:
         raise MissingServiceError(
             "Evaluations need wsap-eval, which is not installed; install it with: pip install wsap-eval"

@@ -1,16 +1,16 @@
 """Errors of the nexus: one class for each stable code.
 
 TransitError                  the nexus refuses a transfer              exit 10
-├── AlreadyInWorldError       the agent is in a world already
+├── AlreadyInWorldError       the agent is in a world or a transfer
 ├── NotInWorldError           the agent is in no world
 ├── GameUnavailableError      the game is offline, busy or in maintenance
 ├── IncompatibleGameError     the game speaks another major version of the protocol
 ├── RosterFullError           the agent has the maximum of living avatars there
 ├── DiedAsleepError           the avatar died while it was dormant; the agent decides how to respawn
-└── AvatarStateError          an avatar can't go from its state to that one
+└── AvatarStateError          an avatar can't change to the requested state
 AgentPausedError              the agent is paused
 NexusRunningError             another nexus runs on this database       exit 6
-└── LockLostError             it has taken the database over from this one
+└── LockLostError             it took the database over from this one
 WorldFailedError              a world crashed, hung, or was not rebuilt identically   exit 4
 """
 
@@ -64,11 +64,11 @@ class DiedAsleepError(TransitError):
     """The avatar to enter died while it was dormant, and no respawn option was chosen.
 
     Args:
-        death: likewise, as data.
+        death: how the avatar died.
         body: the avatar.
         receipt: of the imported skills and items.
         package: the exported items, and the lost ones.
-        state: the world's state to store; None where it can't be entered again.
+        state: the world's state to store; None if it can't be entered again.
     """
 
     code = "DIED_ASLEEP"
@@ -113,13 +113,13 @@ class NexusRunningError(StorageLockedError):
 
 
 class LockLostError(NexusRunningError):
-    """Another nexus has taken the database over while the connection was interrupted; nothing was written."""
+    """Another nexus took the database over while the connection was interrupted; nothing was written."""
 
     code = "LEAD_LOST"
 
 
 class ConservationError(WsapError):
-    """A world exported an item twice, or one that is elsewhere; the transfer is undone."""
+    """A world exported an item twice, or one that is not in it; the transfer is undone."""
 
     code = "ITEM_CONSERVATION"
     http_status = 502

@@ -25,11 +25,10 @@ class Listener(Protocol):
     """Receives the events of a nexus."""
 
     async def on_event(self, event: NexusEvent) -> None:
-        """Handle an event, which is committed already.
+        """Handle a committed event.
 
-        Events are delivered in the order of their numbers, each once. After the nexus was killed, the last ones may be
-        delivered again: a listener that must not act twice stores `event.seq`. An event for which this raises, or
-        takes longer than a minute, is not delivered again.
+        Events are delivered in order, each once. After a kill of the nexus the last ones may be repeated, so a listener
+        that must not act twice stores `event.seq`. If this raises or takes longer than a minute, the event is skipped.
         """
 
 
@@ -38,7 +37,7 @@ class ListenerSpec:
     """The description of a listener."""
 
     name: str
-    """Identifies the stored number of its last event: another name is another listener."""
+    """Identifies the listener; the number of its last event is stored under it."""
     summary: str
     """One line."""
     factory: Reference

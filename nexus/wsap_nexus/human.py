@@ -55,7 +55,7 @@ class HumanAgent:
 
 
 class LineChooser:
-    """Asks line by line, for terminals that can't show the live view, and for scripts."""
+    """Asks line by line, for scripts and terminals that can't show the live view."""
 
     def say(self, text: str) -> None:
         """Show a text, sanitized for terminals."""
@@ -73,7 +73,7 @@ class LineChooser:
         while True:
             line = await _read_line()
             if not line:
-                raise UsageError("The agent 'human' has nobody to ask any more: the standard input has ended.")
+                raise UsageError("The agent 'human' can't ask for an action: the standard input has ended.")
             action, reason = typed_choice(line, space, observation)
             if action is not None:
                 return action

@@ -1,7 +1,4 @@
-"""The paths of the runtime's files: one database in the folder of WSAP's files.
-
-`--database` or `WSAP_DATABASE` give another path or URL of the database.
-"""
+"""The paths of the runtime's files: one database in the home folder, unless `--database` or `WSAP_DATABASE` is set."""
 
 from __future__ import annotations
 
@@ -43,8 +40,8 @@ def prepare_home(location: str, environ: Mapping[str, str]) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StorageReadOnlyError(
-            f"The folder {folder} for WSAP's files can't be made ({error.strerror or error}); "
-            "set WSAP_HOME to a folder that can, or name a database with --database."
+            f"The folder {folder} for WSAP's files can't be created ({error.strerror or error}); "
+            "set WSAP_HOME to another folder, or name a database with --database."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The registrations of the runtime. Light: implementations are imported when they are used."""
+"""The registrations of the runtime; implementations are imported on first use."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from wsap_core.specs import AgentSpec, CommandSpec, OptionDef
 
 @hookimpl
 def wsap_commands() -> Iterable[CommandSpec]:
-    """Offer the commands that play, look back and run the nexus."""
+    """Offer the runtime's commands."""
     return [
         CommandSpec("play", "Play a game and record the run.", "wsap_nexus.cli.play:play"),
         CommandSpec("runs", "List the recorded runs.", "wsap_nexus.cli.runs:runs"),
-        CommandSpec("replay", "Look back at a run, step by step.", "wsap_nexus.cli.replay:replay"),
-        CommandSpec("export", "Export a run.", "wsap_nexus.cli.export:export"),
+        CommandSpec("replay", "Show a recorded run step by step.", "wsap_nexus.cli.replay:replay"),
+        CommandSpec("export", "Export runs to a file.", "wsap_nexus.cli.export:export"),
         CommandSpec("nexus", "Run the nexus, where agents live and enter worlds.", "wsap_nexus.cli.nexus.group:nexus"),
         CommandSpec("models", "List the language models and what they can do.", "wsap_nexus.cli.models:models"),
         CommandSpec("schema", "Print the protocol's JSON Schemas.", "wsap_nexus.cli.schema:schema"),
@@ -29,7 +29,7 @@ def wsap_agents() -> Iterable[AgentSpec]:
     return [
         AgentSpec(
             "human",
-            "You play, with the keyboard, at a terminal.",
+            "A person at the keyboard of a terminal.",
             "wsap_nexus.human:create",
             interactive=True,
         ),
@@ -39,8 +39,8 @@ def wsap_agents() -> Iterable[AgentSpec]:
             "wsap_nexus.hub.wanderer:create",
             games=("nexus",),
             options=(
-                OptionDef("exit_when", "When it leaves a game.", "step >= 400", "an exit condition"),
-                OptionDef("curiosity", "How often it chooses a game at random.", "0.25", "0-1"),
+                OptionDef("exit_when", "When to leave a game.", "step >= 400", "an exit condition"),
+                OptionDef("curiosity", "The probability of choosing a game at random.", "0.25", "0-1"),
             ),
         ),
     ]

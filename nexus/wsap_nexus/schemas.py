@@ -1,9 +1,8 @@
-"""The protocol's messages as JSON Schema (draft 2020-12), for those who write in other languages.
+"""The protocol's messages as JSON Schema (draft 2020-12), for implementations in other languages.
 
-They describe what the kernel reads: a field with a default may be left out, and fields that are not
-named here are allowed, because a newer minor version may add some. `$type` names a subclass; the
-protocol's own (`EmbodiedObservation`, `Possible`) are held to their own schemas, and those of plugins are open.
-The files in `docs/reference/schemas` are what `wsap schema --output` writes; a test compares them.
+They describe what the kernel reads: fields with a default may be left out, and unknown fields are allowed, because
+a newer minor version may add some. `$type` names a subclass; the protocol's own (`EmbodiedObservation`, `Possible`)
+have schemas, those of plugins do not. `wsap schema --output` writes the files in `docs/reference/schemas`.
 """
 
 from __future__ import annotations
@@ -31,24 +30,24 @@ JsonSchema = dict[str, Any]
 MESSAGES: Mapping[str, type] = {
     name: found for name, found in sorted(vars(protocol).items()) if isinstance(found, type) and is_dataclass(found)
 }
-"""Every message of the protocol by its name, which is also what an envelope's `type` says."""
+"""Name, as in an envelope's `type`, -> class of every message."""
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """A message with what a reader must know before reading it."""
+    """A message with its name and the version of the protocol."""
 
     protocol_version: str
-    """The version that the sender follows (SemVer); a reader of the same major number understands it."""
+    """The sender's protocol version (SemVer); readers with the same major version understand it."""
     type: str
-    """The name of the message; what a world adds to it is told apart by the body's `$type`."""
+    """The name of the message; for a subclass, `$type` in the body names that."""
     body: Any
     """The message. Any: it is one of the protocol's types, or one that a plugin derived from them."""
 
 
-_TAG_TEXT = "The name of a subclass whose fields are here, too; left out where it is just this."
+_TAG_TEXT = "The name of the subclass whose fields are present, too; left out otherwise."
 _DROPPED = ("extras",)
-"""Fields of a message on this side of the wire only."""
+"""Fields that are not sent."""
 
 
 def names() -> tuple[str, ...]:
@@ -57,7 +56,7 @@ def names() -> tuple[str, ...]:
 
 
 def message_schema(name: str) -> JsonSchema:
-    """Return the schema of one message, complete in itself; UnknownNameError if the protocol has no such message."""
+    """Return the self-contained schema of one message; UnknownNameError if the protocol has no such message."""
     if name not in names():
         raise UnknownNameError("message", name, names(), hint="`wsap schema --list` names them all.")
     definitions = _definitions()
@@ -71,12 +70,12 @@ def message_schema(name: str) -> JsonSchema:
 
 
 def all_schemas() -> JsonSchema:
-    """Return one document that holds the schema of every message in its `$defs`; it fits an envelope."""
+    """Return the schema of an envelope, with those of all messages in its `$defs`."""
     return message_schema(Envelope.__name__)
 
 
 def to_json(schema: JsonSchema) -> str:
-    """Return a schema as the text that is kept in files: keys in order, two spaces, one newline at the end."""
+    """Return a schema as the text of its file: sorted keys, indented by two spaces."""
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"
 
 
@@ -95,7 +94,7 @@ def _definitions() -> dict[str, JsonSchema]:
 
 
 def without_titles(node: Any) -> Any:
-    """Drop the titles that pydantic makes of field names; they say nothing that the names don't."""
+    """Return a schema without the titles that pydantic derives from field names."""
     if isinstance(node, list):
         return [without_titles(item) for item in node]
     if not isinstance(node, dict):
@@ -118,7 +117,7 @@ def _describe(schema: JsonSchema, cls: type) -> None:
 
 
 def _narrow_subclasses(definitions: dict[str, JsonSchema]) -> None:
-    """Hold a message whose `$type` names a subclass in the protocol to that subclass's schema."""
+    """Require of a message whose `$type` names a subclass in the protocol that it matches that schema, too."""
     for name, cls in MESSAGES.items():
         for base in cls.__mro__[1:]:
             if MESSAGES.get(base.__name__) is base and (tag := wire_type(cls)):
@@ -175,7 +174,7 @@ def _references(node: Any) -> Iterator[str]:
 
 
 def field_texts(cls: type) -> dict[str, str]:
-    """Return what the docstring below each field of a dataclass says, base classes included."""
+    """Return field -> docstring of a dataclass, inherited fields included."""
     texts: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if not is_dataclass(base):

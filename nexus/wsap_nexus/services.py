@@ -1,4 +1,4 @@
-"""The runtime's services for commands of plugins: playing games, and reading runs back."""
+"""The runtime's services for commands of plugins: playing games and reading recorded runs."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ __all__ = ["StoreRunner", "opened"]
 def opened(
     database: str | None = None, *, budgets: Sequence[SpendingLimit] = (), prices: Mapping[str, Price] | None = None
 ) -> Iterator[Services]:
-    """Give services that record into a database; see `wsap_core.seams.services.runtime_services`.
+    """Yield services that record into a database; see `wsap_core.seams.services.runtime_services`.
 
     Args:
-        database: path or URL; the default one when None.
+        database: path or URL; None for the default.
         budgets: limits of models for all runs together.
         prices: address -> price, for models whose backend does not know it.
 
     Raises:
-        StorageError: the database can't be used; the message says why.
+        StorageError: the database can't be used.
     """
     host = PluginHost.discovered()
     models = ModelPool(host, budgets=budgets, prices=prices)
@@ -55,10 +55,9 @@ def opened(
 
 
 class StoreRunner:
-    """Plays games and records them: the kernel's `Runner`. Several runs can be played at once in one event loop.
+    """Plays and records games, also several at once in one event loop: the kernel's `Runner`.
 
-    Args:
-        models: shared by all runs; the caller closes them.
+    The models are shared by all runs; the caller closes them.
     """
 
     def __init__(self, host: PluginHost, store: Store, models: ModelPool) -> None:
@@ -89,7 +88,7 @@ class StoreRunner:
         """
         if steps is not None and steps < 0:
             raise UsageError(f"The number of steps must be a whole number of at least 0, not {steps!r}.")
-        # A tournament goes on with a model that can't be understood, and counts what was forced.
+        # A tournament continues if a model's replies can't be parsed, and counts forced decisions.
         controls = Controls(pace=pace, pauses_when_forced=False)
         memories = None if prepare is None else _prepared(prepare)
         record = None if run is None else self._store.repository.find_run(run)
@@ -111,7 +110,7 @@ class StoreRunner:
         told = _until(controls, steps if lives else None, on_tick)
         for seat in plan.seats:
             if parts.agents[seat.name].interactive:
-                raise UsageError(f"Seat {seat.name!r} would be played by a person; that takes wsap play.")
+                raise UsageError(f"Seat {seat.name!r} would be played by a person, which only wsap play supports.")
         with start(
             plan, self._host, self._store, parts=parts, controls=controls, services=self._around, on_tick=told,
             run_id=run, memories=memories, careful=True,
@@ -125,28 +124,28 @@ class StoreRunner:
 
         Raises:
             UnknownNameError: there is no such run.
-            UsageError: it takes no influence, or is over.
+            UsageError: its world takes no influence, or it is finished.
         """
         record = self._store.repository.get_run(run)
         if "influence" not in game_of(record, self._host).abilities:
             raise UsageError(f"The world of run {record.id!r}, {record.game!r}, takes no influence from outside.")
         if record.status is RunStatus.FINISHED:
-            raise UsageError(f"Run {record.id!r} is over, so nothing can change in it; go back in it first, or branch.")
+            raise UsageError(f"Run {record.id!r} is finished and takes no influence; rewind or branch it first.")
         self._store.repository.add_to_inbox(record.id, body)
 
     async def rewind(self, run: str, step: int) -> None:
-        """Let a run go on from an earlier tick; see `wsap_core.seams.services.Runner`.
+        """Set a run back to an earlier tick; see `wsap_core.seams.services.Runner`.
 
         Raises:
-            UsageError: it has no such tick, or seats.
+            UsageError: it has no such tick, or it has seats.
             StorageLockedError: another process plays it.
         """
         record = self._store.repository.get_run(run)
         plan = RunPlan.from_config(record.config)
         if plan.seats or plan.open:
             raise UsageError(
-                f"Agents sit in the world of run {record.id!r}, and what they had in mind at an earlier tick is not "
-                "recorded, so it can't go back; branch it instead: there the world goes on without them."
+                f"Run {record.id!r} has agents, whose state at an earlier tick is not recorded, so it can't be "
+                "rewound; branch it instead: there the world continues without them."
             )
         with hold_run(self._store.database, record.id):
             world, step = await self._world_at(record, step)
@@ -157,19 +156,19 @@ class StoreRunner:
             writer.flush()
 
     async def branch(self, run: str, step: int, name: str) -> None:
-        """Begin a run with a tick of another; see `wsap_core.seams.services.Runner`.
+        """Start a run from a tick of another; see `wsap_core.seams.services.Runner`.
 
-        Where agents sat in the other, nobody sits in this one: what they had in mind at a tick is not recorded.
+        The new run has no agents, because their state at a tick is not recorded.
 
         Raises:
-            UsageError: the run has no such tick, or the name is taken; or its world can't be without seats.
+            UsageError: the run has no such tick, its world needs its seats, or the name is taken.
         """
         repository, writer = self._store.repository, self._store.writer
         record = repository.get_run(run)
         plan = RunPlan.from_config(record.config)
         if (plan.seats or plan.open) and game_of(record, self._host).seats[0]:
             raise UsageError(
-                f"The world of run {record.id!r} can't go on without the agents in it; it can't be branched."
+                f"The world of run {record.id!r} can't continue without its agents, so it can't be branched."
             )
         alone = replace(plan, seats=(), open=False)
         world, step = await self._world_at(record, step, vacated=True)
@@ -189,7 +188,7 @@ class StoreRunner:
         writer.flush()
 
     async def _world_at(self, record: RunRecord, step: int, *, vacated: bool = False) -> tuple[bytes, int]:
-        """Return the state of a run's world after a tick, with its seats or without anybody in them."""
+        """Return the state of a run's world after a tick, without its seats if `vacated`, and the tick's number."""
         plan = RunPlan.from_config(record.config)
         specs = resolve_specs(replace(plan, seats=()), self._host)  # nobody decides
         position = find_tick(self._store.repository, record, step)
@@ -222,7 +221,7 @@ def _prepared(prepare: Prepare) -> MemoriesOf:
 def _until(
     controls: Controls, steps: int | None, on_tick: Callable[[Tick], bool | None] | None
 ) -> Callable[[Tick], None]:
-    """Return what is told of each new tick, and stops the run after so many, or when `on_tick` says so."""
+    """Return a callback for ticks that stops the run after `steps` of them, or when `on_tick` returns False."""
     left = steps
     if left == 0:
         controls.stop()

@@ -1,7 +1,7 @@
 """The state file of a running nexus, beside its database and readable by its owner alone.
 
-It is written when requests are answered and removed at the end. After a SIGKILL it remains; it then names a process
-that does not exist or started at another time, and is ignored.
+It is written once the nexus accepts requests, and removed when it stops. After a SIGKILL it remains, but is ignored: it
+names a process that does not exist or started at another time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Running:
     started: float
     """Seconds since 1970."""
     database: str
-    """Its path or URL, without a password."""
+    """Path or URL, without a password."""
     model: str | None = None
     """The model of new agents."""
     keep_days: float | None = None
@@ -96,7 +96,7 @@ def remove(path: Path) -> None:
 
 
 def wait_for_end(running: Running, seconds: float) -> bool:
-    """Wait for the end of a nexus; return whether it ended within some seconds."""
+    """Return whether a nexus ends within some seconds, waiting for it."""
     end = time.monotonic() + seconds
     while running.alive:
         if time.monotonic() >= end:
@@ -106,7 +106,7 @@ def wait_for_end(running: Running, seconds: float) -> bool:
 
 
 def birth(pid: int) -> str:
-    """Return the start time of a process as the system counts it, which distinguishes reused process ids."""
+    """Return the start time of a process in system ticks, which distinguishes reused process ids; empty if unknown."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Tasks that are ended before whoever began them goes on."""
+"""Cancellation of asyncio tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 async def ended(*tasks: asyncio.Future[Any] | None) -> None:
-    """Cancel tasks, and return once they are over; what came of them is looked at no more."""
+    """Cancel tasks and wait for their end; their results and errors are ignored."""
     known = [task for task in tasks if task is not None]
     for task in known:
         task.cancel()

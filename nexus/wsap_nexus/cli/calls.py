@@ -1,4 +1,4 @@
-"""`wsap replay --calls`: the recorded prompts and replies of a run."""
+"""`wsap replay --calls`: prints the recorded prompts and replies of a run."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class ShownCall:
     number: int
     """From 1, over all seats."""
     seat: str
-    """Whose it is; a world's own says where it stands."""
+    """The seat that made the call, or "world" and the call's key."""
     shared: int
     """Number of leading messages that are the same as in the seat's previous call."""
     messages: tuple[tuple[str, str], ...]
-    """The messages after those: role and text. Images are given by their size."""
+    """The other messages: role and text, with the size of images."""
     prefill: str
     """The prefilled beginning of the reply."""
     reply: Reply
     chances: tuple[tuple[str, float], ...] = ()
-    """Where the reply was chosen: each option and its probability."""
+    """Each option and its probability, if the reply is a choice."""
 
 
 def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
-    """Give the calls of a run, oldest first; WireError if an event is damaged."""
+    """Yield the calls of a run, oldest first; WireError if an event is damaged."""
     from wsap_nexus.runs.journal import chances_of, read_reply, recorded_text
 
     for number, event in enumerate(repository.read_events(run, kinds=("call",)), start=1):
@@ -56,7 +56,7 @@ def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
 
 
 def print_calls(repository: Repository, run: str, first: int, last: int | None, *, as_json: bool) -> None:
-    """Print the calls from `first` to `last`, each with the messages that are new in it."""
+    """Print the calls from `first` to `last`, each with its new messages."""
     count = 0
     for call in shown_calls(repository, run):
         if call.number < first:
@@ -66,7 +66,7 @@ def print_calls(repository: Repository, run: str, first: int, last: int | None, 
         count += 1
         click.echo(json.dumps(_row(call)) if as_json else "\n".join(call_lines(call)) + "\n")
     if not count and not as_json:
-        click.echo("No model was asked in these calls.")
+        click.echo("There are no model calls in this range.")
 
 
 def _row(call: ShownCall) -> dict[str, Any]:
@@ -88,13 +88,13 @@ def _row(call: ShownCall) -> dict[str, Any]:
 
 
 def call_lines(call: ShownCall) -> Iterator[str]:
-    """Give the lines that show a call."""
+    """Yield a call as lines."""
     usage, reply = call.reply.usage, call.reply
     tokens = f"{plural(usage.prompt_tokens, 'token')} in, {usage.completion_tokens} out"
     yield f"call {call.number}, {single_line(call.seat)}: {tokens}"
     if call.shared:
         yield f"  ({plural(call.shared, 'message')} as in the previous call)"
-    begun = [("begun reply", call.prefill)] if call.prefill else []
+    begun = [("prefill", call.prefill)] if call.prefill else []
     thought = [("thinking", reply.thinking)] if reply.thinking else []
     cut = " (cut off)" if reply.truncated else ""
     for who, text in (*call.messages, *begun, *thought, (f"reply{cut}", reply.text)):

@@ -1,4 +1,4 @@
-"""Shared by commands: options, sizes, the database, progress messages, and questions about the terminal."""
+"""Helpers of the commands: options, sizes, the database, messages, and the terminal."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ _LAST = click.command()(json_option(database_option(lambda: None))).params
 
 
 def command(*examples: str, name: str | None = None, **more: Any) -> Callable[[Callable[..., None]], click.Command]:
-    """Return what makes a command of a function: with examples in its help, and `--json` and `--database` at the end.
+    """Return a decorator for commands with examples in the help, `--json` and `--database`.
 
-    Args:
-        more: further arguments of `GroupedCommand`.
+    `more` are further arguments of `GroupedCommand`.
     """
 
     def made(function: Callable[..., None]) -> click.Command:
@@ -49,7 +48,7 @@ def open_for_reading(database: str | None) -> Database | None:
     """Return the opened database; None if the default one does not exist yet.
 
     Raises:
-        StorageError: it can't be read, or a named one does not exist.
+        StorageError: it can't be read, or is named and does not exist.
     """
     from wsap_nexus.paths import database_location, is_url
     from wsap_nexus.runs.store import open_database
@@ -62,7 +61,7 @@ def open_for_reading(database: str | None) -> Database | None:
 
 
 def size_of_text(context: click.Context, option: click.Parameter, text: str) -> int:
-    """Return a number of bytes that was given with a unit, such as 500MB or 2GB: the callback of an option."""
+    """Return the bytes of a size such as 500MB or 2GB; the callback of an option."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
     if found is None:
         raise click.BadParameter(f"{single_line(text)[:40]!r} is not a size such as 500MB or 2GB.")
@@ -70,7 +69,7 @@ def size_of_text(context: click.Context, option: click.Parameter, text: str) -> 
 
 
 def text_of_size(count: int) -> str:
-    """Return a number of bytes as a person reads it: "950 B", "1.2 MB"."""
+    """Return a size in a readable unit: "950 B", "1.2 MB"."""
     size = float(count)
     for unit in ("B", "KB", "MB", "GB"):
         if size < 1000:
@@ -85,12 +84,12 @@ def plural(count: int, noun: str) -> str:
 
 
 def said(as_json: bool, text: str, **facts: Any) -> None:
-    """Print a sentence, or with `--json` the facts in it."""
+    """Print a sentence, or with `--json` its facts."""
     click.echo(json.dumps(facts) if as_json else text)
 
 
 def print_lines(as_json: bool, facts: Any, lines: Iterable[str]) -> None:
-    """Print lines, or with `--json` the facts in them. Any: JSON-ready data."""
+    """Print lines, or with `--json` their facts. Any: JSON-ready data."""
     if as_json:
         print_json(facts)
         return
@@ -99,14 +98,14 @@ def print_lines(as_json: bool, facts: Any, lines: Iterable[str]) -> None:
 
 
 def output_console() -> Console:
-    """Return rich's console on the present standard output, also if that is replaced later."""
+    """Return a rich console on the current standard output, even if that is replaced later."""
     from rich.console import Console  # deferred for weight
 
     return Console(file=sys.stdout, highlight=False)
 
 
 def has_room(instead: str) -> bool:
-    """Return whether the terminal is large enough for the screen; if not, say so, and what comes instead."""
+    """Return whether the terminal is large enough for the screen; if not, print that and the alternative."""
     from wsap_nexus.terminal.screen import fits, too_small
 
     size = output_console().size
@@ -128,7 +127,7 @@ def both_terminals() -> bool:
 class Notices:
     """Writes each sentence to standard error once, however many agents send it.
 
-    The live view holds back standard error until it is closed; `show` puts each sentence on its screen meanwhile.
+    A live view holds back standard error until it is closed; meanwhile `show` puts each sentence on its screen.
     """
 
     def __init__(self, show: Callable[[str], None] | None = None) -> None:
@@ -142,4 +141,4 @@ class Notices:
             self._show(line)
         if line not in self._said:
             self._said.add(line)
-            click.echo(line, file=sys.stderr)  # named, for else click writes past a live table in its place
+            click.echo(line, file=sys.stderr)  # explicit: click's default would bypass a live view's redirection

@@ -1,4 +1,4 @@
-"""`wsap doctor`: checks whether this machine is ready."""
+"""`wsap doctor`: checks whether this machine is ready to play."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ LEAST_FREE = 200 * 1024 * 1024
 """Free bytes on disk below which there is a warning: about 200,000 steps of Crafter."""
 
 LARGE = 10 * 1024**3
-"""Bytes of a database above which there is a warning."""
+"""Size of a database in bytes above which there is a warning."""
 
 NARROW = 70
-"""Columns below which findings are printed below the name of the check, not beside it."""
+"""Columns below which findings are printed under the name of the check, not beside it."""
 
 SLOW_RESET = 0.5
 """Seconds for a world's second reset above which there is a warning."""
@@ -46,7 +46,7 @@ SLOW_RESET = 0.5
 )
 @json_option
 @database_option
-@click.option("--model", metavar="ADDRESS", help="The language model to test; default: WSAP_MODEL, else one here.")
+@click.option("--model", metavar="ADDRESS", help="The language model to test; default: WSAP_MODEL, else a local one.")
 @click.option(
     "--model-option", "model_options", multiple=True, metavar="KEY=VALUE",
     help="An option of the model's backend, such as num_ctx=16384; may be repeated.",
@@ -63,10 +63,10 @@ def doctor(
     """Check whether this machine is ready to play and record.
 
     One real request is sent to a language model: the named one, else the default model (WSAP_MODEL),
-    else the first one on this machine. Having no model is not a fault.
+    else the first one on this machine. Having no model is not a problem.
 
-    The exit status is 1 if something does not work, and 0 otherwise, also with warnings. A failing
-    model is a fault if it was named, and a warning otherwise.
+    The exit status is 1 if there is a problem, and 0 otherwise, even with warnings. A failing model is
+    a problem if it was named, and a warning otherwise.
     """
     if no_model:
         refuse_given("with --no-model", "model", "model_options", "wait")
@@ -91,7 +91,7 @@ def doctor(
 
 
 def examine(database: str | None, model: Callable[[], Iterator[Finding]] | None = None) -> Iterator[Finding]:
-    """Yield the findings; an error in a check becomes a finding, too. `model`: tests a model; None to test none."""
+    """Yield the findings; an exception in a check becomes a finding. `model` tests a model; None skips that."""
     looks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("python", _python),
         ("packages", _packages),
@@ -201,7 +201,7 @@ def _terminal() -> Iterator[Finding]:
     from wsap_nexus.terminal.screen import SMALLEST, fits
 
     if not sys.stdout.isatty():
-        yield Finding("terminal", "ok", "none here: plain lines are printed")
+        yield Finding("terminal", "ok", "standard output is not a terminal: plain lines are printed")
         return
     console = output_console()
     width, height = console.size
@@ -209,7 +209,7 @@ def _terminal() -> Iterator[Finding]:
     detail = f"{width}x{height}, {colours}, {console.encoding}"
     if is_dumb():
         yield Finding(
-            "terminal", "warning", detail, "TERM says that it can only print lines, so there is no live view."
+            "terminal", "warning", detail, "There is no live view, because TERM names a terminal without control codes."
         )
     elif not fits(width, height):
         yield Finding("terminal", "warning", detail, f"The live view needs {SMALLEST[0]}x{SMALLEST[1]}.")
@@ -239,14 +239,14 @@ def _worlds() -> Iterator[Finding]:
 
 
 def _timed(work: Callable[..., Any]) -> float:
-    # Any: whatever the work gives is not looked at.
+    # Any: the result is ignored.
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """Break a sentence between words at a terminal, so that its lines begin below each other."""
+    """Wrap a sentence to the width of a terminal, less the indent."""
     if not sys.stdout.isatty():
         return [text] if text else []
     return textwrap.wrap(text, max(16, shutil.get_terminal_size().columns - indent))

@@ -1,4 +1,4 @@
-"""The check of a language model in `wsap doctor`: one real request, one verdict."""
+"""The check of a language model in `wsap doctor`: one real request to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Finding:
     check: str
     """The name of the check."""
     status: str
-    """"ok", "warning" (it works, with a remark) or "problem"."""
+    """"ok", "warning" (it works, with a reservation) or "problem"."""
     detail: str
     """One sentence or figure."""
     hint: str = ""
@@ -38,7 +38,7 @@ LISTING = 3.0
 """Seconds to wait for each provider to list its models."""
 
 SLOW = 10.0
-"""Seconds for a reply above which there is a warning: a thousand steps would take three hours."""
+"""Seconds for a reply above which there is a warning: at 10, a thousand steps take three hours."""
 
 SCHEMA = {
     "type": "object",
@@ -49,8 +49,8 @@ SCHEMA = {
 RULES = 'You play a game. Reply with JSON alone: {"action": "wait" or "move_left", "reasoning": "a few words"}.'
 SCENE = "There is a wall to your left. What do you do?"
 
-TOLERANT = "WSAP reads such replies with tolerance and asks once more; --strict refuses this model."
-ROOM = "A model that thinks may need more room: --agent-option max_tokens=1000, or --agent-option thinking=no."
+TOLERANT = "WSAP parses such replies leniently and asks once more; --strict refuses this model."
+ROOM = "A model that thinks may need more tokens: --agent-option max_tokens=1000, or --agent-option thinking=no."
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,16 @@ class _Chosen:
     address: str
     why: str
     must: bool
-    """Whether it was named, so that its failure is a problem rather than a warning."""
+    """Whether its failure is a problem rather than a warning, because it was named."""
 
 
 def examine_model(
     address: str | None, host: PluginHost, *, options: Mapping[str, Any] | None = None, wait: float = WAIT
 ) -> Iterator[Finding]:
-    """Give the verdict on a model after one real request to it.
+    """Yield the finding about a model after one real request to it, whose reply may take `wait` seconds.
 
-    Without a name it is the default model, else the first that a server on this machine lists: a
-    model that may cost money is asked only if somebody named it.
-
-    Args:
-        wait: seconds that it has for its answer.
+    Without an address, the default model is tested, else the first that a server on this machine lists: a model that
+    may cost money is only used if it is named.
     """
     yield asyncio.run(_verdict(address, host, options or {}, wait))
 
@@ -92,7 +89,7 @@ async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, 
                 messages = (Message("system", RULES), Message("user", SCENE))
                 reply = await collect(backend, Request(messages, constraint=constraint))
         except TimeoutError:
-            hint = "Wait longer with --wait SECONDS, as loading a large model takes time; or use a smaller one."
+            hint = "Wait longer with --wait SECONDS, as a large model takes time to load, or use a smaller one."
             return Finding("model", failed, f"{who}: no reply within {wait:g} s", hint)
         except WsapError as error:
             return Finding("model", failed, f"{who}: {single_line(error)}", _hint(error, chosen.address))
@@ -103,7 +100,7 @@ async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, 
 
 async def _choose(address: str | None, host: PluginHost) -> _Chosen | Finding:
     if address is not None:
-        return _Chosen(address.strip(), "as asked for", must=True)
+        return _Chosen(address.strip(), "as requested", must=True)
     if (default := default_model()) is not None:
         return _Chosen(default, f"from {VARIABLE}", must=False)
     from wsap_llm.backends.fitting import is_here
@@ -114,10 +111,10 @@ async def _choose(address: str | None, host: PluginHost) -> _Chosen | Finding:
         if listing.place and is_here(listing.place) and listing.models:
             return _Chosen(listing.models[0].address, "the first on this machine", must=False)
     elsewhere = [listing.provider for listing in listings if listing.models and listing.place]
-    none = "none can be reached; agents that need no model can play"
+    none = "none is reachable; agents that need no model can play"
     if elsewhere:
-        none = f"none on this machine; {', '.join(elsewhere)} could be asked, which may cost money"
-    return Finding("model", "ok", none, "Test a certain one: wsap doctor --model ADDRESS")
+        none = f"none on this machine; {', '.join(elsewhere)} could be used, which may cost money"
+    return Finding("model", "ok", none, "Test a specific model: wsap doctor --model ADDRESS")
 
 
 def _how(reply: Reply, backend: Any, seconds: float) -> str:
@@ -125,20 +122,20 @@ def _how(reply: Reply, backend: Any, seconds: float) -> str:
 
     tokens, context = reply.usage.completion_tokens, backend.abilities.context
     fast = f", {speed(tokens / seconds)} tokens/s" if tokens and seconds > 0 else ""
-    room = "context not known" if context is None else f"context {context} tokens"
+    room = "context unknown" if context is None else f"context {context} tokens"
     numbers = backend.abilities.dtype
     return f"in {seconds:.2f} s{fast}, {room}{f', in {single_line(numbers)}' if numbers else ''}"
 
 
 def _fault(reply: Reply, abilities: Abilities, seconds: float) -> tuple[str, str]:
-    """Return what is wrong with a reply, beginning with a semicolon, and a hint; both empty if nothing is."""
+    """Return the fault of a reply, starting with a semicolon, and a hint; both empty if there is none."""
     said = single_line(reply.text)[:80]
     if not said.strip():
         return "; but the reply is empty", ROOM if reply.truncated or reply.thinking else ""
     if reply.truncated:
         return f"; but it was cut off after {reply.usage.completion_tokens} tokens: {said}", ROOM
     if not _is_decision(reply.text):
-        what = "the server did not enforce the JSON Schema" if abilities.json_schema else "it did not reply as asked"
+        what = "the server did not enforce the JSON Schema" if abilities.json_schema else "the reply is malformed"
         return f"; but {what}: {said}", TOLERANT
     if not abilities.json_schema:
         return "; but its replies can't be constrained to legal actions", TOLERANT
@@ -167,6 +164,6 @@ def _hint(error: Exception, address: str) -> str:
         errors.ContextTooSmallError: "Give it more context: --model-option num_ctx=16384."
         if address.startswith("ollama/")
         else "Start its server with more context.",
-        errors.RateLimitError: "The server can be reached and has the model; try again in a while.",
+        errors.RateLimitError: "The server can be reached and has the model; try again later.",
     }
     return next((hint for kind, hint in hints.items() if isinstance(error, kind)), "")

@@ -1,4 +1,4 @@
-"""`wsap export`: a run as a file for other tools."""
+"""`wsap export`: writes runs to a file for other tools."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from wsap_nexus.cli.common import database_option, open_for_reading, plural
 @click.option("--game", metavar="GAME", shell_complete=complete_games, help="All runs of this game, without replays.")
 @click.option("--format", "form", type=click.Choice(["jsonl", "chat"]), default="jsonl", show_default=True,
               help="jsonl: one JSON object per line, first the run, then each event. chat: one decision of a model "
-              "per line, as the messages that it was sent and its reply.")  # fmt: skip
-@click.option("--forced", is_flag=True, help="With --format chat: keep forced decisions, too, marked as such.")
+              "per line, as the messages sent to it and its reply.")  # fmt: skip
+@click.option("--forced", is_flag=True, help="With --format chat: include forced decisions, marked as such.")
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; default: standard output."
 )
@@ -35,7 +35,7 @@ def export(
     runs: tuple[str, ...], *, game: str | None, form: str, forced: bool, output: Path | None, force: bool,
     database: str | None,
 ) -> None:  # fmt: skip
-    """Export each RUN: its id, the beginning or end of it, or last."""
+    """Export each RUN, named by its id, the beginning or end of the id, or last."""
     from wsap_core.protocol import wire
     from wsap_nexus.runs.chat import ChatCounts, chat_lines
     from wsap_nexus.store.export import export_jsonl
@@ -46,10 +46,10 @@ def export(
     if form != "chat":
         refuse_given("without --format chat", "forced")
     if bool(runs) == bool(game):
-        raise UsageError("Name the runs to export, or their game with --game, and not both (`wsap runs` lists them).")
+        raise UsageError("Name the runs to export, or their game with --game, but not both (`wsap runs` lists them).")
     readable = open_for_reading(database)
     if readable is None:
-        nothing = "Nothing is recorded yet; begin with: wsap play crafter"
+        nothing = "Nothing is recorded yet; start with: wsap play crafter"
         raise UnknownNameError("run", runs[0], (), hint=nothing) if runs else UsageError(nothing)
     with readable as opened:
         repository, counts = Repository(opened), ChatCounts()
@@ -79,11 +79,11 @@ def export(
 
 
 def _write(lines: Iterable[str], path: Path, *, force: bool) -> int:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     from wsap_core.textfile import written_to
 
     if path.exists() and not force:
-        raise UsageError(f"The file {path} exists already; choose another name, or overwrite it with --force.")
+        raise UsageError(f"The file {path} already exists; choose another name, or overwrite it with --force.")
     count = 0
     with written_to(path) as file:
         for line in lines:

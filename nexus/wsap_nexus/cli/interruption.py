@@ -28,11 +28,11 @@ class Tail(io.TextIOBase):
         return self._text[-self.KEPT :]
 
     def writable(self) -> bool:
-        """Say that it can be written to."""
+        """Return True."""
         return True
 
     def write(self, text: str) -> int:
-        """Take a text."""
+        """Append a text."""
         self._text += text
         if len(self._text) > 2 * self.KEPT:
             self._text = self.text
@@ -40,7 +40,7 @@ class Tail(io.TextIOBase):
 
 
 class Interruption:
-    """Whether a signal asked the run to stop: the first one asks, the second one ends it."""
+    """Whether a signal requested the end of the run: the first one stops it after a decision, the second at once."""
 
     def __init__(self, controls: Controls) -> None:
         self.happened = False
@@ -48,7 +48,7 @@ class Interruption:
         self._task: asyncio.Task[Any] | None = None
 
     def __call__(self) -> None:
-        """Ask the run to stop, or, the second time, end it in the middle of a decision."""
+        """Stop the run after the current decision or, the second time, at once."""
         if self.happened and self._task is not None:
             self._task.cancel()
         self.happened = True
@@ -62,7 +62,7 @@ class Interruption:
         wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
         taken = []
         for number in wanted:
-            # Windows has no signal handlers in its event loops; there Ctrl-C cancels the main task.
+            # Event loops on Windows have no signal handlers; there Ctrl-C cancels the main task.
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self)
                 taken.append(number)

@@ -1,4 +1,4 @@
-"""The options of `wsap play` that are about language models."""
+"""The options of `wsap play` for language models."""
 
 from __future__ import annotations
 
@@ -60,29 +60,29 @@ def model_options(command: F) -> F:
 
 
 def limit_option(help_text: str) -> Callable[[F], F]:
-    """Return the option `--limit`, whose words `Budgets.parse` reads."""
+    """Return the option `--limit`, whose values `Budgets.parse` reads."""
     return click.option("--limit", "limits", multiple=True, metavar="[SCOPE.]KIND=N", help=help_text)
 
 
 def refuse_key(options: Mapping[str, Any], shown: str = "--model-option api_key") -> None:
-    """Take the name of a variable with a model's key in it, and refuse the key itself.
+    """Refuse an API key among options; the name of an environment variable with the key is fine.
 
     Raises:
-        UsageError: the key of a model's backend is among the options; it says that a name is `shown` like this.
+        UsageError: there is a key; the message suggests `shown`=env:NAME.
     """
     from wsap_llm.secrets import is_reference  # deferred for weight
 
     key = options.get("model.api_key")
     if key is not None and not (isinstance(key, str) and is_reference(key)):
         raise UsageError(
-            "A run's options are recorded, so no key may be among them; set it in the environment, "
+            "A run's options are recorded, so they must not contain a key; set it in the environment, "
             f"and name the variable if it is not the usual one: {shown}=env:NAME."
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRequest:
-    """What was typed about models."""
+    """The options for models of one command line."""
 
     model: str | None
     style: str | None
@@ -98,23 +98,23 @@ class ModelRequest:
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> ModelRequest:
-        """Return the request, and take its options out of what was typed."""
+        """Return the request, and remove its options from `given`."""
         return cls(**{name: given.pop(name) for name in cls.__dataclass_fields__})
 
     def check(self) -> None:
-        """Refuse what makes no sense; UsageError if a limit has another form, or a price is none."""
+        """Validate limits and prices; UsageError if one is invalid."""
         self.budgets()
         self.prices(())
 
     def agent_options(self, others: Mapping[str, Any], *, named: bool = False) -> dict[str, Any]:
-        """Return the agents' options with these in them.
+        """Return the agents' options, these included.
 
         Args:
-            others: what was typed as an option of the agents.
-            named: whether a seat is given a model of its own.
+            others: the values of `--agent-option`.
+            named: whether a seat has a model of its own.
 
         Raises:
-            UsageError: one is given twice, in two ways; or how a model is asked, without a model; or a key.
+            UsageError: an option is given twice, needs a model, or contains an API key.
         """
         own: dict[str, Any] = {
             "model": self.model,
@@ -135,11 +135,11 @@ class ModelRequest:
         if given and self.model is None and "model" not in others and not named:
             option = next(iter(given))
             shown = "model-option" if option.startswith("model.") else option
-            raise UsageError(f"--{shown} is about a language model; say which, with --model ADDRESS.")
+            raise UsageError(f"--{shown} has no effect without a language model; name one with --model ADDRESS.")
         return {**others, **given}
 
     def agent(self, agent: str | None) -> str | None:
-        """Return who plays: the agent that asks models, if a model is given and no agent."""
+        """Return the agent that plays: the one for models if a model and no agent is given."""
         return MODEL_AGENT if agent is None and self.model is not None else agent
 
     def models(
@@ -151,16 +151,16 @@ class ModelRequest:
         gone_on_with: str | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> ModelPool:
-        """Return models under the limits and at the prices that were given.
+        """Return models with the given limits and prices.
 
         Args:
-            store: where runs are recorded; None if this one is not.
-            asked: the addresses of the models that the run asks.
-            gone_on_with: the id of the run, if it was begun before.
+            store: where the run is recorded; None if it is not.
+            asked: the addresses of the models that the run uses.
+            gone_on_with: the id of the run, if it is resumed.
             tell: as for `limited_models`.
 
         Raises:
-            UsageError: a limit of a day is given, and the run is not recorded.
+            UsageError: a limit per day is given, and the run is not recorded.
         """
         from wsap_nexus.models.spending import limited_models
 
@@ -170,13 +170,13 @@ class ModelRequest:
         )
 
     def budgets(self) -> Budgets:
-        """Return the limits that were given; UsageError if one has another form, or is given twice."""
+        """Return the given limits; UsageError if one is malformed or given twice."""
         from wsap_llm.middleware.budgets import Budgets
 
         return Budgets.parse(self.limits)
 
     def prices(self, asked: Iterable[str]) -> dict[str, Price]:
-        """Return address -> price for the models that a run asks; empty if no price was given."""
+        """Return address -> price for the models that a run uses; empty if no price is given."""
         from wsap_llm.middleware.budgets import prices_for
 
         return prices_for(asked, self.price_in, self.price_out)
@@ -192,10 +192,10 @@ def default_model() -> str | None:
 
 
 def with_default(request: ModelRequest, agents: Iterable[str | None], *, named: bool) -> ModelRequest:
-    """Return the request with the default model if the agent `llm` plays and no model is named, and say which it is.
+    """Return the request with the default model, and print it, if the agent `llm` plays and no model is named.
 
     Args:
-        agents: the agents that were named.
+        agents: the requested agents.
         named: whether a model is named in another way.
     """
     if request.model is not None or named or MODEL_AGENT not in agents:

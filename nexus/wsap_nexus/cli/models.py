@@ -1,4 +1,4 @@
-"""`wsap models`: the language models that are available, and what they can do."""
+"""`wsap models`: lists the available language models and what they can do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsap_llm.backends.fitting import Fit
 
 WAIT = 3.0
-"""Seconds to wait for each provider, unless `--timeout` says otherwise."""
+"""The default of `--timeout`, in seconds."""
 
 NARROW = 80
 """Columns below which each model is printed on several lines."""
@@ -57,7 +57,7 @@ def models(*, as_json: bool, wait: float) -> None:
 
 
 def _fits(listings: Sequence[Listing]) -> Mapping[str, Fit]:
-    """Return address -> suggested context for the models whose context can be chosen."""
+    """Return address -> suggested context, for models whose context can be set."""
     from wsap_llm.backends.fitting import fit, is_here, memory_here
 
     here = memory_here()
@@ -95,7 +95,7 @@ def _provider(listing: Listing, fits: Mapping[str, Fit]) -> dict[str, Any]:
 
 
 def _abilities(abilities: Abilities) -> list[str]:
-    """Return what a model can do, by the names of the fields."""
+    """Return a model's abilities by field name."""
     names = ("json_schema", "regex", "prefill", "resume", "images", "thinking")
     return [name for name in names if getattr(abilities, name)]
 
@@ -125,7 +125,7 @@ def _print(listings: Sequence[Listing]) -> None:
         if not listing.reachable:
             _say(f"{listing.provider}: not reachable{place}: {single_line(listing.reason)}")
         elif not listing.models and not listing.note:
-            _say(f"{listing.provider}: reachable{place}, and has no models.")
+            _say(f"{listing.provider}: reachable{place}, but has no models.")
         if listing.note:
             _say(f"{listing.provider}: {single_line(listing.note)}")
     if default is not None:
@@ -134,7 +134,7 @@ def _print(listings: Sequence[Listing]) -> None:
 
 
 def _say(sentence: str) -> None:
-    """Print a sentence, broken between words at a terminal."""
+    """Print a sentence, wrapped to the width of a terminal."""
     for line in textwrap.wrap(sentence, shutil.get_terminal_size().columns) if sys.stdout.isatty() else [sentence]:
         click.echo(line)
 

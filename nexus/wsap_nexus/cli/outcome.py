@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Original:
-    """The recorded run that is played again."""
+    """The recorded run that is replayed."""
 
     run_id: str
     steps: int
@@ -29,7 +29,7 @@ class Original:
     finished: bool
     """Whether it was played to its end."""
     lives: bool = False
-    """Whether its world lives, and ends it by itself."""
+    """Whether its world lives; it ends the run itself."""
 
     def stopper(self, controls: Controls) -> Observer:
         """Return an observer that stops the run where the recorded one stopped."""
@@ -45,11 +45,11 @@ class Original:
 
 
 def original(name: str, store: Store) -> Original:
-    """Return what is recorded under a name, to be played again.
+    """Return a recorded run for a replay.
 
     Raises:
         UnknownNameError: there is no such run.
-        UsageError: it has not one step.
+        UsageError: it has no steps.
     """
     from wsap_nexus.store.records import RunStatus
 
@@ -62,11 +62,11 @@ def original(name: str, store: Store) -> Original:
 
 
 def header(run: Run) -> str:
-    """Return the line before a run's first step."""
+    """Return the line that is printed before a run's first step."""
     plan = run.plan
     recorded = f"recorded as {run.run_id}" if run.run_id is not None else "not recorded"
     limits = ((plan.episodes, "episode"), (plan.steps, "step" if plan.seats else "tick"))
-    endless = "on and on" if plan.lives else "one episode"
+    endless = "open-ended" if plan.lives else "one episode"
     length = " or ".join(plural(limit, what) for limit, what in limits if limit is not None) or endless
     length += " and the rest of the episode" if plan.steps is not None and run.whole_episodes else ""
     played_as = f" as {' and '.join(plan.identities.values())}" if plan.identities else ""
@@ -75,10 +75,10 @@ def header(run: Run) -> str:
 
 
 def came_to_nothing(run: Run, error: WsapError) -> bool:
-    """Return whether a run ended before its first step and before any model answered, by what is no fault of the run.
+    """Return whether a run failed before its first step and first model reply, by a cause outside the run.
 
-    That is an option that makes no sense, or a model or a server of tools that can't be asked: nobody will want to go
-    on with the run, or to find it in a list. A limit that is reached is another matter.
+    Such as an invalid option, or an unreachable model or tool server: there is nothing to resume or to list. A reached
+    limit is no such cause.
     """
     from wsap_core.seams.model_errors import BackendError, BudgetReachedError
     from wsap_llm.mcp.connection import ToolServerError
@@ -91,7 +91,7 @@ def came_to_nothing(run: Run, error: WsapError) -> bool:
 
 
 def add_way_on(error: WsapError, run: Run, *, resumed: bool, again: Original | None) -> None:
-    """Say in the error how to go on with the run, unless there is nothing to go on with."""
+    """Add to the error how to resume the run, if there is something to resume."""
     from wsap_core.seams.model_errors import BackendError
 
     if run.run_id is None or again is not None or (not resumed and came_to_nothing(run, error)):
@@ -99,23 +99,21 @@ def add_way_on(error: WsapError, run: Run, *, resumed: bool, again: Original | N
     if isinstance(error, StorageError | BackendError) or not (resumed or isinstance(error, UsageError)):
         said = str(error)
         said = said if said.endswith(("?", "!")) else f"{said.rstrip('.')}."
-        error.args = (f"{said} What was recorded is kept: wsap play --resume {run.run_id}",)
+        error.args = (f"{said} Continue the run with: wsap play --resume {run.run_id}",)
 
 
 def report(
     run: Run, parts: ResolvedSpecs, summary: RunSummary, *, interrupted: bool, as_json: bool, again: Original | None
 ) -> None:
-    """Print what the run came to, and what to do next.
+    """Print the result of a run, and what to do next.
 
     Args:
-        parts: of which the game's metrics have units.
         interrupted: whether a signal stopped it.
-        as_json: print JSON and nothing else.
-        again: the run that was played again, if it was one.
+        again: the original run, if it was a replay.
 
     Raises:
-        RunInterruptedError: a signal stopped it; how to go on is in the message.
-        CutOffError: it ended before as many episodes were played as were asked for.
+        RunInterruptedError: a signal stopped it; the message says how to resume.
+        CutOffError: it ended before the requested number of episodes was played.
     """
     from wsap_core.cli.output import print_json
 
@@ -139,7 +137,7 @@ def report(
 
 def _way_on(run: Run, again: Original | None) -> str:
     if again is not None:
-        return f"no model was asked; replay it again with: wsap play --replay {again.run_id}"
+        return f"no model was called; replay it again with: wsap play --replay {again.run_id}"
     return f"continue with: wsap play --resume {run.run_id}" if run.run_id else "not recorded, so it can't be continued"
 
 
@@ -155,8 +153,8 @@ def _print_summary(summary: RunSummary, parts: ResolvedSpecs, *, run: Run, again
     )
     click.echo("\n".join(lines))
     if again is not None:
-        click.echo(f"Replayed {again.run_id} with its recorded replies: no model was asked.")
+        click.echo(f"Replayed {again.run_id} with its recorded replies: no model was called.")
     if run_id is not None:
-        click.echo(f"Look back at it: wsap replay {run_id}")
+        click.echo(f"Show its steps: wsap replay {run_id}")
         if summary.done and parts.game.look_back:
             click.echo(f"More about it: {parts.game.look_back_at(run_id)}")

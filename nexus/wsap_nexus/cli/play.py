@@ -1,4 +1,4 @@
-"""`wsap play`: play one game, watched and recorded; resume and replay runs."""
+"""`wsap play`: plays one game, watched and recorded; resumes and repeats runs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 @click.option("--as", "agents", multiple=True, metavar="NAME",
               help="Play as the agent NAME, which remembers the run; SEAT=NAME with several seats.")  # fmt: skip
 @click.option("--resume", metavar="RUN", help="Continue a stopped run: its id, or last.")
-@click.option("--replay", metavar="RUN", help="Repeat a run with its recorded model replies, asking no model.")
+@click.option("--replay", metavar="RUN", help="Repeat a run with its recorded model replies, without calling a model.")
 @database_option
 @click.option("--no-record", is_flag=True, help="Don't record the run.")
 @json_option
@@ -84,8 +84,8 @@ def play(**given: Any) -> None:
     ./game.py:Game. At a terminal the run is shown live; the bottom line names the keys. Every run
     is recorded: Ctrl-C stops it, and --resume continues it in the middle of its episode.
 
-    With --json one JSON object is printed at the end, and nothing else. The exit status is 130 if
-    the run was stopped by Ctrl-C, and 10 if it ended before all --episodes were played.
+    With --json, the only output is one JSON object at the end. The exit status is 130 if the run was
+    stopped by Ctrl-C, and 10 if it ended before all --episodes were played.
     """
     request = Request(models=ModelRequest.taken_from(given), **given)
     request.check()
@@ -144,7 +144,7 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, ResolvedSpecs]:
 def _as_agents(
     request: Request, seating: Seating, seats: tuple[SeatPlan, ...], host: PluginHost
 ) -> tuple[SeatPlan, ...]:
-    """Return the seats with the agents of the database in them that `--as` names."""
+    """Return the seats with the agents of the database that `--as` names."""
     from wsap_core.references import load_adapter_spec
     from wsap_nexus.hub.play_as import seat_agents
     from wsap_nexus.runs.store import open_store
@@ -165,7 +165,7 @@ def _as_agents(
 
 
 class _Playing:
-    """The ways to play what was asked for."""
+    """Plays a request: a new run, recorded or not, a resumed one, or a replay."""
 
     def __init__(self, request: Request, host: PluginHost, *, watching: bool) -> None:
         from wsap_nexus.runs.controls import Controls
@@ -175,7 +175,7 @@ class _Playing:
         self._view: LiveView | None = None
 
     def started(self, plan: RunPlan, parts: ResolvedSpecs, store: Store) -> None:
-        """Play a new run; one that came to nothing is deleted."""
+        """Play a new run; it is deleted if `came_to_nothing`."""
         from wsap_nexus.hub.play_as import start_as
 
         around = self._around(plan, store, models_of=store)
@@ -188,7 +188,7 @@ class _Playing:
                 raise
 
     def resumed(self, name: str, store: Store) -> None:
-        """Go on with a run."""
+        """Resume a run."""
         from wsap_nexus.hub.play_as import resume_as
         from wsap_nexus.runs.plan import RunPlan
         from wsap_nexus.runs.session import refuse_run_of_nexus, resolve_specs
@@ -205,7 +205,7 @@ class _Playing:
             self._conduct(session, parts, past=past)
 
     def replayed(self, name: str, store: Store) -> None:
-        """Play a run again, with its recorded replies."""
+        """Repeat a run with its recorded replies."""
         from wsap_nexus.runs.session import replies_of, resolve_specs, start
 
         again = original(name, store)
@@ -226,7 +226,7 @@ class _Playing:
     def _around(
         self, plan: RunPlan, store: Store | None, *, models_of: Store | None = None, gone_on_with: str | None = None
     ) -> dict[str, Any]:
-        """Return what controls and serves a run, with the view of it; limits count in a database if one is given."""
+        """Return a run's controls and services, and create its view; `models_of` counts usage for limits."""
         from wsap_core.seams.services import Services
 
         request = self._request
@@ -244,7 +244,7 @@ class _Playing:
     def _conduct(
         self, session: RunHandle, parts: ResolvedSpecs, *, past: Sequence[Any] = (), again: Original | None = None
     ) -> None:
-        """Play a session, watched or not, and say what came of it."""
+        """Play a run, watched or not, and report its result."""
         from wsap_nexus.runs.gc_tuning import tune_gc
 
         tune_gc()
@@ -274,7 +274,7 @@ class _Playing:
 async def _run(session: RunHandle, interruption: Interruption, view: LiveView | None) -> RunSummary:
     async with view.shown() if view is not None else contextlib.nullcontext():
         task = asyncio.create_task(session.play())
-        # Models that a session is given outlive it; these are for this run alone.
+        # A session does not close the models it is given; these belong to this run alone.
         models: Any = session.run.services.models
         with interruption.watch(task):
             try:
@@ -289,7 +289,7 @@ async def _run(session: RunHandle, interruption: Interruption, view: LiveView | 
 
 @contextlib.contextmanager
 def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterator[None]:
-    """Keep what a game or agent prints out of the JSON and off the picture."""
+    """Keep the output of games and agents out of the JSON and the live view."""
     with contextlib.ExitStack() as stack:
         if view is not None:
             stack.enter_context(contextlib.redirect_stdout(stray))
@@ -300,7 +300,7 @@ def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterato
 
 
 def _follow(request: Request, run: Run, parts: ResolvedSpecs, view: LiveView | None, past: Sequence[Any]) -> None:
-    """Let the view, or lines of progress, follow the run."""
+    """Show the run's progress in the view or as lines."""
     from wsap_nexus.terminal.plain import PlainProgress
     from wsap_nexus.terminal.spending import spending_so_far
 
@@ -311,7 +311,7 @@ def _follow(request: Request, run: Run, parts: ResolvedSpecs, view: LiveView | N
         return
     if request.as_json and not sys.stderr.isatty():
         return
-    # The stream as it is now: while the run is played the names may point elsewhere.
+    # Bound now, because both streams may be redirected during the run.
     stream = sys.stderr if request.as_json else sys.stdout
     progress = PlainProgress(
         lambda line: click.echo(line, file=stream),

@@ -29,7 +29,7 @@ seat_option = click.option(
 
 
 def agents_by_seat(given: Iterable[str]) -> dict[str, str]:
-    """Return seat -> agent of what was typed after `--as`; the seat is empty where none was named.
+    """Return seat -> agent from the values of `--as`; the seat is empty if none is named.
 
     Raises:
         UsageError: a seat is given two agents.
@@ -39,28 +39,28 @@ def agents_by_seat(given: Iterable[str]) -> dict[str, str]:
         seat, _, agent = text.rpartition("=")
         if seat in chosen:
             where = f"the seat {single_line(seat)[:60]!r}" if seat else "one seat"
-            raise UsageError(f"--as gives {where} to two agents; leave one out, or say SEAT=NAME.")
+            raise UsageError(f"--as gives {where} to two agents; leave one out, or write SEAT=NAME.")
         chosen[seat] = agent
     return chosen
 
 
 @dataclass(frozen=True)
 class Seating:
-    """Who was asked to sit where: agents, or models by their addresses."""
+    """The agents, or addresses of models, that were requested for seats."""
 
     seats: Mapping[str, str]
     """Seat -> agent."""
     fill: str | None
-    """Who takes the other seats."""
+    """The agent of the other seats."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """SEAT.KEY -> value (Any: options have every kind of value)."""
 
     @classmethod
     def taken_from(cls, seats: Iterable[str], fill: str | None, options: Iterable[str]) -> Seating:
-        """Return it from what was typed after `--seat`, `--fill` and `--seat-option`.
+        """Return it from the values of `--seat`, `--fill` and `--seat-option`.
 
         Raises:
-            UsageError: one is not of its form, or a key would be recorded.
+            UsageError: a value is malformed, or contains an API key.
         """
         given = pairs("--seat", seats, example="NAME=AGENT")
         own = typed_pairs("--seat-option", options)
@@ -69,16 +69,16 @@ class Seating:
 
     @property
     def names_a_model(self) -> bool:
-        """Whether some seat is given a model here."""
+        """Whether a model is requested for a seat."""
         named = map(names_model, (*self.seats.values(), self.fill or ""))
         return any(named) or any(n.endswith(".model") for n in self.options)
 
     def furnished(self, seats: Sequence[SeatPlan]) -> tuple[SeatPlan, ...]:
-        """Return the seats with their own options; UsageError if an option is for a seat that nobody takes."""
+        """Return the seats with their own options; UsageError if an option is for an unknown seat."""
         names = [seat.name for seat in seats]
         own: dict[str, dict[str, Any]] = {name: {} for name in names}
         for key, value in self.options.items():
-            # The longest, because a seat's name may have a dot in it.
+            # The longest match, because a seat's name may contain a dot.
             found = max((n for n in names if key.startswith(f"{n}.") and len(key) > len(n) + 1), key=len, default=None)
             if found is None:
                 shown = ", ".join(map(single_line, names[:20])) + (", ..." if len(names) > 20 else "")
@@ -91,9 +91,9 @@ _SEATED = (
     *("agent", "fill", "model", "style", "persona", "memory", "tools", "pictures", "strict"),
     *("backend_options", "agent_options"),
 )
-"""Options, by Python name, that are for whoever takes a seat."""
+"""Options, by Python name, that only apply to seats."""
 _FIXED = ("game", "seed", "steps", "episodes", "seats", "options", "seat_options", "agents", "no_record", *_SEATED)
-"""Options, by Python name, that a run keeps for good."""
+"""Options, by Python name, that can't change once a run has started."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Request:
             UsageError: there is one; the message says what to leave out.
         """
         if self.resume is None and self.replay is None and self.game is None:
-            raise UsageError("Say which game to play, for instance: wsap play crafter (`wsap games` lists them).")
+            raise UsageError("Name the game to play, for example: wsap play crafter (`wsap games` lists them).")
         if self.resume is not None and self.replay is not None:
             raise UsageError("--resume continues a run, and --replay repeats one; choose one.")
         if self.resume is not None or self.replay is not None:
@@ -141,16 +141,16 @@ class Request:
         if self.no_record and self.agents:
             raise UsageError("--no-record records nothing, and --as has an agent remember the run; leave one out.")
         if self.fill is not None:
-            refuse_given("with --fill, which says who takes the same seats", "agent")
+            refuse_given("with --fill, which names the agent of the same seats", "agent")
         if self.no_record:
             refuse_given("with --no-record", "database")
         if self.replay is not None:
-            refuse_given("with --replay, which asks no model", "limits", "price_in", "price_out")
+            refuse_given("with --replay, which calls no model", "limits", "price_in", "price_out")
         if self.as_json or self.watch is False:
             refuse_given(f"with {'--json' if self.as_json else '--no-watch'}, as there is no live view", "fps", "pace")
 
     def check_plan(self, plan: RunPlan, parts: ResolvedSpecs) -> None:
-        """Refuse limits and prices of models in a run that asks none, and what is for seats where there are none.
+        """Refuse model limits and prices in a run without models, and seat options in a run without seats.
 
         Raises:
             UsageError: there is one.
@@ -158,13 +158,13 @@ class Request:
         asked = plan.addresses
         if not asked:
             refuse_given("where no seat has a model's address", "price_in", "price_out")
-        # An agent that follows from its seed asks no model.
+        # An agent that is determined by its seed calls no model.
         seeded = all("seed" in agent.abilities for agent in parts.agents.values())
         if seeded and not asked and not parts.game.asks_models:
-            refuse_given("where no agent asks a model", "limits")
+            refuse_given("where no agent calls a model", "limits")
         if not plan.seats:
             own = " (the world's own model is --option model=ADDRESS)" if parts.game.asks_models else ""
-            refuse_given(f"where nobody takes a seat{own}", *_SEATED)
+            refuse_given(f"in a run without seats{own}", *_SEATED)
         if plan.seats and all(seat.name in self.seating().seats for seat in plan.seats):
             refuse_given("where --seat names every seat", "agent", "fill")
 
@@ -172,33 +172,33 @@ class Request:
         """Refuse a person where there is no terminal, before anything is recorded.
 
         Raises:
-            UsageError: there is none, or two would share it.
+            UsageError: there is no terminal, or two people would share it.
         """
         from wsap_nexus.terminal.keys import has_keyboard
 
         people = [seat.name for seat in plan.seats if agents[seat.name].interactive]
         if people and (self.as_json or not has_keyboard()):
-            why = "--json leaves no place for it" if self.as_json else "the standard input is no terminal"
+            why = "--json can't use one" if self.as_json else "the standard input is not one"
             raise UsageError(f"Seat {people[0]!r} is played by a person, who needs a terminal, but {why}.")
         if len(people) > 1:
             raise UsageError(f"Seats {people[0]!r} and {people[1]!r} can't both be played at one keyboard.")
 
     def watches(self) -> bool:
-        """Return whether the live view is shown; if only the size is too small, say so.
+        """Return whether the live view is shown; if only the terminal is too small, print that.
 
         Raises:
-            UsageError: it was asked for, and there is no terminal.
+            UsageError: it was requested, and there is no terminal.
         """
         if self.as_json or self.watch is False:
             return False
         if not sys.stdout.isatty() or is_dumb():
             if self.watch:
-                raise UsageError("--watch needs a terminal, and the standard output is none; leave it out.")
+                raise UsageError("--watch needs a terminal, and the standard output is not one; leave it out.")
             return False
-        return has_room("Going on in plain lines.")
+        return has_room("Printing plain lines.")
 
     def with_model(self) -> Request:
-        """Return the request with the default model in it, if it asks for one and names none."""
+        """Return the request with the default model if it needs a model and names none."""
         if self.resume is not None or self.replay is not None:
             return self
         seating = self.seating()
@@ -208,5 +208,5 @@ class Request:
         return replace(self, models=with_default(self.models, agents, named=named or own))
 
     def seating(self) -> Seating:
-        """Return who was asked to sit where; UsageError if what was typed is not of its form."""
+        """Return the requested agents of seats; UsageError if an option is malformed."""
         return Seating.taken_from(self.seats, self.fill, self.seat_options)

@@ -1,4 +1,4 @@
-"""`wsap replay`: a recorded run, interactive or as lines."""
+"""`wsap replay`: shows a recorded run, interactively or as lines."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     "selected",
     multiple=True,
     metavar="NAME=VALUE",
-    help="What the game shows of its run: a tick, a character, a place. May be repeated.",
+    help="A selection in the game's view of the run, such as a tick, a character or a place; may be repeated.",
 )
-@click.option("--steps", is_flag=True, help="Show the steps of the seats, even if the game shows its runs itself.")
+@click.option("--steps", is_flag=True, help="Show the steps of the seats, even if the game has a view of its runs.")
 @click.option("--plain", is_flag=True, help="Print lines even at a terminal.")
 def replay(
     run: str,
@@ -59,12 +59,12 @@ def replay(
     as_json: bool,
     database: str | None,
 ) -> None:
-    """Look back at a RUN: its id, the beginning or end of it, or last.
+    """Show a recorded RUN, named by its id, the beginning or end of the id, or last.
 
     At a terminal, step through it with the arrow keys; ? shows all keys. In a pipe, one line is
     printed for each step: number, action, result, reward, achievements.
 
-    Where the game has views of its runs, such as the story of a world that lives by itself, these are shown instead.
+    If the game has a view of its runs, such as the story of a world that lives, that is shown instead.
     """
     from wsap_core.host import PluginHost
 
@@ -99,7 +99,7 @@ def replay(
         lines = plain or as_json or full or last is not None or every > 1 or not _can_browse()
         if first is not None and first > len(recording):
             raise UsageError(
-                f"Run {record.id!r} has {plural(len(recording), 'step')}; --from {first} lies beyond its end."
+                f"Run {record.id!r} has {plural(len(recording), 'step')}, so --from {first} is beyond its end."
             )
         if lines:
             _print_steps(recording, first or 1, last, every, full=full, as_json=as_json)
@@ -110,7 +110,7 @@ def replay(
 
 
 def _show_view(repository: Repository, record: RunRecord, selection: dict[str, str], *, plain: bool) -> bool:
-    """Show what the game of a run has to show of it; return False where it has no views."""
+    """Show the game's view of a run; return False if the game has none."""
     import asyncio
 
     from wsap_core.host import PluginHost
@@ -131,7 +131,7 @@ def _show_view(repository: Repository, record: RunRecord, selection: dict[str, s
 
 @contextlib.contextmanager
 def opened_run(database: str | None, name: str) -> Iterator[tuple[Repository, RunRecord]]:
-    """Give a recorded run and its repository, for reading.
+    """Yield a recorded run and its repository, for reading.
 
     Raises:
         UnknownNameError: there is no such run.
@@ -141,14 +141,14 @@ def opened_run(database: str | None, name: str) -> Iterator[tuple[Repository, Ru
 
     opened = open_for_reading(database)
     if opened is None:
-        raise UnknownNameError("run", name, (), hint="Nothing is recorded yet; begin with: wsap play crafter")
+        raise UnknownNameError("run", name, (), hint="Nothing is recorded yet; start with: wsap play crafter")
     with opened:
         repository = Repository(opened)
         yield repository, repository.get_run(name)
 
 
 def _can_browse() -> bool:
-    """Return whether the interactive view can be shown; if only the size is too small, say so."""
+    """Return whether the interactive view can be shown; if only the terminal is too small, print that."""
     return both_terminals() and not is_dumb() and has_room("Printing lines.")
 
 
@@ -165,7 +165,7 @@ def _browse(recording: Recording, position: int) -> None:
 
 
 def _print_steps(recording: Recording, first: int, last: int | None, every: int, *, full: bool, as_json: bool) -> None:
-    """Print the steps numbered from `first` to `last`, as they were recorded."""
+    """Print the recorded steps from `first` to `last`."""
     from wsap_nexus.terminal.plain import note_line
 
     if recording.remark:
@@ -192,7 +192,7 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
 def _print_ticks(
     repository: Repository, record: RunRecord, first: int, last: int | None, every: int, *, as_json: bool
 ) -> None:
-    """Print the ticks from `first` to `last` of a world that lives, as the run now stands."""
+    """Print the ticks from `first` to `last` of a world that lives, without rewound ones."""
     from wsap_nexus.store.history import TICK, read_history
 
     for event in islice(read_history(repository, record, (TICK,), first, last), 0, None, every):
@@ -204,7 +204,7 @@ def _print_ticks(
 
 
 def _how(note: Note) -> dict[str, object]:
-    """Return whether a step's decision was repaired, why that or a fallback was needed, and its model usage."""
+    """Return whether a decision was repaired, the cause of that or of a fallback, and its model usage."""
     info = note.info
     if info is None or not info.usage.calls:
         return {"repaired": False, "cause": None, "usage": None}
@@ -221,7 +221,7 @@ def _print_taken(recording: Recording) -> None:
 
 
 def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None:
-    """Compute the trajectory hash from the recorded steps, and compare it with the one in the summary."""
+    """Compare the trajectory hash of the recorded steps with the one in the summary."""
     from wsap_core.protocol.wire import dumps
     from wsap_nexus.runs.totals import TOTALS, with_progress
     from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined, is_chained, line_of

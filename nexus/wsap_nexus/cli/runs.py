@@ -1,4 +1,4 @@
-"""`wsap runs`: the recorded runs."""
+"""`wsap runs`: lists and deletes recorded runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MODELS = ("TOKENS", "COST", "FIXED")
 
 SHOWN = 30
-"""Maximum number of listed runs, unless `--limit` says otherwise."""
+"""The default of `--limit`."""
 
 
 @click.group(
@@ -46,12 +46,12 @@ def runs(
 ) -> None:  # fmt: skip
     """List the recorded runs, the newest first.
 
-    Replays of other runs are left out without --all, and runs of agents in a nexus without --all
+    Replays of other runs are listed only with --all, and runs of agents in a nexus only with --all
     or --agent.
 
     An interrupted or failed run can be continued: wsap play --resume RUN. A SCORE in parentheses is
-    of episodes that are not whole. FIXED is the share of decisions of language models that were
-    repaired or forced. In STEPS, 12t are 12 ticks of a world that lives by itself.
+    from unfinished episodes. FIXED is the share of model decisions that were repaired or forced. In
+    STEPS, 12t means 12 ticks of a world that lives.
     """
     from wsap_nexus.store.repository import NEXUS, Repository
 
@@ -59,7 +59,7 @@ def runs(
         return
     opened = open_for_reading(database)
     if opened is None:
-        click.echo("[]" if as_json else "Nothing is recorded yet; begin with: wsap play crafter")
+        click.echo("[]" if as_json else "Nothing is recorded yet; start with: wsap play crafter")
         return
     with opened:
         repository = Repository(opened)
@@ -72,7 +72,7 @@ def runs(
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     elif not rows:
-        nothing = "Nothing is recorded yet; begin with: wsap play crafter"
+        nothing = "Nothing is recorded yet; start with: wsap play crafter"
         click.echo(nothing if game is None and agent is None else "No such run is recorded; see: wsap runs --all")
     elif sys.stdout.isatty():
         _print_table(rows)
@@ -91,10 +91,10 @@ def runs(
 @json_option
 @database_option
 def rm(*, names: tuple[str, ...], yes: bool, as_json: bool, database: str | None) -> None:
-    """Delete each RUN for good: its steps, snapshots, calls of models and pictures.
+    """Delete each RUN permanently, with its steps, snapshots, model calls and pictures.
 
-    RUN is its id, the beginning or end of it, or last. What agents of the database remember of it
-    stays. Recordings of a nexus are deleted with: wsap nexus prune
+    RUN is its id, the beginning or end of the id, or last. Agents of the database keep their memories
+    of it. Recordings of a nexus are deleted with: wsap nexus prune
     """
     from wsap_nexus.runs.store import hold_run, open_database
     from wsap_nexus.store.repository import Repository
@@ -107,7 +107,7 @@ def rm(*, names: tuple[str, ...], yes: bool, as_json: bool, database: str | None
         what = f"{plural(len(records), 'run')} with {plural(events, 'event')}"
         if not yes and not as_json:
             shown = ", ".join(record.id for record in records[:5]) + (", ..." if len(records) > 5 else "")
-            click.confirm(f"Delete {what} for good ({single_line(shown)})?", abort=True)
+            click.confirm(f"Delete {what} permanently ({single_line(shown)})?", abort=True)
         with contextlib.ExitStack() as held:
             for record in records:
                 held.enter_context(hold_run(opened, record.id))
@@ -117,13 +117,13 @@ def rm(*, names: tuple[str, ...], yes: bool, as_json: bool, database: str | None
 
 
 def _check_removable(repository: Repository, records: Sequence[RunRecord]) -> None:
-    """Refuse to delete runs of a nexus, and runs with branches that stay."""
+    """Refuse to delete runs of a nexus, and runs with branches that are kept."""
     chosen = {record.id for record in records}
     for record in records:
         if repository.is_of_nexus(record.id):
             raise UsageError(f"Run {record.id!r} was recorded by a nexus; delete old ones with: wsap nexus prune")
         if branches := [name for name in repository.branches_of(record.id) if name not in chosen]:
-            raise UsageError(f"Run {record.id!r} is what {branches[0]!r} was branched from; delete that with it.")
+            raise UsageError(f"Run {record.id!r} has the branch {branches[0]!r}; delete that with it.")
 
 
 def _row(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _row(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[str
     status = record.status.value if nexus else status_of(database, record)
     if nexus and status == "running" and running_on(database.where) is None:
         status = "interrupted"
-    # The nexus goes on with its runs by itself.
+    # A nexus resumes its runs itself.
     return {**row_of(repository, record, status, resumable=not nexus), "nexus": nexus}
 
 
@@ -151,7 +151,7 @@ def status_of(database: Database, record: RunRecord) -> str:
 
 
 _FEW_SEATS = 3
-"""Seats of which a table has the figures side by side."""
+"""Maximum number of seats whose figures the table shows side by side."""
 
 _COLUMNS = ("RUN", "GAME", "AGENT", "SEED", "STEPS", "REWARD", "SCORE", "STATUS", "WHEN", "TOKENS", "COST", "FIXED")
 
@@ -172,13 +172,13 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _by_seat(row: dict[str, Any], figure: Callable[[Mapping[str, Any]], str]) -> str:
-    """Return a figure of each seat, where there are few of them: one for all would mix opponents."""
+    """Return the figure of each seat, if there are few: a total would mix opponents."""
     figures = [figure(seat) for seat in row["seats"]]
     return "/".join(figures) if 1 <= len(figures) <= _FEW_SEATS and set(figures) != {"-"} else "-"
 
 
 def _score(seat: Mapping[str, Any]) -> str:
-    """Return the main score of a seat's whole episodes or, in parentheses, of those that are not whole."""
+    """Return the main score of a seat's finished episodes or, in parentheses, of unfinished ones."""
     score = seat.get("score")
     if not score and "unfinished" in (left_out := seat.get("left_out") or {}):
         return f"({_main(left_out['unfinished']['score'])})"
@@ -186,7 +186,7 @@ def _score(seat: Mapping[str, Any]) -> str:
 
 
 def _main(score: Any) -> str:
-    # Metrics come sorted by name; one that is called the score is the one to show. Any: JSON.
+    # Metrics are sorted by name; one named "score" takes precedence. Any: JSON.
     return _figure(score.get("score", next(iter(score.values()), None))) if isinstance(score, dict) else "-"
 
 
@@ -195,21 +195,21 @@ def _figure(value: object) -> str:
 
 
 def _length(row: dict[str, Any]) -> str:
-    """Return how many steps a run has, and ticks in a world that lives."""
+    """Return a run's number of steps, and of ticks in a world that lives."""
     shown = [] if row["steps"] is None or (not row["steps"] and row.get("ticks")) else [str(row["steps"])]
     shown += [f"{row['ticks']}t"] if row.get("ticks") is not None else []
     return "+".join(shown) or "-"
 
 
 def _taken(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the tokens, the cost, and the share of repaired and forced decisions; dashes where no model was asked."""
+    """Return tokens, cost, and the share of repaired and forced decisions; dashes if no model was called."""
     from wsap_nexus.terminal.spending import count, money, share, spending_of
 
     taken = spending_of(row)
     if not taken.usage.calls:
         return "-", "-", "-"
     fixed = share(taken.repaired + taken.forced, taken.decisions) if taken.decisions else "-"
-    if row["replay"]:  # it took nothing: what it says was taken by the run that it plays again
+    if row["replay"]:  # it used nothing: the figures are those of the original run
         return "-", "-", fixed
     tokens = count(taken.usage.prompt_tokens + taken.usage.completion_tokens)
     return tokens, money(taken.usage.cost).removeprefix("cost "), fixed
@@ -238,7 +238,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for name in columns:
         right = name in ("SEED", "STEPS", "REWARD", "SCORE", *_MODELS)
-        # Only the agents' names are shortened: a column that was kept is shown whole.
+        # Only the agents' names are shortened.
         width = max(5, min(widths[name], room)) if name == "AGENT" else widths[name]
         table.add_column(name, justify="right" if right else "left", no_wrap=True, overflow="ellipsis", width=width)
     for row, cells in zip(rows, texts, strict=True):
@@ -253,7 +253,7 @@ def _asked(row: dict[str, Any]) -> bool:
 
 
 def _fitting(widths: dict[str, int], width: int, *, without: Sequence[str] = ()) -> list[str]:
-    """Return the columns that fit the terminal; those that a run's name repeats are dropped first."""
+    """Return the columns that fit the terminal; those that the run's id contains are dropped first."""
     needed = {**widths, "AGENT": min(widths["AGENT"], _SHORT_AGENT)}
     columns = [name for name in _COLUMNS if name not in without]
     for name in ("WHEN", "GAME", "SEED", "TOKENS", "FIXED", "SCORE", "STEPS", "REWARD", "COST"):

@@ -1,4 +1,4 @@
-"""`wsap schema`: the protocol for those who write in other languages."""
+"""`wsap schema`: prints the protocol's JSON Schemas."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from wsap_core.errors import UsageError
 @click.option("--list", "list_names", is_flag=True, help="List the names of all messages.")
 @click.option(
     "--output", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path),
-    help="Write NAME.json for every message, or for the one named, into this folder.",
+    help="Write NAME.json for every message, or for the named one, to this folder.",
 )  # fmt: skip
 def schema(name: str | None, *, list_names: bool, output: Path | None) -> None:
     """Print the protocol's JSON Schemas.
 
-    With the NAME of a message, such as Observation, print its schema alone; otherwise one document
+    With the NAME of a message, such as Observation, print only its schema; otherwise one document
     with all of them.
     """
-    from wsap_nexus import schemas  # deferred for weight: pydantic makes them
+    from wsap_nexus import schemas  # deferred for weight: it imports pydantic
 
     if list_names:
         refuse_given("with --list", "name", "output")
@@ -47,4 +47,4 @@ def _write(folder: Path, names: tuple[str, ...]) -> None:
             (folder / f"{name}.json").write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{folder} can't be written: {error.strerror}; choose another folder.") from error
-    click.echo(f"Wrote {len(texts)} schema{'' if len(texts) == 1 else 's'} into {folder}.")
+    click.echo(f"Wrote {len(texts)} schema{'' if len(texts) == 1 else 's'} to {folder}.")

@@ -29,7 +29,7 @@ def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> N
 
     opened = open_for_reading(database)
     if opened is None:
-        raise StorageError("There is no database to copy yet; begin with: wsap nexus start")
+        raise StorageError("There is no database to copy yet; start with: wsap nexus start")
     with opened:
         progress = Progress("Copying")
         size = back_up(opened, file.absolute(), force=force, progress=progress.tell)

@@ -44,7 +44,7 @@ def _show_talk(name: str, limit: int, as_json: bool, database: str | None) -> No
     from wsap_nexus.agents.talk import exchanges
 
     found: list[Any] = _read(name, database, lambda tx: exchanges(tx, name, limit=limit))
-    none = f"There is no conversation with {name} yet; begin with: wsap nexus agents talk {name} TEXT"
+    none = f"There is no conversation with {name} yet; start one with: wsap nexus agents talk {name} TEXT"
     facts = {"agent": name, "exchanges": [encode(each) for each in found]}
     print_lines(as_json, facts, _lines([(each.time, f"you: {each.said}", each.reply) for each in found], none))
 
