@@ -51,7 +51,9 @@ def test_a_signal_stops_it_in_good_order(environ: dict[str, str], number: int) -
         hub.tell(number)
         code, errors = hub.ended()
         assert code == 0, errors
-        assert errors.splitlines() == ["Stopping: agents finish their decisions. Press Ctrl-C again to end at once."]
+        assert errors.splitlines() == [
+            "Stopping: agents finish their decisions. Press Ctrl-C again to stop immediately."
+        ]
     found = nexus_json(environ, "status")
     assert (found["running"], found["url"], found["pid"]) == (False, None, None)
     assert len(found["agents"]) == 2
@@ -140,7 +142,7 @@ def test_a_second_signal_ends_it_at_once(environ: dict[str, str], tmp_path: Path
         assert "Stopping" in hub.process.stderr.readline()
         hub.tell(signal.SIGINT)
         code, errors = hub.ended()
-        assert (code, errors) == (130, "Ended at once; nothing is lost. Continue with: wsap nexus start\n")
+        assert (code, errors) == (130, "Stopped immediately; nothing is lost. Continue with: wsap nexus start\n")
     assert nexus_json(environ, "status")["running"] is False
 
 

@@ -119,7 +119,7 @@ def test_a_move_in_doubt_is_settled_while_it_runs(environ: dict[str, str]) -> No
     transfer = in_doubt(Path(environ["WSAP_HOME"]) / "wsap.db")
     with running(environ):
         said = nexus(environ, "agents", "settle", "cleo", "--as", "returned")
-        assert said.strip() == f"{transfer} to far is settled. One item is with cleo again."
+        assert said.strip() == f"{transfer} to far is settled. One item is back with cleo."
 
 
 def test_agents_are_added_held_sent_and_removed_while_it_runs(environ: dict[str, str]) -> None:

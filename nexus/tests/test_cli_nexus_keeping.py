@@ -290,15 +290,15 @@ def test_growth_is_measured_beside_what_is_deleted_and_says_how_long_the_room_la
 @pytest.mark.parametrize(
     ("growth", "limit", "size", "free", "line"),
     [
-        (None, None, 10**6, 10**9, "How fast it grows is measured in the first minutes."),
+        (None, None, 10**6, 10**9, "Its growth is not known yet; it is measured for the first minutes."),
         (0.0, None, 10**6, 10**9, "It grows by 0 B a day."),
-        (5e8, None, 10**6, 10**9, "It grows by 500.0 MB a day; its disk is full in 2 days."),
+        (5e8, None, 10**6, 10**9, "It grows by 500.0 MB a day; its disk will be full in 2 days."),
         (5e8, 10**9, 10**6, 10**11,
-         "It grows by 500.0 MB a day, and reaches its limit of 1.0 GB in 1 day; then the oldest records go."),
-        (5e8, 10**9, 10**6, 10**8, "It grows by 500.0 MB a day; its disk is full in 4 hours."),
+         "It grows by 500.0 MB a day and reaches its limit of 1.0 GB in 1 day; then old data is deleted."),
+        (5e8, 10**9, 10**6, 10**8, "It grows by 500.0 MB a day; its disk will be full in 4 hours."),
         (5e8, 10**9, 96 * 10**7, 10**11, "It grows by 500.0 MB a day; it is at its limit of 1.0 GB."),
         (5e8, 10**9, 11 * 10**8, 10**11, ("It grows by 500.0 MB a day; it is at its limit of 1.0 GB, "
-         "which it exceeds, since what is left is still needed.")),
+         "which it exceeds, as the remaining data is still needed.")),
         (5e8, None, 10**6, None, "It grows by 500.0 MB a day."),
     ],
 )  # fmt: skip

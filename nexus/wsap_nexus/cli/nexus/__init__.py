@@ -1,1 +1,1 @@
-"""`wsap nexus`: the hub that agents live in."""
+"""`wsap nexus`: the nexus and its agents."""

@@ -1,4 +1,4 @@
-"""`wsap nexus agents`: the commands that list, show, add, remove, pause, resume, export and import agents."""
+"""`wsap nexus agents list`, `show`, `add`, `remove`, `pause`, `resume`, `export` and `import`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @command("wsap nexus agents list", "wsap nexus agents list --json", name="list")
 def list_agents(*, as_json: bool, database: str | None) -> None:
-    """List the agents: where each is, and how much it has played."""
+    """List the agents, where they are and how much they have played."""
     from wsap_nexus.cli.nexus.report import agent_rows
     from wsap_nexus.cli.nexus.status import agent_lines
 
@@ -78,8 +78,8 @@ def add(
 ) -> None:  # fmt: skip
     """Add the agent NAME: an id of a-z, 0-9, dot, dash and underscore.
 
-    Without --model and --policy it needs no model: in each game the game's default agent decides. With
-    --policy '*=external' a client decides over HTTP, with the token that is printed.
+    Without --model and --policy, each game's default agent decides, and no model is needed. With
+    --policy '*=external', a client decides over HTTP, using the printed token.
     """
     import asyncio
 
@@ -103,7 +103,7 @@ def add(
                 _, fresh = tx.register(name, name=title, persona=text, policies=given)
             token = issue_token(nexus_store, name) if fresh and is_external(given) else None
     if not fresh:
-        raise UsageError(f"There is already an agent {name!r}; nothing was changed.")
+        raise UsageError(f"An agent {name!r} already exists; nothing was changed.")
     if as_json:
         click.echo(json.dumps({"agent": name, "token": token if is_external(given) else None}))
         return
@@ -156,12 +156,12 @@ def change(
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None:
-    """Remove the agent NAME for good. Its history is kept, and its id is not given to another agent."""
+    """Remove the agent NAME permanently. Its history is kept, and its id is not reused."""
     from wsap_nexus.agents import portable
 
     if not yes and not as_json:
         click.confirm(
-            f"Remove {single_line(name)[:80]!r} for good? (wsap nexus agents export makes a copy)", abort=True
+            f"Remove {single_line(name)[:80]!r} permanently? (wsap nexus agents export makes a copy)", abort=True
         )
     nexus = running_on(database)
     if nexus is not None:
@@ -169,7 +169,7 @@ def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None
     else:
         with writing(database) as nexus_store, nexus_store.change() as tx:
             portable.remove(tx, name)
-    said(as_json, f"{name} is removed.", agent=name, state="removed")
+    said(as_json, f"{name} has been removed.", agent=name, state="removed")
 
 
 @command("wsap nexus agents pause ada")
@@ -214,13 +214,13 @@ def export(*, name: str, file: Path, force: bool, as_json: bool, database: str |
     from wsap_nexus.agents.agent_file import write_package
 
     if file.exists() and not force:
-        raise UsageError(f"The file {file} exists already; choose another, or overwrite it with --force.")
+        raise UsageError(f"The file {file} already exists; choose another, or overwrite it with --force.")
     with looking(database, name) as tx:
         portable.check_not_removed(tx, name)
         package = portable.pack(tx, name)
     write_package(file, package)
     left = package.left
-    what = f"{name} is copied to {file}."
+    what = f"Copied {name} to {file}."
     if left.bodies or left.items:
         what += f" These stay here: {plural(left.bodies, 'avatar')}, {plural(left.items, 'item')}."
     said(as_json, what, agent=name, file=str(file), left_behind=left.model_dump())
@@ -241,7 +241,7 @@ def import_agent(
 ) -> None:  # fmt: skip
     """Add the agent in FILE, which wsap nexus agents export wrote.
 
-    The policies in the file (who decides for it) are left out unless you say --trust: only do so with
+    The policies in the file (who decides for it) are left out without --trust, which is only safe with
     your own files. Nothing else in a file is executed.
     """
     from wsap_core.host import PluginHost
@@ -271,7 +271,7 @@ def import_agent(
 
 
 def check_id(name: str) -> None:
-    """Refuse an invalid agent id, in the same words whether a nexus is running or not; UsageError if it is invalid."""
+    """Refuse an invalid agent id, with the same UsageError whether a nexus is running or not."""
     import re
 
     from wsap_nexus.store.entities import AGENT_ID
@@ -279,12 +279,12 @@ def check_id(name: str) -> None:
     if re.fullmatch(AGENT_ID, name) is None:
         raise UsageError(
             f"{name[:80]!r} can't be an agent's id; use up to 64 of a-z, 0-9, dot, dash and underscore, "
-            "beginning with a letter or digit. --title sets its display name."
+            "starting with a letter or digit. --title sets its display name."
         )
 
 
 def policies_of(model: str | None, memory: str | None, given: tuple[str, ...]) -> dict[str, Policy]:
-    """Return game -> policy from the options, checked.
+    """Return game -> policy from the options.
 
     Raises:
         UnknownNameError: there is no such agent, game or backend.
@@ -321,14 +321,14 @@ def is_external(policies: dict[str, Policy]) -> bool:
 
 
 def issue_token(nexus_store: NexusStore, name: str) -> str:
-    """Return a new token of an agent."""
+    """Create a token of an agent and return it."""
     from wsap_nexus.http.auth import Tokens
 
     return Tokens(nexus_store, "").issue(name)
 
 
 def text_of(given: str) -> str:
-    """Return a text as it was typed, or the content of the file in `@FILE`; UsageError if the file can't be read."""
+    """Return a text as given, or the content of the file in `@FILE`; UsageError if the file can't be read."""
 
     if not given.startswith("@"):
         return given

@@ -1,4 +1,4 @@
-"""`wsap nexus agents send`, `recall` and `settle`: agents that enter and leave games."""
+"""`wsap nexus agents send`, `recall` and `settle`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wsap_nexus.cli.nexus.connection import (
 @click.argument("name")
 @click.argument("game", shell_complete=complete_games)
 @click.option("--goal", "goals", multiple=True, metavar="TEXT", help="A goal for the session; may be repeated.")
-@click.option("--exit-when", default="", metavar="CONDITION", help="When it returns, such as 'health < 10%'.")
+@click.option("--exit-when", default="", metavar="CONDITION", help="When to return, such as 'health < 10%'.")
 @click.option("--steps", type=STEPS, help="Maximum number of decisions.")
 @click.option("--spawn", type=click.Choice(["safe", "challenging", "random"]), default="safe", show_default=True,
               help="Where a new avatar starts.")  # fmt: skip
@@ -35,7 +35,7 @@ from wsap_nexus.cli.nexus.connection import (
               show_default=True, help="How hard the game is.")  # fmt: skip
 @click.option("--avatar", metavar="ID", help="The avatar to enter with; new for another one.")
 def send(*, name: str, game: str, as_json: bool, database: str | None, goals: tuple[str, ...], **terms: Any) -> None:
-    """Send the agent NAME into GAME, also from another world."""
+    """Send the agent NAME into GAME, from the nexus or another world."""
     nexus = require_nexus(database, "send an agent into a game")
     body = {"agent_id": name, "game": game, "goals": list(goals), **{k: v for k, v in terms.items() if v is not None}}
     session = _send(nexus, name, body)
@@ -43,7 +43,7 @@ def send(*, name: str, game: str, as_json: bool, database: str | None, goals: tu
 
 
 def _send(nexus: NexusHttp, name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Send an agent into a game, out of its present world if need be; it may enter and leave by itself meanwhile."""
+    """Send an agent into a game, and out of its current world first; it may enter and leave worlds itself meanwhile."""
     refused: RefusedError | None = None
     for _ in range(5):
         try:
@@ -57,7 +57,7 @@ def _send(nexus: NexusHttp, name: str, body: dict[str, Any]) -> dict[str, Any]:
         except RefusedError as error:
             if error.reason != "NOT_IN_WORLD":
                 raise
-            continue  # it has just come back by itself
+            continue  # it has just returned itself
         if left.get("entered"):
             return _session_in(left["entered"], name)
         onward = left.get("onward_error")
@@ -70,17 +70,17 @@ def _send(nexus: NexusHttp, name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _session_in(answer: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the session of a response."""
+    """Return the session of a response; NoAnswerError if it has none yet."""
     session = answer.get("session")
     if not isinstance(session, dict):
-        raise NoAnswerError(f"{name!r} is still on its way; check with: wsap nexus agents show {name}")
+        raise NoAnswerError(f"{name!r} is still in transit; check with: wsap nexus agents show {name}")
     return session
 
 
 @command("wsap nexus agents recall ada")
 @click.argument("name")
 def recall(*, name: str, as_json: bool, database: str | None) -> None:
-    """Bring the agent NAME back into the nexus, even if it is in danger. Its avatar goes dormant."""
+    """Bring the agent NAME back into the nexus, even if it is in danger. Its avatar becomes dormant."""
     nexus = require_nexus(database, "bring an agent back")
     session = _session_in(nexus.post("nexus", "transit", "exit", body={"agent_id": name, "force": True}), name)
     text = (
@@ -95,13 +95,13 @@ def recall(*, name: str, as_json: bool, database: str | None) -> None:
 )
 @click.argument("name")
 @click.option("--as", "outcome", type=click.Choice(["arrived", "returned"]), required=True,
-              help="Where the items are: in the world (arrived), or with NAME again (returned).")  # fmt: skip
+              help="Where the items are: in the world (arrived), or back with NAME (returned).")  # fmt: skip
 @click.option("--transfer", metavar="ID", help="The transfer to settle; all unresolved ones if not given.")
 def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, database: str | None) -> None:
-    """Decide about transfers of NAME whose outcome is unknown, because the game can't be asked any more.
+    """Set the outcome of transfers of NAME that the game can no longer tell.
 
-    Only do so when the game is gone for good: as long as it may come back, the nexus keeps asking it.
-    If the world no longer exists, items that arrived there are lost.
+    Only do so if the game will not come back: until then, the nexus keeps asking it. If the world no
+    longer exists, items that arrived there are lost.
     """
     nexus = running_on(database)
     if nexus is not None:
@@ -119,7 +119,7 @@ def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, data
 
 
 def _decided(name: str, move: dict[str, Any]) -> str:
-    where = {"escrow": f"with {name} again", "world": "in the world", "lost": "lost, as the world no longer exists"}
+    where = {"escrow": f"back with {name}", "world": "in the world", "lost": "lost, as the world no longer exists"}
     items = {0: "It carried no items", 1: "One item is"}.get(len(move["items"]), f"{len(move['items'])} items are")
     what = f"{items} {where[move['place']]}." if move["items"] else f"{items}."
     return f"{move['transfer']} to {move['game']} is settled. {what}"

@@ -1,4 +1,4 @@
-"""`wsap nexus backup`, `restore` and `prune`: the database as a whole."""
+"""`wsap nexus backup`, `restore` and `prune`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from wsap_nexus.cli.nexus.start import KEEP_DAYS
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> None:
-    """Copy the database to FILE, also while the nexus is running. The copy is consistent, and is verified.
+    """Copy the database to FILE, also while the nexus is running. The copy is consistent and verified.
 
-    It contains everything: agents, worlds, recordings. The token of the nexus is not in it.
+    It contains everything (agents, worlds, recordings) except the token of the nexus.
     """
     from wsap_nexus.store.backup import back_up
 
@@ -43,7 +43,7 @@ def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> N
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> None:
-    """Replace the database by the copy in FILE. The old database is kept beside it.
+    """Replace the database with the copy in FILE. The old database is kept beside it.
 
     No nexus may be running.
     """
@@ -52,22 +52,18 @@ def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> No
 
     where = database_location(database, os.environ)
     if is_url(where) and not where.startswith("sqlite:///"):
-        raise UsageError("This database is on a server; restore it with the server's own tool: pg_restore.")
+        raise UsageError("This database is on a server; restore it with the server's own tool, such as pg_restore.")
     path = Path(where.removeprefix("sqlite:///"))
     if not yes and not as_json and path.exists():
-        click.confirm(f"Replace {path} by {file}? (The present database is kept beside it.)", abort=True)
+        click.confirm(f"Replace {path} with {file}? (The old database is kept beside it.)", abort=True)
     prepare_home(str(path), os.environ)
     kept = put_back(file.absolute(), path)
-    text = f"Replaced {path} by {file}." + (f" The old database is kept as {kept}." if kept else "")
+    text = f"Replaced {path} with {file}." + (f" The old database is kept as {kept}." if kept else "")
     said(as_json, text, database=str(path), file=str(file), kept=None if kept is None else str(kept))
 
 
 class Progress:
-    """A progress line on standard error, at a terminal, for work of more than a second.
-
-    Args:
-        what: the work, in one word.
-    """
+    """A progress line on standard error, at a terminal, for work that takes more than a second."""
 
     def __init__(self, what: str) -> None:
         self._what, self._shown = what, False
@@ -89,9 +85,9 @@ class Progress:
 
 @command("wsap nexus prune --dry-run", "wsap nexus prune --keep-days 30", "wsap nexus prune --all --json")
 @click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
-              help="Delete what is older than this; 0 keeps everything, as in wsap nexus start.")  # fmt: skip
+              help="Delete data that is older; 0 keeps everything, as in wsap nexus start.")  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Delete everything that can be deleted, whatever its age.")
-@click.option("--dry-run", is_flag=True, help="Only print what would be deleted, and its size.")
+@click.option("--dry-run", is_flag=True, help="Only print the number and size of what would be deleted.")
 @click.option("--compact/--no-compact", default=True,
               help="Shrink the database file (only while no nexus is running).")  # fmt: skip
 def prune(
@@ -99,8 +95,8 @@ def prune(
 ) -> None:
     """Delete old recordings of the nexus and old events of its log. A running nexus does so once a day.
 
-    Never deleted: what an open session or an active goal needs, agents with their skills, items,
-    diaries and avatars, worlds, the record of every session, and the runs of wsap play.
+    Always kept: data of open sessions and active goals, agents with their skills, items, diaries and
+    avatars, worlds, the record of every session, and the runs of wsap play.
     """
     from wsap_nexus.hub import prune as pruning
     from wsap_nexus.runs.store import open_database
@@ -112,7 +108,7 @@ def prune(
         keep_days = 0.0
     nothing = {**asdict(pruning.Pruned()), "keep_days": keep_days, "dry_run": dry_run, "compacted": False}
     if not keep_days and not everything:
-        text = "Nothing is deleted: 0 keeps everything. To delete everything that can be deleted, say --all."
+        text = "Nothing is deleted: 0 keeps everything. To delete everything that can be deleted, use --all."
         said(as_json, text, **nothing)
         return
     opened = open_for_reading(database)
@@ -140,5 +136,5 @@ def prune(
             f"{plural(found.nexus_events, 'event')} of the nexus {verb}: about {text_of_size(found.bytes)}."
         )
         if not dry_run and not compacted:
-            text += "\nThe file keeps its size; the freed space in it will be reused."
+            text += "\nThe file keeps its size; the freed space is reused."
     said(as_json, text, **{**nothing, **asdict(found), "compacted": compacted})

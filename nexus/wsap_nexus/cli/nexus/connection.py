@@ -1,4 +1,4 @@
-"""The connection of a command to a nexus: over HTTP to a running one, else to its database."""
+"""A command's connection to a nexus: over HTTP to a running one, else to its database."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def running_on(database: str | None) -> NexusHttp | None:
 
 @contextmanager
 def reading(database: str | None) -> Iterator[NexusStore | None]:
-    """Give the store of the nexus for reading; None if there is none yet."""
+    """Yield the store of the nexus for reading; None if there is none yet."""
     from wsap_nexus.store.nexus_store import NexusStore
 
     opened = open_for_reading(database)
@@ -41,7 +41,7 @@ def reading(database: str | None) -> Iterator[NexusStore | None]:
 
 @contextmanager
 def looking(database: str | None, name: str) -> Iterator[Transaction]:
-    """Give a transaction in which an agent can be read; UnknownNameError if there is no nexus yet, and so no agent."""
+    """Yield a transaction for reading an agent; UnknownNameError if there is no nexus yet, and so no agent."""
     with reading(database) as nexus_store:
         if nexus_store is None:
             raise UnknownNameError("agent", name, ())
@@ -51,10 +51,10 @@ def looking(database: str | None, name: str) -> Iterator[Transaction]:
 
 @contextmanager
 def writing(database: str | None, *, lock: bool = True) -> Iterator[NexusStore]:
-    """Give the store of the nexus for writing; with `lock` no nexus can be started meanwhile.
+    """Yield the store of the nexus for writing; with `lock`, no nexus can be started meanwhile.
 
     Raises:
-        NexusRunningError: a nexus is running, and `lock` is asked for.
+        NexusRunningError: a nexus is running, and `lock` is set.
     """
     from wsap_nexus.runs.store import open_database
     from wsap_nexus.store.lock import instance_lock
@@ -89,33 +89,30 @@ def _settle(nexus_store: NexusStore) -> None:
 def require_nexus(database: str | None, what: str) -> NexusHttp:
     """Return the HTTP client of the nexus that runs on a database.
 
-    Args:
-        what: what the nexus is needed for, in the message.
-
     Raises:
-        UsageError: none is running.
+        UsageError: none is running; the message says that `what` needs one.
     """
     nexus = running_on(database)
     if nexus is None:
-        raise UsageError(f"No nexus is running, and one is needed to {what}; start it with: wsap nexus start")
+        raise UsageError(f"A running nexus is needed to {what}; start it with: wsap nexus start")
     return nexus
 
 
 TIMEOUT = 60.0
-"""Seconds to wait for a response; an agent may have to finish a decision first."""
+"""Seconds to wait for a response; an agent may finish a decision first."""
 
 _LARGEST = 1 << 28
 
 
 class NoAnswerError(WsapError):
-    """The nexus is running, and does not respond."""
+    """The nexus is running, but does not respond."""
 
     code = "NO_ANSWER"
     retryable = True
 
 
 class RefusedError(WsapError):
-    """The nexus refused a request; the message is its own."""
+    """The nexus refused a request; the message is that of the nexus."""
 
     code = "REFUSED"
     exit_code = 2
@@ -125,7 +122,7 @@ class RefusedError(WsapError):
         self.reason = reason
         """The error code of the nexus."""
         self.health = health
-        """Its health, in answer to a question about that. Any: the shape is the API's."""
+        """The nexus' health, in response to a request for it. Any: the shape is the API's."""
 
 
 class NexusHttp:
@@ -135,7 +132,7 @@ class NexusHttp:
         self.running = running
 
     def health(self) -> dict[str, Any] | None:
-        """Return its health, from JSON; None if it does not respond within two seconds. Any: the shape is the API's."""
+        """Return its health; None if it does not respond within two seconds. Any: the shape is the API's."""
         try:
             found: dict[str, Any] = self.get("nexus", "health", timeout=2.0)
             return found
@@ -145,10 +142,7 @@ class NexusHttp:
             return None
 
     def _ask(self, method: str, *path: str, body: object = None, timeout: float = TIMEOUT) -> Any:
-        """Send a request, with a JSON body if there is one, and return the response, from JSON.
-
-        Any: the shape is the API's.
-        """
+        """Send a request and return the response, both JSON. Any: the shape is the API's."""
         import urllib.error  # deferred for weight, as is the next
         import urllib.request
 
@@ -171,7 +165,7 @@ class NexusHttp:
             raise NoAnswerError(
                 f"The nexus at {self.running.url} (process {self.running.pid}) does not respond: "
                 f"{single_line(reason)}. "
-                "If it hangs, end it with: wsap nexus stop --force"
+                "If it hangs, kill it with: wsap nexus stop --force"
             ) from None
 
     get = partialmethod(_ask, "GET")
@@ -194,7 +188,7 @@ def _refusal(error: Any) -> WsapError:
     # Any: urllib's HTTPError.
     try:
         body = json.loads(error.read(_LARGEST))
-        if error.code == 503 and "status" in body:  # it runs, and can't read or write its database
+        if error.code == 503 and "status" in body:  # it runs, but can't use its database
             return RefusedError(single_line(body["reason"]), "DEGRADED", body)
         told = body["error"]
         message, code = str(told["message"]), str(told["code"])

@@ -1,4 +1,4 @@
-"""`wsap nexus games`: the games that agents can enter, and their status."""
+"""`wsap nexus games`: lists the games that agents can enter, and sets their status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wsap_nexus.cli.nexus.connection import reading, running_on, writing
 @database_option
 @click.pass_context
 def games(context: click.Context, *, as_json: bool, database: str | None) -> None:
-    """List the games that agents can enter: status, agents and worlds of each."""
+    """List the games that agents can enter, with their status, agents and worlds."""
     if context.invoked_subcommand is not None:
         return
     rows = _rows(database)
@@ -35,7 +35,7 @@ def games(context: click.Context, *, as_json: bool, database: str | None) -> Non
 @json_option
 @database_option
 def online(*, game: str, as_json: bool, database: str | None) -> None:
-    """Let agents enter GAME again, and reset its count of failures."""
+    """Make GAME available to agents again, and reset its failure count."""
     _put(game, "available", "", as_json=as_json, database=database)
 
 
@@ -45,7 +45,7 @@ def online(*, game: str, as_json: bool, database: str | None) -> None:
 @json_option
 @database_option
 def offline(*, game: str, reason: str, as_json: bool, database: str | None) -> None:
-    """Let no agent enter GAME, and bring back the agents in it."""
+    """Make GAME unavailable to agents, and bring back those in it."""
     _put(game, "offline", reason, as_json=as_json, database=database)
 
 

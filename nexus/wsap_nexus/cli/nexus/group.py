@@ -1,4 +1,4 @@
-"""`wsap nexus` and `wsap nexus agents`: the commands about the nexus. Each is imported when it is used."""
+"""`wsap nexus` and `wsap nexus agents`; each command is imported when it is used."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from wsap_core.cli.grouped import lazy_group
 
 _HERE = "wsap_nexus.cli.nexus"
 AGENT_COMMANDS: Mapping[str, tuple[str, str]] = {
-    "list": (f"{_HERE}.agent_registry:list_agents", "List the agents: where each is, and how much it has played."),
+    "list": (f"{_HERE}.agent_registry:list_agents", "List the agents, where they are and how much they have played."),
     "show": (f"{_HERE}.agent_registry:show", "Show one agent: skills, items, avatars, achievements, sessions."),
     "add": (f"{_HERE}.agent_registry:add", "Add an agent."),
     "change": (f"{_HERE}.agent_registry:change", "Change an agent's model, persona, name or team."),
-    "remove": (f"{_HERE}.agent_registry:remove", "Remove an agent for good."),
+    "remove": (f"{_HERE}.agent_registry:remove", "Remove an agent permanently."),
     "pause": (f"{_HERE}.agent_registry:pause", "Pause an agent where it is."),
     "resume": (f"{_HERE}.agent_registry:resume", "Let a paused agent continue."),
     "send": (f"{_HERE}.agent_transit:send", "Send an agent into a game."),
     "recall": (f"{_HERE}.agent_transit:recall", "Bring an agent back into the nexus."),
-    "settle": (f"{_HERE}.agent_transit:settle", "Decide about a transfer whose outcome is unknown."),
+    "settle": (f"{_HERE}.agent_transit:settle", "Set the outcome of a transfer if it is unknown."),
     "talk": (f"{_HERE}.talk:talk", "Talk with an agent."),
-    "diary": (f"{_HERE}.talk:diary", "Show what an agent wrote about its sessions."),
+    "diary": (f"{_HERE}.talk:diary", "Show an agent's entries about its sessions."),
     "memory": (f"{_HERE}.talk:memory", "Show what an agent remembers."),
     "forget": (f"{_HERE}.talk:forget", "Delete what an agent remembers."),
     "export": (f"{_HERE}.agent_registry:export", "Copy an agent to a file."),
@@ -27,16 +27,16 @@ AGENT_COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "start": (f"{_HERE}.start:start", "Start the nexus: agents, worlds, HTTP API, dashboard."),
-    "stop": (f"{_HERE}.start:stop", "Stop a running nexus in good order."),
-    "status": (f"{_HERE}.status:status", "Show where the agents are, whether the nexus is running or not."),
+    "stop": (f"{_HERE}.start:stop", "Stop a running nexus gracefully."),
+    "status": (f"{_HERE}.status:status", "Show the state of the nexus and its agents."),
     "watch": (f"{_HERE}.watch:watch", "Watch a running nexus live in the terminal."),
     "agents": (f"{_HERE}.group:agents", "Add, list, send, pause, remove, export and import agents."),
-    "games": (f"{_HERE}.games:games", "List the games that agents can enter, and their status."),
+    "games": (f"{_HERE}.games:games", "List the games that agents can enter; set their status."),
     "backup": (f"{_HERE}.backup:backup", "Copy the database, also while the nexus is running."),
-    "restore": (f"{_HERE}.backup:restore", "Replace the database by a copy."),
+    "restore": (f"{_HERE}.backup:restore", "Replace the database with a copy."),
     "prune": (f"{_HERE}.backup:prune", "Delete old recordings and events."),
 }
-"""Name -> where it is, and its line in the help."""
+"""Name -> reference of the command, and its line in the help."""
 
 agents = lazy_group(
     "agents",
@@ -47,7 +47,7 @@ agents = lazy_group(
 
 nexus = lazy_group(
     "nexus",
-    "The nexus: agents live there, and enter worlds from there.",
+    "The nexus, where agents live and from which they enter worlds.",
     COMMANDS,
     examples=("wsap nexus start", "wsap nexus watch ada", "wsap nexus agents send ada crafter"),
 )

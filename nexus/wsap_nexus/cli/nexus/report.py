@@ -1,4 +1,4 @@
-"""The state of a nexus, running or not, from its database."""
+"""The state of a nexus, running or not, read from its database."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def held(agent: AgentRow) -> str:
 
 @dataclass(frozen=True)
 class WorldLine:
-    """One game, and how many worlds of it there are."""
+    """The worlds of one game."""
 
     game: str
     worlds: int
@@ -68,7 +68,7 @@ class WorldLine:
 
 @dataclass(frozen=True)
 class KeptLine:
-    """A world that lives in the nexus, whether somebody is in it or not."""
+    """A world that lives in the nexus, with or without agents in it."""
 
     name: str
     game: str
@@ -80,7 +80,7 @@ class KeptLine:
     """How often it has failed."""
 
     def text(self) -> str:
-        """Return it in one line."""
+        """Return it as one line."""
         failed = f", failed {plural(self.failures, 'time')}" if self.failures else ""
         name, game = single_line(self.name), single_line(self.game)
         return f"{name} ({game}): tick {self.tick}, {plural(self.agents, 'agent')}{failed}"
@@ -95,7 +95,7 @@ class Status:
     url: str | None
     pid: int | None
     uptime: float | None
-    """Seconds since it was started."""
+    """Seconds since the start."""
     database: str
     bytes: int | None
     """Size of the database on disk."""
@@ -104,15 +104,15 @@ class Status:
     agents: list[AgentRow] = field(default_factory=list)
     worlds: list[WorldLine] = field(default_factory=list)
     kept: list[KeptLine] = field(default_factory=list)
-    """The worlds that go on by themselves, by name."""
+    """The worlds that live, by name."""
     events: int = 0
-    """Events in the nexus' log."""
+    """Events in the log of the nexus."""
     sessions: int = 0
     """Sessions, open and closed."""
     reason: str | None = None
     """Why a running nexus holds its agents."""
     storage: dict[str, Any] | None = None
-    """How the database grows, as a running nexus measures it. Any: the shape is the API's."""
+    """The growth of the database as measured by a running nexus. Any: the shape is the API's."""
 
 
 def status_of(
@@ -160,7 +160,7 @@ def agent_rows(tx: Transaction) -> list[AgentRow]:
 
 
 def agent_row(tx: Transaction, agent: AgentIdentity, session: Any) -> AgentRow:
-    """Return one agent. Any: a row, or a record, of its open session."""
+    """Return one agent. Any: the row or record of its open session."""
     policy = agent.policies.get("*") or agent.policies.get(GAME)
     decides = "the game's default agent" if policy is None or policy.agent == "wanderer" else policy.agent
     if policy is not None and policy.options.get("model"):
@@ -186,7 +186,7 @@ def last_step(connection: Connection, run_id: str, kind: str = "step") -> int:
 
 
 def worlds_of(connection: Connection) -> list[WorldLine]:
-    """Return every game that has worlds, with its numbers of worlds and agents."""
+    """Return the numbers of worlds and agents of every game that has worlds."""
     found: dict[str, tuple[int, int]] = {}
     for game, count in connection.execute(select(_WORLD.c.game, func.count()).group_by(_WORLD.c.game)).all():
         found[game] = (count, 0)
@@ -215,7 +215,7 @@ def kept_of(connection: Connection) -> list[KeptLine]:
 
 
 def agent_report(tx: Transaction, name: str) -> dict[str, Any]:
-    """Return all that is stored about an agent, JSON-ready; UnknownNameError if there is no such agent."""
+    """Return all data about an agent, JSON-ready; UnknownNameError if there is no such agent."""
     agent = tx.agent(name)
     session = None if agent.session_id is None else tx.session(agent.session_id)
     return {
@@ -238,7 +238,7 @@ def agent_report(tx: Transaction, name: str) -> dict[str, Any]:
 
 
 def report_lines(found: Mapping[str, Any]) -> list[str]:
-    """Return the same as lines for a person."""
+    """Return an agent's report as lines."""
     where = f"in {found['place']}" + (f", {plural(found['steps'], 'decision')} so far" if found["session"] else "")
     state = "" if found["state"] == "active" else f", {found['state']}"
     lines = [f"{found['name']} ({found['id']}), {where}{state}"]
@@ -260,7 +260,7 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
             lines.append(f"{title}: {', '.join(entries)}")
     lines += [
         f"unresolved transfer: {move['transfer']} to {move['game']} with {plural(len(move['items']), 'item')}: "
-        f"{move['why']} (decide with: wsap nexus agents settle {found['id']} --as arrived|returned)"
+        f"{move['why']} (settle it with: wsap nexus agents settle {found['id']} --as arrived|returned)"
         for move in found["in_doubt"]
     ]
     if found["sessions"]:

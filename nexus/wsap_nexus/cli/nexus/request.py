@@ -22,7 +22,7 @@ from wsap_nexus.paths import database_location
 from wsap_nexus.state import Running
 
 STEER = "To see everything and control agents, open this once: "
-"""The text before the address that opens the controls."""
+"""The text before the one-time address of the dashboard's controls."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class StartRequest:
 
 
 def address_of(request: StartRequest, running: Running) -> str:
-    """Return the address of the nexus; if it is exposed on all interfaces, that at which other devices reach it."""
+    """Return the address of the nexus; if it listens on all interfaces, the one for other devices."""
     from wsap_nexus.http.listening import ALL, url_for_others
 
     port = urlsplit(running.url).port
@@ -61,12 +61,12 @@ def address_of(request: StartRequest, running: Running) -> str:
 
 
 def say_ready(request: StartRequest, running: Running, tokens: str, hint: str, opening: str) -> None:
-    """Print the address of the nexus, which is ready.
+    """Print the address of a nexus that is ready.
 
     Args:
         tokens: the file with its token.
         hint: how to stop it.
-        opening: the address that opens the controls once; empty if there is none.
+        opening: the one-time address of the controls; empty if there is none.
     """
     url = address_of(request, running)
     if request.as_json:
@@ -81,11 +81,11 @@ def say_ready(request: StartRequest, running: Running, tokens: str, hint: str, o
 
 
 def _show_code(address: str) -> None:
-    """Print an address as a QR code for a phone, if standard output is a terminal that is wide enough."""
+    """Print an address as a QR code if standard output is a wide enough terminal."""
     console = output_console()
     if not console.is_terminal or is_dumb() or console.encoding != "utf-8":
         return
-    # Deferred for weight: most starts print none.
+    # Deferred for weight: most starts print no code.
     import segno
     from rich.text import Text
 
@@ -100,32 +100,32 @@ LOG_NAME = "nexus.log"
 """The file in the home folder that holds the output of a nexus in the background."""
 
 SAID_WITHIN = 5.0
-"""Seconds to wait for the address of the controls in that file once the nexus is ready."""
+"""Seconds to wait for the address of the controls in the log once the nexus is ready."""
 
 TIMEOUT = 120.0
 """Seconds to wait until it is ready."""
 
 
 class NotStartedError(WsapError):
-    """The nexus in the background ended before it was ready; `exit_code` is the one that it ended with."""
+    """The nexus in the background ended before it was ready; `exit_code` is that of its process."""
 
     code = "NOT_STARTED"
 
     def __init__(self, message: str, exit_code: int | None) -> None:
         super().__init__(message)
         if exit_code is not None and exit_code > 0:
-            self.exit_code = exit_code  # type: ignore[misc]  # of this one error: that of the process it is about
+            self.exit_code = exit_code  # type: ignore[misc]  # varies by instance
 
 
 def start_detached(request: StartRequest) -> None:
-    """Start a nexus in the background, and return once it answers.
+    """Start a nexus in the background, and return once it is ready.
 
     Raises:
-        NotStartedError: it ended; the last line that it wrote is in the message.
+        NotStartedError: it ended, or took too long; the message has its last line of output.
     """
     log = state.token_file(os.environ).with_name(LOG_NAME)
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Its own output, not a pipe: a pipe would break when this process ends.
+    # A file, because a pipe would break when this process ends.
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     began = log.stat().st_size
     try:
@@ -157,17 +157,13 @@ def _ready(process: subprocess.Popen[bytes], request: StartRequest) -> state.Run
 
 
 def _steering(log: Path, began: int, url: str) -> str:
-    """Return the one-time address of the dashboard's controls, which the new process prints when it is ready;
-    empty if it prints none.
-
-    It is read from the log, which only its owner can read.
-    """
+    """Return the one-time address of the dashboard's controls from the log, which only its owner can read; else ""."""
     end = time.monotonic() + SAID_WITHIN
     while True:
         with log.open("rb") as file:
             file.seek(began)
             lines = file.read().decode("utf-8", "replace").split("\n")
-        # The last of them is not finished yet, or empty.
+        # The last line is incomplete or empty.
         said = next((line.removeprefix(STEER) for line in lines[:-1] if line.startswith(f"{STEER}{url}#")), "")
         if said or time.monotonic() >= end:
             return single_line(said)

@@ -35,11 +35,11 @@ KEEP_DAYS = 90.0
 """Days after which recordings and events are deleted, unless another number is given."""
 
 SLOW = 2.0
-"""Seconds after which the user is told what takes so long."""
+"""Seconds after which a message says what takes so long."""
 
 
-_STOPPING = "Stopping: agents finish their decisions. Press Ctrl-C again to end at once.\n"
-_INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
+_STOPPING = "Stopping: agents finish their decisions. Press Ctrl-C again to stop immediately.\n"
+_INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus start\n"
 
 
 @command(
@@ -55,16 +55,16 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
 )
 @click.option(
     "--host",
-    show_default="127.0.0.1, with --expose 0.0.0.0, which is all",
-    help="The address to listen on; others than this machine's own need --expose.",
+    show_default="127.0.0.1, or with --expose all: 0.0.0.0",
+    help="The address to listen on; any but a loopback address needs --expose.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=9998, show_default=True,
               help="The port; 0 for any free one.")  # fmt: skip
 @click.option(
     "--expose",
     is_flag=True,
-    help="Accept connections from other devices, and print the address that they can open, at a terminal as a QR code "
-    "too; every request then needs the token.",
+    help="Accept connections from other devices, and print the address for them, at a terminal also as a QR code; "
+    "every request then needs the token.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed.")
 @click.option("--pace", type=click.FloatRange(0, 10_000), default=4.0, show_default=True,
@@ -82,7 +82,7 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
     "worlds",
     multiple=True,
     metavar="NAME=GAME[,OPTION=VALUE...]",
-    help="A world that goes on by itself, whether agents are in it or not, of a game that does; may be repeated.",
+    help="A world that lives, with or without agents in it, of a game that supports this; may be repeated.",
 )
 @click.option("--model", metavar="ADDRESS", help="The language model of new agents; none if not given.")
 @limit_option(
@@ -90,30 +90,30 @@ _INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
     "database in a day, decision.tokens=9000 for one decision. May be repeated."
 )
 @click.option("--workers", type=click.IntRange(0, 64), show_default="one per processor, up to 4",
-              help="Number of worker processes for worlds, which keep a failing game from affecting the others; "
-              "0 runs worlds in the process of the nexus.")  # fmt: skip
+              help="Number of worker processes for worlds, which isolate games that fail; 0 runs worlds in the process "
+              "of the nexus.")  # fmt: skip
 @click.option("--worker-memory", type=click.IntRange(64, 1_048_576), metavar="MIB", show_default="no limit",
-              help="Maximum memory of a worker process; one that exceeds it is ended, and its worlds are "
-              "restored in another.")  # fmt: skip
+              help="Maximum memory of a worker process; one that exceeds it is killed, and its worlds are restored in "
+              "another.")  # fmt: skip
 @click.option("--game-host", "game_hosts", multiple=True, metavar="HOST",
               help="A host, other than this machine, on which remote games may run; may be repeated.")  # fmt: skip
 @click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
-              help="Delete what is older than this once a day; 0 keeps everything.")  # fmt: skip
+              help="Once a day, delete recordings and events that are older; 0 keeps everything.")  # fmt: skip
 @click.option("--keep-size", callback=size_of_text, default="0", metavar="SIZE", show_default="no limit",
-              help="Delete old records when the database is larger than this, such as 2GB: recordings of what is over "
-              "first, the oldest first, then old events of the nexus.")  # fmt: skip
-@click.option("--detach", is_flag=True, help="Run in the background; wsap nexus stop ends it.")
+              help="Delete old data when the database is larger, such as 2GB: finished recordings, the oldest first, "
+              "then old events of the nexus.")  # fmt: skip
+@click.option("--detach", is_flag=True, help="Run in the background; wsap nexus stop stops it.")
 def start(*, detach: bool, **given: object) -> None:
     """Start the nexus and keep it running until Ctrl-C.
 
-    A new nexus has two agents that need no model, and every installed game. However it ends, it
-    continues where it was when it is started again. At Ctrl-C or wsap nexus stop every agent finishes
-    its decision, and the exit status is 0; a second Ctrl-C ends it at once.
+    A new nexus has two agents that need no model, and every installed game. However it ends, the next
+    start continues where it was. At Ctrl-C or wsap nexus stop, every agent finishes its decision, and
+    the exit status is 0; a second Ctrl-C stops it immediately.
 
-    With --json one line is printed when the nexus is ready: url, pid, database, token_file.
+    With --json, one line is printed when the nexus is ready: url, pid, database, token_file.
     """
-    given["host"] = given["host"] or ("0.0.0.0" if given["expose"] else "127.0.0.1")  # noqa: S104 as was asked for
-    request = StartRequest(**given)  # type: ignore[arg-type]  # click gives what the options say
+    given["host"] = given["host"] or ("0.0.0.0" if given["expose"] else "127.0.0.1")  # noqa: S104 as requested
+    request = StartRequest(**given)  # type: ignore[arg-type]  # click has checked the types
     _check(request)
     if detach:
         from wsap_nexus.cli.nexus.request import start_detached
@@ -134,15 +134,15 @@ def _check(request: StartRequest) -> None:
         from wsap_llm.backends.pool import find_backend
 
         find_backend(PluginHost.discovered(), request.model)
-    settings_of(request)  # refuses limits of another form
+    settings_of(request)  # refuses malformed limits
     if request.workers == 0:
         refuse_given("with --workers 0", "worker_memory")
     nexus = running_on(request.database)
     if nexus is not None:
         running = nexus.running
         raise NexusRunningError(
-            f"A nexus is already running on the database {running.database}: {running.url} Look at it with: "
-            "wsap nexus status, or stop it with: wsap nexus stop"
+            f"A nexus is already running on the database {running.database}: {running.url} See wsap nexus status, or "
+            "stop it with: wsap nexus stop"
         )
 
 
@@ -175,7 +175,7 @@ def _prepare_folder(path: Path) -> None:
         writable, reason = False, error.strerror or str(error)
     if not writable:
         raise StorageReadOnlyError(
-            f"The folder {path} for WSAP's files can't be written ({reason}); set WSAP_HOME to a folder that can."
+            f"The folder {path} for WSAP's files is not writable ({reason}); set WSAP_HOME to another folder."
         )
 
 
@@ -206,7 +206,7 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
     from wsap_nexus.store.entities import Policy
 
     for name in request.games:
-        load_adapter_spec(name, host)  # a name that is none is refused before anything is written
+        load_adapter_spec(name, host)  # refuses unknown names before anything is written
     settings = settings_of(request)
     for world in settings.worlds:
         load_adapter_spec(world.game, host).with_options(world.options)
@@ -245,7 +245,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         )
         state.write(path, running)
         opening = f"{address_of(request, running)}{key.fragment}"
-        say_ready(request, running, str(tokens), "Ctrl-C stops it; the next start continues", opening)
+        say_ready(request, running, str(tokens), "Ctrl-C stops it; the next start continues it", opening)
         if request.keep is not None:
             from wsap_nexus.hub.prune import look_after
 
@@ -269,16 +269,16 @@ def _is_ours(path: Path) -> bool:
 
 
 def _write(text: str) -> None:
-    # From a signal handler: what prints may just be printing.
+    # In a signal handler, `print` might be called while it is already running.
     with contextlib.suppress(OSError):
         os.write(2, text.encode())
 
 
 def _said_if_slow(what: str) -> contextlib.ExitStack:
-    """Tell a person at a terminal what is being waited for, unless that is over soon: closed, or left."""
+    """Print at a terminal what is being waited for, unless the returned stack is closed soon."""
     timer = threading.Timer(SLOW, lambda: click.echo(f"{what} ...", err=True))
     timer.daemon = True
-    if sys.stderr.isatty():  # elsewhere nobody waits, and what is read there is the error alone
+    if sys.stderr.isatty():  # programs expect only errors
         timer.start()
     waiting = contextlib.ExitStack()
     waiting.callback(timer.cancel)
@@ -286,7 +286,7 @@ def _said_if_slow(what: str) -> contextlib.ExitStack:
 
 
 class StillRunningError(WsapError):
-    """The nexus was told to stop, and is still running."""
+    """The nexus was asked to stop, but is still running."""
 
     code = "STILL_RUNNING"
     retryable = True
@@ -295,11 +295,11 @@ class StillRunningError(WsapError):
 @command("wsap nexus stop", "wsap nexus stop --force")
 @click.option("--wait", type=click.FloatRange(0, 3600), default=60.0, show_default=True,
               help="Seconds to wait for it to stop.")  # fmt: skip
-@click.option("--force", is_flag=True, help="End it at once; when started again it continues where it was.")
+@click.option("--force", is_flag=True, help="Kill it; the next start continues where it was.")
 def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> None:
     """Stop a running nexus: agents finish their decisions, and everything is kept.
 
-    The exit status is 0 if no nexus is running any more, even if none was running before.
+    The exit status is 0 if no nexus is running afterwards, even if none was running before.
     """
     from wsap_nexus import state
     from wsap_nexus.paths import database_location
@@ -314,8 +314,8 @@ def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> No
         _signal(running.pid, force=force)
         if not state.wait_for_end(running, wait):
             raise StillRunningError(
-                f"The nexus (process {running.pid}) has not stopped in {wait:g} seconds; wait longer with --wait, "
-                "or end it with: wsap nexus stop --force"
+                f"The nexus (process {running.pid}) has not stopped within {wait:g} seconds; wait longer with --wait, "
+                "or kill it with: wsap nexus stop --force"
             )
     if force:
         state.remove(path)
@@ -326,6 +326,6 @@ def _signal(pid: int, *, force: bool) -> None:
     try:
         os.kill(pid, signal.SIGKILL if force and hasattr(signal, "SIGKILL") else signal.SIGTERM)
     except ProcessLookupError:
-        return  # it has just ended by itself
+        return  # it has just ended
     except PermissionError:
-        raise StillRunningError(f"The nexus is another user's process ({pid}), and only they can stop it.") from None
+        raise StillRunningError(f"The nexus is another user's process ({pid}); only that user can stop it.") from None

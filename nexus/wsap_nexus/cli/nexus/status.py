@@ -1,4 +1,4 @@
-"""`wsap nexus status`: where the agents are, whether the nexus is running or not."""
+"""`wsap nexus status`: shows the state of the nexus and its agents."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.report import AgentRow, Status
 
 SHOWN = 50
-"""Maximum number of agents that are listed for a person."""
+"""Maximum number of agents in the list."""
 
 
 @command("wsap nexus status", "wsap nexus status --json")
 def status(*, as_json: bool, database: str | None) -> None:
-    """Show whether the nexus is running, its address, where its agents are, and the size of its database.
+    """Show whether the nexus is running, its address, its agents, and the size of its database.
 
     If it is not running, its last state is shown. The exit status is 0 either way.
     """
@@ -40,7 +40,7 @@ def status_lines(found: Status) -> list[str]:
 
     if found.running:
         since = f"for {duration(found.uptime or 0)}, process {found.pid}"
-        lines = [f"The nexus is up at {found.url} ({since})" + ("." if found.answers else ", and does not respond.")]
+        lines = [f"The nexus is up at {found.url} ({since})" + ("." if found.answers else ", but does not respond.")]
     elif found.bytes is None and not found.agents:
         return ["There is no nexus yet; start one with: wsap nexus start"]
     else:
@@ -53,7 +53,7 @@ def status_lines(found: Status) -> list[str]:
         lines += growth_lines(found.storage)
     if found.running:
         if found.keep_days:
-            lines.append(f"What is older than {found.keep_days:g} days is deleted once a day.")
+            lines.append(f"Recordings and events older than {found.keep_days:g} days are deleted once a day.")
         elif found.storage is None or found.storage["limit"] is None:
             lines.append("Nothing is deleted automatically; see wsap nexus prune.")
     lines.append("")
@@ -64,30 +64,30 @@ def status_lines(found: Status) -> list[str]:
             *(f"{single_line(w.game)}: {plural(w.worlds, 'world')}, {plural(w.agents, 'agent')}" for w in found.worlds),
         ]
     if found.kept:
-        lines += ["", "Worlds that go on by themselves:", *(f"  {line.text()}" for line in found.kept)]
+        lines += ["", "Worlds that live:", *(f"  {line.text()}" for line in found.kept)]
     return lines
 
 
 def growth_lines(storage: Mapping[str, Any]) -> list[str]:
-    """Return how a database grows, and for how long that can go on. Any: the shape is the API's."""
+    """Return the growth of a database and when it reaches its limit. Any: the shape is the API's."""
 
     growth, limit, left = storage["growth"], storage["limit"], storage["left"]
     if growth is None:
-        return ["How fast it grows is measured in the first minutes."]
+        return ["Its growth is not known yet; it is measured for the first minutes."]
     grows = f"It grows by {text_of_size(round(growth))} a day"
     if limit is not None and storage["bytes"] >= 0.95 * limit:
-        full = "" if storage["bytes"] <= limit else ", which it exceeds, since what is left is still needed"
+        full = "" if storage["bytes"] <= limit else ", which it exceeds, as the remaining data is still needed"
         return [f"{grows}; it is at its limit of {text_of_size(limit)}{full}."]
     if not growth or left is None:
         return [f"{grows}."]
     lasting = duration(left * 86400)
     if limit is not None and limit - storage["bytes"] <= (storage["free"] or limit):
-        return [f"{grows}, and reaches its limit of {text_of_size(limit)} in {lasting}; then the oldest records go."]
-    return [f"{grows}; its disk is full in {lasting}."]
+        return [f"{grows} and reaches its limit of {text_of_size(limit)} in {lasting}; then old data is deleted."]
+    return [f"{grows}; its disk will be full in {lasting}."]
 
 
 def agent_lines(agents: Sequence[AgentRow], *, limit: int | None = SHOWN) -> list[str]:
-    """Return agents as lines in columns, at most `limit` of them."""
+    """Return agents as lines of a table, at most `limit` of them."""
     if not agents:
         return ["There are no agents; add one with: wsap nexus agents add NAME"]
     rows = [

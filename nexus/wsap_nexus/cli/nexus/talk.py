@@ -1,4 +1,4 @@
-"""`wsap nexus agents talk`, `diary`, `memory` and `forget`: what agents say, write and remember."""
+"""`wsap nexus agents talk`, `diary`, `memory` and `forget`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _LIMIT = click.option(
 def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: str | None) -> None:
     """Say TEXT to the agent NAME and print its answer; without TEXT, show the conversation so far.
 
-    An agent in the nexus answers at once; one with a language model answers in its own words. An agent in
-    a world receives TEXT as a whisper, with its next decision.
+    An agent in the nexus answers immediately, in its own words if it has a language model. An agent in a
+    world receives TEXT as a whisper, at its next decision.
     """
     if text is None:
         _show_talk(name, limit, as_json, database)
@@ -53,7 +53,7 @@ def _show_talk(name: str, limit: int, as_json: bool, database: str | None) -> No
 @click.argument("name")
 @_LIMIT
 def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None:
-    """Show what the agent NAME wrote about its sessions in worlds, the newest last.
+    """Show the diary of the agent NAME about its sessions in worlds, newest last.
 
     For an agent without a language model, the entries are composed from the log.
     """
@@ -66,14 +66,14 @@ def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None
 
 
 def _read(name: str, database: str | None, read: Any) -> list[Any]:
-    """Return what `read` gives for an agent. Any: a function of a `Transaction`, whose class is heavy to import."""
+    """Return the result of `read` for an agent. Any: a function of a `Transaction`, whose class is heavy to import."""
     with looking(database, name) as tx:
         tx.agent(name)
         return list(read(tx))
 
 
 def _lines(found: Sequence[tuple[str, str, str]], none: str) -> Iterator[str]:
-    """Give time, heading and text of each, the newest last; or `none` if there are none."""
+    """Yield time, heading and text of each entry, newest last; or `none` if there are no entries."""
     for time, heading, text in reversed(found):
         yield f"{time[:16].replace('T', ' ')}  {single_line(heading)}"
         yield f"  {single_line(text)}"
@@ -86,7 +86,7 @@ def _lines(found: Sequence[tuple[str, str, str]], none: str) -> Iterator[str]:
 @click.option("--search", metavar="WORDS", default="", help="Show the best matches for these words first.")
 @click.option("--limit", type=STEPS, default=30, show_default=True, help="Maximum number of memories to show.")
 def memory(*, name: str, search: str, limit: int, as_json: bool, database: str | None) -> None:
-    """Show what the agent NAME remembers: its lessons, then the newest memories; with --json, the run of each.
+    """Show what the agent NAME remembers: its lessons, then the newest memories; with --json, their runs, too.
 
     The memories of a session are added when the session ends.
     """

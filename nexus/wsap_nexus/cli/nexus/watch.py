@@ -1,4 +1,4 @@
-"""`wsap nexus watch`: a running nexus, live in the terminal."""
+"""`wsap nexus watch`: shows a running nexus live in the terminal."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.watch_client import Following, WatchClient
 
 EVERY = 0.25
-"""Seconds between two updates; longer where an update takes long."""
+"""Minimum seconds between updates."""
 
 RECENT = 10
-"""Past events that are printed first where there is no terminal."""
+"""Number of past events that are printed first if there is no terminal."""
 
 SMALLEST = (24, 8)
 """Minimum columns and rows of the screen."""
@@ -36,12 +36,12 @@ SMALLEST = (24, 8)
 @click.command(cls=GroupedCommand, examples=("wsap nexus watch", "wsap nexus watch ada", "wsap nexus watch --json"))
 @click.argument("agent", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
-@click.option("--lines", is_flag=True, help="Print lines, also at a terminal.")
+@click.option("--lines", is_flag=True, help="Print lines, even at a terminal.")
 @database_option
 def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None) -> None:
-    """Show where the agents are and what happens; or what AGENT sees and does.
+    """Show the agents and events of a running nexus, or what AGENT sees and does.
 
-    At a terminal the bottom line names the keys; elsewhere a line is printed for each event, until the
+    At a terminal, the bottom line names the keys; elsewhere a line is printed for each event, until the
     nexus stops. Leaving does not stop the nexus.
     """
     from wsap_core.host import PluginHost
@@ -58,7 +58,7 @@ def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None
     with opened:
         if agent is not None:
             with NexusStore(opened).look() as tx:
-                tx.agent(agent)  # one that there is not is refused
+                tx.agent(agent)  # refuses unknown agents
         client = WatchClient(opened, state_file(database_location(database, os.environ), os.environ))
         host = PluginHost.discovered()
         with contextlib.suppress(KeyboardInterrupt):
@@ -95,7 +95,7 @@ def _print_lines(client: WatchClient, host: PluginHost, agent: str | None, *, as
     while True:
         if sight.held != held:
             held = sight.held
-            told = held or "Agents go on."
+            told = held or "Agents continue."
             click.echo(dumps({"held": held or None}) if as_json else f"{clock(time.time())} {told}")
         wanted = [event for event in events if agent in (None, event.agent_id)]
         if as_json:
@@ -107,7 +107,7 @@ def _print_lines(client: WatchClient, host: PluginHost, agent: str | None, *, as
         if agent is not None:
             before, follow = follow, following(client, agent, host, follow)
             notes = follow.refresh() if follow is not None else []
-            # Of what was done before, the last few.
+            # Of the earlier actions, only the last few.
             for note in notes if follow is before else notes[-RECENT:]:
                 said = {"step": note.number, "action": note.action, "success": note.success, "message": note.message,
                         "reward": note.reward, "agent": agent,
@@ -142,7 +142,7 @@ class _Live:
         self._asked: set[asyncio.Task[None]] = set()
 
     async def show(self) -> None:
-        """Show it until the user leaves."""
+        """Show the screen until the user leaves."""
         from wsap_nexus.terminal import keys
 
         console = output_console()

@@ -1,4 +1,4 @@
-"""The state of a nexus as `wsap nexus watch` shows it, read from its database without load on the process."""
+"""The state of a nexus for `wsap nexus watch`, read from its database without load on its process."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from wsap_nexus.terminal.recorded import game_to_read, note_of_event
 from wsap_nexus.terminal.story import Note, SeatStory, Stage
 
 KEPT = 200
-"""Number of events that are kept to be shown."""
+"""Maximum number of events to show."""
 
 ASK_EVERY = 2.0
-"""Seconds between two questions to the nexus whether it holds its agents."""
+"""Seconds between two requests for the nexus' health, which says why agents are held."""
 
 _LONG = 4000
-# Events of a recording that are read from its beginning on; of a longer one, the last ones are.
+# Maximum number of a recording's events that are read, from the end.
 
 _RUN = METADATA.tables["run"]
 
@@ -60,12 +60,7 @@ class Sight:
 
 
 class WatchClient:
-    """Reads the state of a nexus repeatedly.
-
-    Args:
-        database: opened for reading.
-        path: the state file, which tells whether it is running.
-    """
+    """Reads the state of a nexus repeatedly, from its database and its state file (`path`)."""
 
     def __init__(self, database: Database, path: Any) -> None:
         self.database = database
@@ -77,7 +72,7 @@ class WatchClient:
         self._held = ""
 
     def look(self, *, recent: int = KEPT) -> tuple[Sight, list[NexusEvent]]:
-        """Return the present state, and the events since the last call; at the first call, the last `recent` ones."""
+        """Return the current state and the events since the last call; on the first call, the last `recent` ones."""
         running = state.read(self._path)
         with self._nexus_store.look() as tx:
             if self._seq < 0:
@@ -93,7 +88,7 @@ class WatchClient:
         return sight, new
 
     def _why_held(self, running: state.Running | None) -> str:
-        # Only the process knows: where nothing can be written, the database does not have it.
+        # Only the process knows: the reason may be that the database can't be written.
         if running is None:
             return ""
         if time.monotonic() - self._asked >= ASK_EVERY:
@@ -103,7 +98,7 @@ class WatchClient:
         return self._held
 
     def run_of(self, agent_id: str) -> str | None:
-        """Return the recording that an agent is in now: of its session in a game, or in the nexus."""
+        """Return the id of an agent's current recording, in a game or in the nexus; None if there is none."""
         with self._nexus_store.look() as tx:
             agent = tx.agent(agent_id)
             if agent.session_id is not None:
@@ -136,17 +131,13 @@ def _events(tx: Transaction, after: int) -> list[NexusEvent]:
 
 
 class Following:
-    """One agent in one recording, followed while it is written.
-
-    Args:
-        host: the plugins, which declare the game's types of observation.
-    """
+    """One agent in one recording, read while it is written; `host` has the game's types of observation."""
 
     def __init__(self, repository: Repository, run: RunRecord, seat: str, host: PluginHost) -> None:
         self.run = run
         self._repository = repository
         self.spec, self._codec, self.remark = game_to_read(run, host)
-        """`remark` says what can't be shown and why."""
+        """`remark` says why something can't be shown."""
         self._story = SeatStory(SeatTally(seat, run.agent))
         last = repository.last_event(run.id)
         self._next = max(0, last.seq - _LONG) if last is not None and last.seq > _LONG else 0
@@ -155,7 +146,7 @@ class Following:
             break
 
     def refresh(self) -> list[Note]:
-        """Read what was recorded since the last call, and return it."""
+        """Return the steps recorded since the last call."""
         new: list[Note] = []
         seen: Any = None  # Any: an observation as JSON
         seat = self._story.now.name
@@ -169,7 +160,7 @@ class Following:
         return new
 
     def stage(self, title: str = "") -> Stage:
-        """Return the present state as the terminal shows it."""
+        """Return the current state for the terminal."""
         game = self.spec.display_title if self.spec is not None else self.run.game
         catalogue = self.spec.achievements if self.spec is not None else ()
         scene = self._story.scene()
@@ -183,12 +174,12 @@ class Following:
         )
 
     def _decode(self, data: Any) -> Observation:
-        # Any: what was recorded; decoding validates it.
+        # Any: recorded data; decoding validates it.
         return self._codec.decode(Observation, data, where="recorded observation")
 
 
 def following(look: WatchClient, agent_id: str, host: PluginHost, before: Following | None = None) -> Following | None:
-    """Return the recording that an agent is in now: `before` if it is unchanged, None if there is none yet."""
+    """Return an agent's current recording: `before` if it is unchanged, None if there is none yet."""
     name = look.run_of(agent_id)
     if name is None:
         return None
@@ -199,4 +190,4 @@ def following(look: WatchClient, agent_id: str, host: PluginHost, before: Follow
         run = repository.get_run(name)
         return Following(repository, run, look.seat_of(agent_id, run), host)
     except WsapError:
-        return None  # just forgotten, or not yet there
+        return None  # just deleted, or not written yet

@@ -1,4 +1,4 @@
-"""The screens of `wsap nexus watch`: all agents and events, or one agent with its map and last actions."""
+"""The screens of `wsap nexus watch`: agents and events, or one agent with its map and last actions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def overview(
     Args:
         chosen: index of the selected agent.
         now: seconds since 1970.
-        note: a message in place of the keys.
+        note: a message instead of the keys.
     """
     root = Layout()
     body = _help() if helping else _body(sight, chosen, width, height - 2)
@@ -61,7 +61,7 @@ def overview(
 
 
 def headline(sight: Sight, now: float) -> Text:
-    """Return the first line: whether it runs, where, and how large it is."""
+    """Return the first line: whether the nexus is running, its address, and its size."""
     line = Text(no_wrap=True, overflow="ellipsis")
     if sight.running is not None:
         line.append(" The nexus ", "bold green").append(sight.running.url.partition("#")[0], "underline")
@@ -149,11 +149,11 @@ def clock(moment: float) -> str:
 def agent_screen(
     follow: Following | None, agent: AgentRow, width: int, height: int, *, plain: bool, note: str, helping: bool
 ) -> RenderableType:
-    """Return the screen with one agent; in a small terminal, lines in place of the map.
+    """Return the screen with one agent; in a small terminal, lines instead of the map.
 
     Args:
         follow: its recording; None if there is none yet.
-        note: a message in place of the keys.
+        note: a message instead of the keys.
     """
     if follow is None:
         return Text(f" {single_line(agent.id)} has done nothing yet.", "dim")
