@@ -49,7 +49,7 @@ def test_a_run_that_is_played_again_says_that_nothing_was_spent(
     code, out, _ = typed(capsys, "play", "--replay", first["run"])
     assert code == 0
     assert f"Replayed {first['run']} with its recorded replies: no model was called." in out
-    assert "models then: 9 calls" in out
+    assert "models (recorded): 9 calls" in out
     again = json.loads(typed(capsys, "play", "--replay", first["run"], "--json")[1])
     assert (again["replays"], again["trajectory_hash"]) == (first["run"], first["trajectory_hash"])
     assert "replays" not in first

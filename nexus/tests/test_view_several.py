@@ -106,7 +106,7 @@ def test_the_seat_that_is_looked_at_is_always_among_those_that_are_shown(focus: 
     assert len(lines) == 5
     assert sum(line.startswith("▸") for line in lines) == 1
     assert f"▸ p-{focus + 1} " in "\n".join(lines)
-    assert lines[-1] == "  and 11 more: Tab goes through them"
+    assert lines[-1] == "  and 11 more: press Tab"
 
 
 def test_only_those_agents_are_named_that_are_not_what_most_seats_have() -> None:
@@ -275,8 +275,8 @@ def test_a_person_is_shown_its_own_seat_s_picture_and_how_long_others_take() -> 
         assert view.stage().state == "your turn"
         view.press("d")
         await choosing
-        assert view.stage().state == "the others play"
+        assert view.stage().state == "waiting for others"
         now[0] += 12
-        assert view.stage().state == "the others play, 12 s"
+        assert view.stage().state == "waiting for others, 12 s"
 
     asyncio.run(test())

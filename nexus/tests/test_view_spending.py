@@ -120,7 +120,7 @@ def test_no_figures_are_shown_where_no_model_was_asked() -> None:
 
 
 def test_long_waits_are_counted_on_the_screen_and_out_of_a_summary() -> None:
-    assert "tried again after a wait 2 times" in parts(replace(UNKNOWN, retries=2))
+    assert "2 retries after a wait" in parts(replace(UNKNOWN, retries=2))
     assert spending_of({"usage": {"calls": 3, "retries": 1}}).retries == 1
     assert not any("wait" in figure for figure in parts(UNKNOWN))
 

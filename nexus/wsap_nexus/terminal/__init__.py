@@ -1,19 +1,21 @@
-"""What a person sees of a run in a terminal.
+"""The terminal's views of runs.
 
-    story     what has happened in a seat so far, from steps played now or recorded
-    palette   how the things on a map look
+    story     the state of a seat so far, from live or recorded steps
     gridmap   a map of characters as coloured tiles
-    picture   an image as half-block pixels
-    blocks    every other kind of view block
+    blocks    pictures and all other kinds of view blocks
     panels    vitals, inventory, last actions, achievements
-    screen    all of it on one screen, whatever its size
-    keys      the keyboard, key by key
+    screen    the layout of the screen, for every size
+    keys      keyboard input
+    keymap    the keys and typed actions of people who play
     live      a run while it is played
+    recorded  a recorded run, at any step
     browser   a recorded run, step by step
-    plain     lines for where there is no terminal
+    look      the game's own view of a recorded run
+    spending  model usage in words
+    plain     lines, without a terminal
 
-Text that a game, an agent or a file wrote goes through `single_line` and into `rich.text.Text`, which
-knows no markup; nothing of it is ever interpreted.
+Text from a game, an agent or a file goes through `single_line` and into `rich.text.Text`, which does not interpret
+markup.
 """
 
 from __future__ import annotations

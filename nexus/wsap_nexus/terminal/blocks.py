@@ -1,7 +1,4 @@
-"""Every kind of view block as something rich can draw: maps, pictures, tables, conversations, texts.
-
-Several of them, one below the other in too little room, are cut: of each the last lines, its newest, are shown.
-"""
+"""View blocks as rich renderables: maps, pictures, tables, conversations, texts."""
 
 from __future__ import annotations
 
@@ -22,15 +19,15 @@ from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.terminal.gridmap import GridMap
 
 HEAD = 3
-"""Lines at the beginning of a text that are kept beside its end: what and when it is of."""
+"""Number of first lines of a text that are kept besides its end: its subject and time."""
 _TITLE, _LEFT_OUT = Style(bold=True), Style(dim=True)
 
 
 class Stacked:
-    """Things with titles, cut in the middle or at the beginning where there is no room for all of them.
+    """Renderables below each other, with titles, cut in the middle or at the beginning if there is not enough room.
 
     Args:
-        parts: title (empty for none), what is drawn, and whether its beginning counts as well as its end.
+        parts: title (may be empty), renderable, and whether its beginning is kept as well as its end.
     """
 
     def __init__(self, parts: Sequence[tuple[str, RenderableType, bool]]) -> None:
@@ -60,7 +57,7 @@ class Stacked:
     def _packed(
         self, number: int, lines: list[list[Segment]], rows: int, console: Console, options: ConsoleOptions
     ) -> list[list[Segment]]:
-        """Return a table that would take more than so many rows, or break its lines, in fewer of them."""
+        """Return a table's lines, packed if it would take more rows or break its lines."""
         part = self._parts[number][1]
         if not isinstance(part, Sheet) or len(lines) <= min(rows, part.lines):
             return lines
@@ -68,7 +65,7 @@ class Stacked:
         return min(lines, packed, key=len)
 
     def _rooms(self, needs: Sequence[int], rows: int) -> list[int]:
-        """Return how many rows each part gets: what goes on without end leaves two thirds to the others."""
+        """Return the rows of each part; parts of which only the end is kept leave two thirds to the others."""
         ends = [n for n, (_, _, head) in enumerate(self._parts) if head]
         endless = [n for n, (_, _, head) in enumerate(self._parts) if not head]
         kept = min(sum(needs[n] for n in endless), max(0, rows) // (4 if len(endless) == 1 else 3))
@@ -81,7 +78,7 @@ class Stacked:
 
 
 def rows_for(needs: Sequence[int], rows: int) -> list[int]:
-    """Return how many rows each part gets: what it needs, or an equal share of what the others leave."""
+    """Return the rows of each part: what it needs, or an equal share of what the others leave."""
     given = [0] * len(needs)
     left = max(0, rows)
     for done, part in enumerate(sorted(range(len(needs)), key=lambda n: needs[n])):
@@ -102,7 +99,7 @@ def _cut(lines: Sequence[list[Segment]], room: int, head: int) -> list[list[Segm
 
 MOST_ROWS = 200
 NARROWEST = 14
-"""Cells that a packed line needs at least."""
+"""Minimum number of cells of a packed line."""
 _SPEAKERS = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_red", "bright_green", "bright_magenta")
 
 
@@ -123,9 +120,8 @@ class Sheet:
         yield table
 
     def packed(self, width: int, rows: int) -> list[Text]:
-        """Return the table with each of its lines as words one after the other, and so many of them side by side that
-        they fit into the rows, as far as the width allows; read down and then right. The ends of lines are cut off, and
-        the columns have no names.
+        """Return the table's rows in several columns, to be read down and then right, so that they fit if the width
+        allows. Their cells are joined with blanks, long lines are cut off, and the header is left out.
         """
         lines = [" ".join(cell for cell in row if cell) for row in self._rows]
         most = max(1, width // NARROWEST)
@@ -135,7 +131,7 @@ class Sheet:
 
     @property
     def lines(self) -> int:
-        """How many lines it takes where there is room for all of them."""
+        """Number of lines with unlimited room."""
         return len(self._rows) + 2
 
 
@@ -149,7 +145,7 @@ def _side_by_side(cells: Sequence[str], each: int) -> Text:
 
 
 class Talk:
-    """A conversation: each speaker in a colour of its own, and the second line of what is said moved in."""
+    """A conversation: each speaker has a colour, and continuation lines are indented."""
 
     def __init__(self, block: protocol.ChatBlock) -> None:
         self._lines = [
@@ -169,7 +165,7 @@ class Talk:
 
 
 class Indented:
-    """A text moved in by some cells, without blanks at the ends of its lines."""
+    """A text indented by some cells, without blanks at the ends of its lines."""
 
     def __init__(self, text: Text, cells: int) -> None:
         self._text, self._cells = text, cells
@@ -181,18 +177,18 @@ class Indented:
 
 
 LARGEST = 4096
-"""Pixels in width or height that are decoded at most."""
+"""Maximum width or height of an image in pixels."""
 
 
 def can_decode() -> bool:
-    """Return whether pictures can be decoded here: Pillow comes with some worlds, not with the runtime."""
+    """Return whether pictures can be decoded: Pillow comes with some worlds, not with the runtime."""
     import importlib.util
 
     return importlib.util.find_spec("PIL") is not None
 
 
 class Picture:
-    """An image that fills its place as far as its proportions allow."""
+    """An image, scaled to the available room."""
 
     def __init__(self, block: protocol.ImageBlock) -> None:
         self._block = block
@@ -212,12 +208,7 @@ Pixel = tuple[int, int, int]
 
 
 def pixel_rows(block: protocol.ImageBlock, width: int, height: int) -> list[list[Pixel]] | None:
-    """Return the image's pixels, scaled to fit, as an even number of rows; None if it can't be decoded.
-
-    Args:
-        width: pixels at most in a row.
-        height: rows at most.
-    """
+    """Return an image's pixels, scaled to fit into width and height, in an even number of rows; None if undecodable."""
     try:
         from PIL import Image  # deferred for weight, and because it may not be installed
     except ImportError:
@@ -243,15 +234,11 @@ def _style(top: Pixel, bottom: Pixel) -> Style:
 
 
 LONGEST_TEXT = 20_000
-"""Characters of a text block that are shown at most."""
+"""Maximum number of characters of a text block."""
 
 
 def draw_block(block: Block, *, plain: bool = False, details: bool = False) -> RenderableType:
-    """Return a block as something rich can draw; text in it is shown, never interpreted.
-
-    Args:
-        details: with what a timeline's entries rest on.
-    """
+    """Return a block as a rich renderable, without interpreting markup in it; `details`: with those of a timeline."""
     if isinstance(block, protocol.GridMapBlock):
         return GridMap(block, plain=plain)
     if isinstance(block, protocol.ImageBlock):
@@ -268,30 +255,30 @@ def draw_block(block: Block, *, plain: bool = False, details: bool = False) -> R
 
 
 def title_of(block: Block) -> str:
-    """Return what a block is called, on one line; empty where it has no name."""
+    """Return a block's title on one line; empty if it has none."""
     return single_line(getattr(block, "title", ""))[:60]
 
 
 def map_of(view: protocol.View | None) -> protocol.GridMapBlock | None:
-    """Return the first map of a view, if it has one."""
+    """Return the first map of a view; None if it has none."""
     blocks = view.blocks if view is not None else ()
     return next((b for b in blocks if isinstance(b, protocol.GridMapBlock) and b.rows), None)
 
 
 def image_of(view: protocol.View | None) -> protocol.ImageBlock | None:
-    """Return the first picture of a view, if it has one."""
+    """Return the first picture of a view; None if it has none."""
     blocks = view.blocks if view is not None else ()
     return next((b for b in blocks if isinstance(b, protocol.ImageBlock)), None)
 
 
 def other_blocks(view: protocol.View | None) -> list[Block]:
-    """Return what a view has besides maps and pictures."""
+    """Return the blocks of a view that are neither maps nor pictures."""
     blocks = view.blocks if view is not None else ()
     return [b for b in blocks if not isinstance(b, protocol.GridMapBlock | protocol.ImageBlock)]
 
 
 def blocks_of(view: protocol.View | None, observation: protocol.Observation | None) -> list[Block]:
-    """Return the blocks to show where there is neither map nor picture: the world's, else the seat's own text."""
+    """Return the blocks to show without a map or picture: those of the view, else the observation's text."""
     blocks = other_blocks(view)
     if not blocks and observation is not None:
         blocks = [protocol.TextBlock(observation.to_text().strip("\n"))]

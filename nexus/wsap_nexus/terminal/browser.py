@@ -1,4 +1,4 @@
-"""A recorded run, looked at step by step: forth, back, to a step, to the next achievement, or by itself."""
+"""The interactive view of a recorded run: steps back and forward, jumps, and playback."""
 
 from __future__ import annotations
 
@@ -16,45 +16,41 @@ from wsap_nexus.terminal.screen import Look, compose
 from wsap_nexus.terminal.story import Stage
 
 LEAP = 50
-"""Steps that Page Up and Page Down go."""
+"""Number of steps of Page Up and Page Down."""
 
 PACES = (1, 2, 5, 10, 20, 50, 100, 200)
-"""Steps a second of the replay by itself, which + and - go through."""
+"""Steps per second of playback, for + and -."""
 
 KEYS = (
-    ("← →", "a step back, a step forth"),
-    ("PgUp PgDn", f"{LEAP} steps back or forth"),
-    ("Home End", "the beginning, the end"),
+    ("← →", "one step back or forward"),
+    ("PgUp PgDn", f"{LEAP} steps back or forward"),
+    ("Home End", "to the beginning or the end"),
     ("g", "go to a step: type its number, then Enter"),
-    ("n and p", "the next, the previous step that achieved something"),
-    ("space", "let it run, and hold it"),
-    ("+ and -", "run faster, slower"),
-    ("Tab", "the next seat, where there are several"),
+    ("n and p", "to the next or previous achievement"),
+    ("space", "play or pause"),
+    ("+ and -", "play faster or slower"),
+    ("Tab", "the next seat, if there are several"),
     ("q", "leave"),
     ("?", "this help"),
 )
 
-_KEYS_LINE = "←→ step  PgUp/PgDn ±50  Home/End  g go to  n/p achievement  space run  +/- pace  ? help  q leave"
+_KEYS_LINE = "←→ step  PgUp/PgDn ±50  Home/End  g go to  n/p achievement  space play  +/- pace  ? help  q leave"
 
 
 class Browser:
-    """Where a person is in a recorded run, and what each key does about it.
-
-    Args:
-        position: the step to begin at; 0 is before the first.
-    """
+    """The position in a recorded run, and the effect of each key; position 0 is before the first step."""
 
     def __init__(self, recording: Recording, position: int = 0) -> None:
         self._recording = recording
         self._last = len(recording)
         self.position = max(0, min(position, self._last))
-        """How many steps have been taken where one looks."""
+        """Number of steps up to the one shown."""
         self.running = False
-        """Whether it goes on by itself."""
+        """Whether it plays."""
         self.pace = 10.0
-        """Steps a second while it does."""
+        """Steps per second while it plays."""
         self.left = False
-        """Whether the person wants to leave."""
+        """Whether the user has left."""
         self._focus = 0
         self._typed: str | None = None
         self._help = False
@@ -69,7 +65,7 @@ class Browser:
         }
 
     def press(self, key: str) -> None:
-        """Do what a key stands for."""
+        """Handle a key."""
         self._remark = ""
         if self._help:
             self._help = False
@@ -96,13 +92,13 @@ class Browser:
             self.left = True
 
     def advance(self) -> None:
-        """Go one step on by itself, and hold at the end."""
+        """Go one step forward, and pause at the end."""
         self._go(self.position + 1)
         if self.position >= self._last:
             self.running = False
 
     def stage(self) -> Stage:
-        """Return what is shown."""
+        """Return the run at the position."""
         stage = self._recording.stage(self.position, self._focus)
         return replace(stage, state=self._state(), keys=_KEYS_LINE)
 
@@ -149,10 +145,10 @@ class Browser:
 
 
 async def browse(recording: Recording, console: Console, *, position: int = 0, fps: float = 20.0) -> int:
-    """Let a person look through a run until they leave; return the position they left at.
+    """Show a run until the user leaves, and return the position then.
 
     Raises:
-        WsapError: what was recorded can't be read.
+        WsapError: the recording can't be read.
     """
     browser = Browser(recording, position)
     pressed = asyncio.Event()
@@ -173,7 +169,7 @@ async def browse(recording: Recording, console: Console, *, position: int = 0, f
                 size = console.size
                 live.update(browser.screen(size.width, size.height, plain=console.no_color), refresh=True)
             moved = False
-            # Looked at again now and then even while nothing happens: the terminal may have been resized.
+            # At least four times a second, because the terminal may have been resized.
             wait = max(0.0, due - loop.time()) if browser.running else 0.25
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(pressed.wait(), min(wait, 0.25) if wait else 0.001)

@@ -1,4 +1,4 @@
-"""A map of characters as coloured tiles, as large as there is room for, and how the things on it look."""
+"""Maps of characters as coloured tiles, scaled to the available room."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Colour = tuple[int, int, int]
 
 
 class Tile(NamedTuple):
-    """How one kind of thing is drawn."""
+    """The appearance of one kind of thing."""
 
     glyph: str
     """One cell wide; empty for the game's own character."""
     ink: Colour
     """The glyph's colour."""
     ground: Colour | None = None
-    """The colour below it; None for something that stands on ground of another kind."""
+    """The background; None for that of the ground below."""
     sprite: tuple[str, str] | None = None
     """Two rows of four cells, for maps with room for them."""
 
@@ -67,18 +67,18 @@ TILES: dict[str, Tile] = {
     "you": Tile("@", (24, 20, 8), (255, 214, 82), ("╭──╮", "╰──╯")),
     "edge of the world": Tile(" ", (40, 40, 44), (18, 18, 22)),
 }
-"""Word of a legend -> how it looks. A vocabulary of things, not of games: any world may use these words."""
+"""Word of a legend -> appearance. A vocabulary of things, not of games: any world may use these words."""
 
 FACING = {"north": "▲", "east": "▶", "south": "▼", "west": "◀", "up": "▲", "right": "▶", "down": "▼", "left": "◀"}
-"""Direction -> the glyph of a body that faces there."""
+"""Direction -> glyph of a body that faces it."""
 
 LIGHT = {"night": 0.5, "dusk": 0.75, "dawn": 0.8, "evening": 0.75, "morning": 0.9}
-"""Time of day -> how bright colours are; 1 for anything else."""
+"""Time of day -> brightness; 1 for any other."""
 
 
 @lru_cache(maxsize=1024)
 def tile_for(word: str, character: str) -> Tile:
-    """Return how a thing looks: by its word, or a colour of its own, the same in every process."""
+    """Return the appearance of a thing; an unknown word gets a colour that is the same in every process."""
     known = TILES.get(word.strip().lower())
     if known is not None:
         return known
@@ -88,7 +88,7 @@ def tile_for(word: str, character: str) -> Tile:
 
 
 def shaded(colour: Colour, light: float) -> Colour:
-    """Return a colour in weaker light: darker, and a little bluer, as nights are."""
+    """Return a colour at a brightness below 1: darker and slightly bluer."""
     if light >= 1:
         return colour
     red, green, blue = colour
@@ -96,20 +96,20 @@ def shaded(colour: Colour, light: float) -> Colour:
 
 
 def light_of(time_of_day: str | None) -> float:
-    """Return how bright a time of day is, from 0 to 1."""
+    """Return the brightness of a time of day, from 0 to 1."""
     return LIGHT.get((time_of_day or "").strip().lower(), 1.0)
 
 
 BIGGEST = 4
-"""Rows of the terminal that one row of a map takes at most; a tile is twice as wide as it is high."""
+"""Maximum rows of the terminal per row of a map; a tile is twice as many cells wide."""
 
 
 class GridMap:
-    """A map that draws itself as large as its place allows.
+    """A map, drawn as large as the room allows.
 
     Args:
-        facing: where the one marked "you" looks; empty where that is not known.
-        light: how bright it is, from 0 to 1.
+        facing: the direction of the body marked "you"; empty if unknown.
+        light: brightness, from 0 to 1.
         plain: use the game's own characters, for terminals without colours.
     """
 
@@ -126,7 +126,7 @@ class GridMap:
         return max(map(len, self._rows), default=0)
 
     def scale(self, width: int, height: int) -> int:
-        """Return how many terminal rows a tile takes in a place of that size; 0 for a single cell each."""
+        """Return the terminal rows per tile for that room; 0 for a single cell per tile."""
         if not self._rows or not self.columns:
             return 0
         return max(0, min(width // (2 * self.columns), height // len(self._rows), BIGGEST))
@@ -162,7 +162,7 @@ class GridMap:
         return (glyph, ink, shade), "" if self._plain and word != "you" else word
 
     def _below(self, x: int, y: int) -> Colour | None:
-        """Return the colour of the ground that most neighbours of a creature stand on."""
+        """Return the most common ground colour among a creature's neighbours."""
         found: Counter[Colour] = Counter()
         for dx, dy in ((0, -1), (-1, 0), (1, 0), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1)):
             if 0 <= y + dy < len(self._rows) and 0 <= x + dx < len(self._rows[y + dy]):
@@ -191,7 +191,7 @@ def _piece(glyph: str, word: str, scale: int, line: int) -> str:
 
 
 def _body(glyph: str, scale: int, line: int) -> str:
-    """Return one line of one's own body, with a glyph on the side where it looks."""
+    """Return one line of the player's body, with a glyph on the side that it faces."""
     width = 2 * scale
     first = (scale - 2) // 2
     pair = {"▲": (glyph, "@"), "▼": ("@", glyph)}.get(glyph)

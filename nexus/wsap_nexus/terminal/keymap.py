@@ -1,4 +1,4 @@
-"""What a person who plays is asked, and which key does what: arrows for moving, letters by name, typed actions."""
+"""The decision of a person who plays: its keys (arrows for moves, letters for other actions) and typed actions."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from wsap_llm.reply.schema import legal_actions
 from wsap_nexus.terminal.panels import flowing
 
 RESERVED = frozenset("qm?:/\t")
-"""Keys that the view itself takes."""
+"""Keys of the view itself."""
 
 TYPED = frozenset({"jack_out"})
-"""Actions that no key stands for, so that none of them is done by a slip: leaving a world for good."""
+"""Actions without a key, to prevent mistakes: leaving a world."""
 
 LONGEST_LINE = 2000
-"""Characters that can be typed: a will, or a page of a notebook."""
+"""Maximum number of typed characters: a will, or a page of a notebook."""
 
 KEYS = (
     ("space", "pause or continue"),
     ("s or →", "one step, while paused"),
     ("+ and -", "faster and slower"),
     ("f", "full speed, and back"),
-    ("m", "the game's picture or the map"),
-    ("Tab", "the next seat, where there are several"),
+    ("m", "switch between map and picture"),
+    ("Tab", "the next seat, if there are several"),
     ("q", "stop; the run can be resumed"),
     ("?", "this help"),
 )
 
 KEYS_OF_PLAYERS = (
     (":", "type an action: its name, then its parameters in order"),
-    ("Tab", "while typing: complete, and step through what is possible now"),
+    ("Tab", "while typing: complete, and cycle through the possible actions"),
     ("arrows", "while typing: move the cursor; Home and End, too"),
     ("Esc", "while typing: cancel"),
-    ("PgUp, PgDn", "scroll in what came of the last action"),
-    ("a letter", "the action that has this letter beside it"),
-    ("m", "the game's picture or the map"),
+    ("PgUp, PgDn", "scroll the result of the last action"),
+    ("a letter", "the action marked with this letter"),
+    ("m", "switch between map and picture"),
     ("q", "stop; the run can be resumed"),
     ("?", "this help"),
 )
@@ -66,11 +66,10 @@ _SPARE = "123456789abcdefghijklnoprstuvwxyzABCDEFGHIJKLMNOPRSTUVWXYZ"
 
 
 def keymap(space: ActionSpace) -> dict[str, str]:
-    """Return key -> action for every action that works without parameters.
+    """Return key -> action for every action without required parameters, except `TYPED`.
 
-    Moves are on the arrows, the usual deed on space, sleep on z, waiting on the full stop; the
-    others get a letter of their name, or the next free digit or letter. What can't be taken back
-    has to be typed.
+    Moves are on the arrows, interaction on space, sleep on z, waiting on the full stop; the others get an
+    initial of their name, or the next free digit or letter.
     """
     free = [a.name for a in space.actions if a.name not in TYPED and all(p.optional for p in a.parameters)]
     keys: dict[str, str] = {}
@@ -90,11 +89,11 @@ def keymap(space: ActionSpace) -> dict[str, str]:
 
 
 KEY_SIGNS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "space": "space"}
-"""Key -> how it is written on the screen."""
+"""Key -> its sign on the screen."""
 
 
 def completions(text: str, space: ActionSpace) -> list[str]:
-    """Return what a typed beginning can go on to: names of actions, then words of an enumeration."""
+    """Return the completions of a typed text: names of actions, then values of enumerations."""
     name, blank, rest = text.partition(" ")
     if not blank:
         return [a.name for a in space.actions if a.name.startswith(name)]
@@ -117,15 +116,15 @@ def completions(text: str, space: ActionSpace) -> list[str]:
 
 
 def why_not(action: Action, observation: Observation) -> str:
-    """Return why an action is impossible now, or nothing if it is possible."""
+    """Return why an action is impossible now; empty if it is possible."""
     found = observation.is_available(action.name)
     if found is None or found.available:
         return ""
-    return f"{action.name} is not possible now: {single_line(found.reason) or 'the game does not say why'}."
+    return f"{action.name} is not possible now: {single_line(found.reason) or 'the game gives no reason'}."
 
 
 def typed_choice(text: str, space: ActionSpace, observation: Observation) -> tuple[Action | None, str]:
-    """Return the action that a person typed, or None with the reason, which names only what is possible now."""
+    """Return the typed action, or None with a reason that names only possible actions."""
     action, reason = typed_action(text, ActionSpace(legal_actions(space, observation)))
     if action is not None:
         return action, ""
@@ -135,13 +134,13 @@ def typed_choice(text: str, space: ActionSpace, observation: Observation) -> tup
 
 @dataclass
 class Line:
-    """What a person is typing."""
+    """The line that a person is typing."""
 
     text: str = ""
     open: bool = False
     """Whether keys go into the line."""
     at: int = 0
-    """Where the cursor is: before so many characters."""
+    """Position of the cursor."""
     _cycle: list[str] = field(default_factory=list)
 
     def begin(self, text: str = "") -> None:
@@ -149,7 +148,7 @@ class Line:
         self.text, self.at, self.open = text, len(text), True
 
     def press(self, key: str, space: ActionSpace) -> str | None:
-        """Take a key; return the whole line once it is finished with Enter."""
+        """Handle a key; return the line at Enter."""
         if key == "tab":
             self._complete(space)
             return None
@@ -185,45 +184,45 @@ _MOVES: Mapping[str, Callable[[int], int]] = {
     "home": lambda at: 0,
     "end": lambda at: LONGEST_LINE,
 }
-"""Key -> where it moves the cursor."""
+"""Key -> the new position of the cursor."""
 
 
 def by_action(keys: Mapping[str, str]) -> dict[str, str]:
-    """Return action -> how its key is written."""
+    """Return action -> sign of its key."""
     return {name: KEY_SIGNS.get(key, key) for key, name in keys.items()}
 
 
 ASIDE = frozenset({TOOL, "avatar", "meta", "message"})
-"""Categories of actions that are named after the deeds: what is looked up, and what every world has."""
+"""Categories of actions that are listed last: tools, and those of every world."""
 MOST_IMPOSSIBLE = 12
-"""So many actions that are not possible now are named; of more, only how many they are."""
+"""Maximum number of impossible actions that are named rather than counted."""
 
 
 class Question:
-    """One decision that a person is asked for."""
+    """One decision of a person."""
 
     def __init__(self, seat: str, observation: Observation, space: ActionSpace) -> None:
         self.seat = seat
         self.observation = observation
         self.answer: asyncio.Future[Action] = asyncio.get_running_loop().create_future()
-        """Resolved with the action that was chosen."""
+        """Resolved with the chosen action."""
         self.line = Line()
         self.reason = ""
-        """Why the last try was not taken."""
+        """Why the last choice was refused."""
         self._space = space
         self._keys = keymap(space)
         self._open = ActionSpace(legal_actions(space, observation))
-        """What is possible now, with what each of it can be done to."""
+        """The possible actions, with their possible targets."""
 
     def press(self, key: str) -> bool:
-        """Take a key; return whether it was meant for this question."""
+        """Handle a key; return whether it belongs to this decision."""
         if self.line.open:
             typed = self.line.press(key, self._open if key == "tab" else self._space)
             if typed is not None:
                 action, self.reason = typed_choice(typed, self._space, self.observation)
                 if action is not None:
                     self._choose(action)
-                if self.reason and typed.strip():  # to be mended, not typed anew
+                if self.reason and typed.strip():  # to be corrected
                     self.line.begin(typed)
             return True
         if key in (":", "/"):
@@ -242,7 +241,7 @@ class Question:
             self.answer.set_result(action)
 
     def lines(self, width: int) -> list[Text]:
-        """Return the question, to be drawn in that width: what is typed, what can be done, and looked up."""
+        """Return the typed line and the actions, as lines of that width."""
         signs, phrases = by_action(self._keys), self.observation.phrases()
         deeds: list[Text] = []
         tools: list[Text] = []
@@ -251,7 +250,7 @@ class Question:
             can = not why_not(Action(action.name), self.observation)
             cell = Text(no_wrap=True, overflow="ellipsis")
             cell.append(signs.get(action.name, ":"), "bold yellow" if can else "dim")
-            told = phrases.get(action.name) if can and action.name in signs else None  # what is typed has its name
+            told = phrases.get(action.name) if can and action.name in signs else None  # others are typed by name
             cell.append(f" {single_line(told or action.name)}", "" if can else "dim strike")
             if not action.unlisted or (can and not action.is_tool):
                 (impossible if not can else tools if action.category in ASIDE else deeds).append(cell)
@@ -265,10 +264,10 @@ class Question:
         if not self.line.open:
             ask = "Press a key, or : to type an action."
             return reason or [Text(ask, "dim", no_wrap=True, overflow="ellipsis")]
-        hint = "  Tab completes, Esc leaves"
+        hint = "  Tab completes, Esc cancels"
         room = max(10, width - 4)
         before, after = self.line.text[: self.line.at], self.line.text[self.line.at :]
-        room_after = min(cell_len(after), room // 3)  # most of the room is for what stands before the cursor
+        room_after = min(cell_len(after), room // 3)  # most of the room is for the text before the cursor
         if cell_len(before) > room - room_after:
             before = "…" + set_cell_size(before[::-1], room - room_after - 1)[::-1]
         if cell_len(after) > room - cell_len(before):

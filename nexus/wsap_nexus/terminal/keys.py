@@ -34,13 +34,13 @@ _WINDOWS = {"H": "up", "P": "down", "M": "right", "K": "left", "G": "home", "O":
 
 
 class KeyDecoder:
-    """Turns what a terminal sends into names of keys: "a", "space", "left", "pageup", "esc"."""
+    """Decodes a terminal's input into names of keys: "a", "space", "left", "pageup", "esc"."""
 
     def __init__(self) -> None:
         self._text = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the keys in what was read; other sequences of the terminal are left out."""
+        """Return the keys in the input; other control sequences are ignored."""
         text = self._text.decode(data)
         keys: list[str] = []
         position = 0
@@ -61,7 +61,7 @@ class KeyDecoder:
 
 
 def _escape(rest: str) -> tuple[str, int]:
-    """Return the key behind an escape character, and how much of the rest belongs to it."""
+    """Return the key of an escape sequence, and its length without the escape character."""
     if not rest or rest[0] not in "[O":
         return "esc", 0
     length = 1
@@ -75,7 +75,7 @@ def _escape(rest: str) -> tuple[str, int]:
 
 @contextlib.contextmanager
 def whole_screen(console: Console, on_key: Callable[[str], None]) -> Iterator[Live]:
-    """Give the whole terminal to draw on while the block runs, and tell `on_key` each key; see `listening`."""
+    """Yield the whole terminal for drawing, and pass each key to `on_key`; see `listening`."""
     from rich.live import Live  # deferred for weight
 
     with (
@@ -86,19 +86,19 @@ def whole_screen(console: Console, on_key: Callable[[str], None]) -> Iterator[Li
 
 
 def has_keyboard() -> bool:
-    """Return whether a person sits at the standard input."""
+    """Return whether standard input is a terminal."""
     try:
         return sys.stdin.isatty()
-    except (AttributeError, ValueError):  # closed, or replaced by something that is no file
+    except (AttributeError, ValueError):  # closed, or replaced by something that is not a file
         return False
 
 
 @contextlib.contextmanager
 def listening(on_key: Callable[[str], None]) -> Iterator[None]:
-    """Tell `on_key` each key that is pressed while the block runs, from the running event loop.
+    """Pass each key that is pressed during the block to `on_key`, in the running event loop.
 
-    The terminal is put back as it was however the block ends. Ctrl-C stays a signal. Where the
-    standard input is no terminal there are no keys.
+    The terminal's settings are always restored. Ctrl-C remains a signal. Without a terminal at standard input there
+    are no keys.
     """
     if not has_keyboard():
         yield
@@ -108,7 +108,7 @@ def listening(on_key: Callable[[str], None]) -> Iterator[None]:
         with _listening_windows(loop, on_key):
             yield
         return
-    import termios  # not there on Windows
+    import termios  # not available on Windows
     import tty
 
     descriptor = sys.stdin.fileno()
@@ -140,7 +140,7 @@ def listening(on_key: Callable[[str], None]) -> Iterator[None]:
 def _listening_windows(loop: asyncio.AbstractEventLoop, on_key: Callable[[str], None]) -> Iterator[None]:
     import threading
 
-    msvcrt: Any = __import__("msvcrt")  # Any: only Windows has it, and no types for it elsewhere
+    msvcrt: Any = __import__("msvcrt")  # Any: only Windows has it and its types
     ended = threading.Event()
 
     def listen() -> None:

@@ -1,8 +1,7 @@
-"""The live view of a run: drawn twelve times a second, paused and stopped by keys.
+"""The live view of a run, controlled with keys.
 
-What is drawn has been committed to the log: before each frame the log is flushed, and only the
-steps taken before that are shown. Drawing does not slow the game down unless a pace
-is set; at full speed it gets at most a third of the time.
+Only committed steps are shown: the log is flushed before each frame. Drawing takes at most a third of the time, and
+slows the game down only if a pace is set.
 """
 
 from __future__ import annotations
@@ -36,26 +35,26 @@ from wsap_nexus.terminal.spending import spending_so_far
 from wsap_nexus.terminal.story import Note, SeatScene, SeatStory, Stage, note_of
 
 PACES: tuple[float | None, ...] = (1, 2, 5, 10, 20, 50, 100, 200, None)
-"""Steps a second that + and - choose from; None for full speed."""
+"""Steps per second, for + and -; None for full speed."""
 
 DEFAULT_PACE = 20.0
-"""Default steps a second at a terminal: fast, but possible to follow."""
+"""Default steps per second at a terminal: fast, but possible to follow."""
 
 FRAMES = 12
-"""Maximum frames a second."""
+"""Maximum frames per second."""
 
 SOON = 2.0
-"""Seconds of waiting for others before the seconds are shown."""
+"""Seconds of waiting for other players before the duration is shown."""
 SHOWN = 5.0
-"""Seconds for which a sentence about the run is shown at least."""
+"""Minimum seconds for which a notice is shown."""
 
 
 class LiveView:
-    """Shows one run in the terminal, with keys that pause it; asks people who play for their actions.
+    """Shows one run in the terminal, controlled with keys; asks people who play for their actions.
 
     Args:
-        fps: maximum frames a second.
-        pace: steps a second; None for full speed. Not used while a person plays.
+        fps: maximum frames per second.
+        pace: steps per second; None for full speed. Not used while a person plays.
         flush: returns when everything recorded so far is committed.
     """
 
@@ -82,7 +81,7 @@ class LiveView:
         self._spec: AdapterSpec | None = None
         self._interactive: frozenset[str] = frozenset()
         self._focus = ""
-        """The seat that is looked at."""
+        """The seat that is shown."""
         self._frame = False
         self._help = False
         self._scroll = Scroll()
@@ -91,20 +90,20 @@ class LiveView:
         self._question: Question | None = None
         self._held = False
         self._own: dict[str, View] = {}
-        """What seats that people play see, as the game drew it for them."""
+        """Seat of a person -> the game's view for it."""
         self._answered: float | None = None
-        """When the person at the keyboard chose last, while nothing has come of it yet."""
+        """When the person at the keyboard last chose, until the next question."""
         self._dirty = asyncio.Event()
         controls.pace = pace
 
     def follow(
         self, run: Run, spec: AdapterSpec, *, past: Sequence[Note] = (), interactive: Sequence[str] = ()
     ) -> None:
-        """Show a run, after what was recorded of it before.
+        """Show a run.
 
         Args:
             past: its last recorded steps, if it is resumed.
-            interactive: the seats that people play; with several seats they see only their own.
+            interactive: the seats of people; with several seats, they see only their own.
         """
         self._run, self._spec = run, spec
         self._interactive = frozenset(interactive)
@@ -127,18 +126,18 @@ class LiveView:
         self._dirty.set()
 
     def tell(self, text: str) -> None:
-        """Show a sentence until a step is taken, and for `SHOWN` seconds at least."""
+        """Show a notice until the next step, and for at least `SHOWN` seconds."""
         self._notice, self._told_at = text, self._clock()
         self._dirty.set()
 
     def show(self, seat: str, observation: Observation, view: View | None) -> None:
-        """Show what a seat sees, as a game or agent reports it."""
+        """Show a seat's observation, as reported by a game or agent."""
         if seat in self._stories:
             self._stories[seat].see(observation)
             self._dirty.set()
 
     async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
-        """Return the action that the person at the keyboard chooses; the agent `human` decides by it."""
+        """Return the action that the person at the keyboard chooses; called by the agent `human`."""
         question = Question(seat, observation, space)
         self._question = question
         if seat in self._stories:
@@ -185,7 +184,7 @@ class LiveView:
             self._set_pace(None if controls.pace else self._last_pace)
 
     def _focus_next(self) -> None:
-        """Look at the next seat: of those that people play, where any do."""
+        """Show the next seat, or a person's next seat if people play."""
         seats = [name for name in self._stories if not self._interactive or name in self._interactive]
         if self._focus in seats:
             self._focus = seats[(seats.index(self._focus) + 1) % len(seats)]
@@ -223,8 +222,8 @@ class LiveView:
                 await self.update_own_views()
 
     def print_last(self) -> None:
-        """Print the last frame below, after the whole-screen view has ended."""
-        self._flush = None  # all is committed, or never will be
+        """Print the last frame after the whole-screen view has ended."""
+        self._flush = None  # everything is committed, or never will be
         self._take(len(self._pending))
         self._question, self._help, self._held, self._remark = None, False, False, "the end"
         width, height = self._console.size
@@ -233,7 +232,7 @@ class LiveView:
         stage = replace(self.stage(), keys="", notice="")
         rows = max(SMALLEST[1], min(height - 9, 36))
         if len(stage.seats) > 1 and (whole := last_picture(stage, width)) is not None:
-            self._console.print(whole)  # how a game of several ended is read by all of them
+            self._console.print(whole)  # all players may see how a game ended
         else:
             self._console.print(compose(stage, width, rows, self._look()), height=rows)
         for note in (seat.notes[-1] for seat in stage.seats if seat.name in self._interactive and seat.notes):
@@ -244,7 +243,7 @@ class LiveView:
         size = None
         while True:
             began = self._clock()
-            # A terminal that was resized is drawn anew even while nothing happens.
+            # Redrawn after a resize even if nothing happens.
             size_now = self._console.size
             if self._dirty.is_set() or size_now != size or not self._has_observation() or self._waited() is not None:
                 self._dirty.clear()
@@ -254,9 +253,9 @@ class LiveView:
                 try:
                     picture = self.screen(size.width, size.height)
                     live.update(picture, refresh=True)
-                except Exception as error:  # a world's own drawing may fail; the run must not, nor seem to stand still
+                except Exception as error:  # a failing view of a world must not end the run
                     said = f"The picture can't be drawn ({error_line(error, kind=True)})."
-                    live.update(Text(f"{said} The run goes on; q stops it."), refresh=True)
+                    live.update(Text(f"{said} The run continues; q stops it."), refresh=True)
             spent = self._clock() - began
             await asyncio.sleep(max(1 / self._fps - spent, 2 * spent, 0.01))
 
@@ -264,27 +263,27 @@ class LiveView:
         return all(story.now.observation is not None for story in self._stories.values())
 
     async def take_committed(self) -> None:
-        """Show the steps that are committed by now."""
+        """Show the steps that have been committed."""
         count = len(self._pending)
         if count and self._flush is not None:
             try:
                 await asyncio.to_thread(self._flush)
             except WsapError:
-                return  # the run itself meets the same error, and tells it
+                return  # the run itself raises the same error
         self._take(count)
 
     async def update_own_views(self) -> None:
-        """With several seats, let the game draw what the person at the keyboard sees, never what spectators see."""
+        """With several seats, get the game's view for each person, which is not that of spectators."""
         if self._run is None or len(self._stories) < 2:
             return
         for name in self._interactive:
-            with contextlib.suppress(Exception):  # a picture that fails must not end the run; the text is shown instead
+            with contextlib.suppress(Exception):  # must not end the run; the text is shown instead
                 self._own.pop(name, None)
                 if (view := await self._run.loop(name).seat.look()) is not None:
                     self._own[name] = view
 
     def _waited(self) -> float | None:
-        """Return how many seconds the person at the keyboard has been waiting for the others; None if it is not."""
+        """Return the seconds that the person at the keyboard has waited for others; None while not waiting."""
         if self._question is not None or self._answered is None or len(self._stories) < 2 or self._held:
             return None
         return self._clock() - self._answered
@@ -293,13 +292,13 @@ class LiveView:
         for _ in range(count):
             note, step = self._pending.popleft()
             story = self._stories[note.seat]
-            # Decided on what was seen before; only the last observation is looked at.
+            # Earlier observations were used by the decision; only the last one is shown.
             story.take(note, step.result.observation, plan=step.plan, planned=step.planned)
             if note.seat in self._interactive:
                 self._scroll.at = 0
 
     def screen(self, width: int, height: int) -> RenderableType:
-        """Return the whole screen as it is now."""
+        """Return the whole screen."""
         look = self._look()
         if self._question is not None:
             look = replace(look, prompt=self._question.lines, scroll=self._scroll)
@@ -313,7 +312,7 @@ class LiveView:
         )
 
     def stage(self) -> Stage:
-        """Return what is shown now: as far as `take_committed` came."""
+        """Return the run as of the last `take_committed`."""
         run, spec = self._run, self._spec
         assert run is not None, "follow() comes first"
         assert spec is not None, "follow() comes first"
@@ -342,7 +341,7 @@ class LiveView:
         )
 
     def _look_at_world(self, run: Run) -> None:
-        """Before the first step, show what the seats begin with."""
+        """Before the first step, show the seats' first observations."""
         if run.world is None:
             return
         for name, story in self._stories.items():
@@ -351,20 +350,20 @@ class LiveView:
                 story.see(seat.last_observation)
 
     def _view(self) -> View | None:
-        """Return what the world draws of itself, where it is wanted and fair to show."""
+        """Return the world's view if it is needed, and fair to show."""
         run = self._run
         seen = self._stories[self._focus].now.observation
         own_map = seen is not None and map_of(seen.to_view()) is not None
         if run is None or run.world is None or (own_map and not self._frame):
             return None
         if self._interactive and len(self._stories) > 1:
-            return self._own.get(self._focus)  # the world's picture may hold what a player must not know
+            return self._own.get(self._focus)  # the world's view may show what a player must not know
         with contextlib.suppress(WsapError):
             if self._flush is not None:
                 self._flush()
             try:
                 return run.world.render()
-            except Exception as error:  # a picture that fails must not end the run
+            except Exception as error:  # must not end the run
                 self._remark = f"no picture: {error_line(error, 40)}"
         return None
 
@@ -379,6 +378,6 @@ class LiveView:
         if self._held:
             return "❚❚ paused"
         if (waited := self._waited()) is not None:
-            return "the others play" if waited < SOON else f"the others play, {waited:.0f} s"
+            return "waiting for others" if waited < SOON else f"waiting for others, {waited:.0f} s"
         pace = self._controls.pace
         return f"▶ {pace:g}/s" if pace else "▶ full speed"

@@ -1,4 +1,4 @@
-"""What a game shows of a run, in a terminal: printed once, or looked through by what may be selected."""
+"""A game's view of a run in a terminal: printed once, or interactive with selections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wsap_nexus.terminal.blocks import draw_block, title_of
 __all__ = ["Viewer", "draw_view", "look"]
 
 REFRESH = 1.0
-"""Seconds after which a view is asked for again, as the run may be being played."""
+"""Seconds after which the view is refreshed, because the run may be in progress."""
 _WIDE = 100
 _BORDER = "grey42"
 
@@ -36,13 +36,13 @@ def draw_view(view: View, *, details: bool = False) -> RenderableType:
 
 
 class Viewer:
-    """What is selected of a run, and what each key does about it. `load`: returns the view with a selection."""
+    """The selections in a run's view, and the effect of each key; `load` returns the view for selections."""
 
     def __init__(self, load: Callable[[Mapping[str, str]], View], selection: Mapping[str, str]) -> None:
         self._load = load
         self._chosen = dict(selection)
         self.left = False
-        """Whether the person wants to leave."""
+        """Whether the user has left."""
         self._window = _Window()
         self._details = False
         self._typed: str | None = None
@@ -51,16 +51,16 @@ class Viewer:
 
     @property
     def selection(self) -> Mapping[str, str]:
-        """What is selected, by name."""
+        """Name -> selected value."""
         return self._chosen
 
     def refresh(self) -> None:
-        """Ask for the view again."""
+        """Load the view again."""
         self.view = self._load(self._chosen)
-        """What is shown."""
+        """The view of the selections."""
 
     def press(self, key: str) -> None:
-        """Do what a key stands for."""
+        """Handle a key."""
         number, text, lists = self._number(), self._text(), self._lists()
         if self._typed is not None:
             self._type(key)
@@ -113,7 +113,7 @@ class Viewer:
             title = "" if len(blocks) == 1 else title_of(block)
             parts += [*([Text("")] if parts else []), *([Text(title, "bold underline")] if title else [])]
             parts.append(draw_block(block, details=self._details))
-        return Group(*parts) if parts else Text("There is nothing to see.", "dim")
+        return Group(*parts) if parts else Text("There is nothing to show.", "dim")
 
     def _selected(self) -> Text:
         line = Text(" ", no_wrap=True, overflow="ellipsis")
@@ -148,7 +148,7 @@ class Viewer:
         return next((selection for selection in self.view.selections if selection.highest), None)
 
     def _lists(self) -> dict[str, Selection]:
-        """Return letter -> the list that it goes through."""
+        """Return letter -> the list that it cycles through."""
         found: dict[str, Selection] = {}
         for selection in self.view.selections:
             letter = next((c for c in selection.name.lower() if c.isalpha() and c not in "qdg" and c not in found), "")
@@ -175,7 +175,7 @@ class Viewer:
             self._typed += key
 
     def _go(self, number: Selection, to: int) -> None:
-        # At the end nothing is selected, so that what comes next is shown.
+        # At the end nothing is selected, to follow a run in progress.
         self._choose(number.name, "" if to >= number.highest else str(max(1, to)))
 
     def _choose(self, name: str, value: str) -> None:
@@ -187,7 +187,7 @@ class Viewer:
 
 
 class _Window:
-    """As much of something as there is room for: its end, unless somebody has scrolled up."""
+    """As much of the content as fits: its end, unless the user has scrolled up."""
 
     def __init__(self) -> None:
         self.content: RenderableType = ""
@@ -212,7 +212,7 @@ class _Window:
 
 
 async def look(viewer: Viewer, console: Console) -> None:
-    """Let a person look at a run until they leave; WsapError if a view can't be had."""
+    """Show a run's view until the user leaves; WsapError if a view can't be loaded."""
     pressed: asyncio.Queue[str] = asyncio.Queue()
     with keys.whole_screen(console, pressed.put_nowait) as live:
         while not viewer.left:

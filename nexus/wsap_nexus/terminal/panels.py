@@ -1,4 +1,4 @@
-"""The parts of the screen: vitals, inventory, last actions, achievements, what is said."""
+"""The parts of the screen: vitals, inventory, last actions, achievements, messages."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ VITALS = {
     "mana": "#8a7cf0",
     "oxygen": "#7fd0e0",
 }
-"""Status that is drawn as a bar, with its colour."""
+"""Status that is drawn as a bar -> colour."""
 
 _LOW = 1 / 3
 _LONGEST_NAME = 12
 _WIDE = 50
-"""Cells from which on a seat's figures are shown."""
+"""Minimum cells for a seat's figures."""
 
 
 def number(value: float) -> str:
-    """Return a number as a person writes it: 3, 0.5, 12.25."""
+    """Return a number with at most two decimals: 3, 0.5, 12.25."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if math.isfinite(value) else str(value)
 
 
@@ -53,7 +53,7 @@ def vitals(scene: SeatScene, width: int) -> list[Text]:
     for key, value in observation.status.items():
         name = single_line(key)
         if name.lower() in VITALS and isinstance(value, int | float) and not isinstance(value, bool):
-            # In one order always: what comes from the log is sorted by name.
+            # Always in the same order: the status from the log is sorted by name.
             rank = list(VITALS).index(name.lower())
             bars.append((rank, bar(name, float(value), scene.maxima.get(str(key), float(value)), width)))
         else:
@@ -65,7 +65,7 @@ def vitals(scene: SeatScene, width: int) -> list[Text]:
 
 
 def bar(name: str, value: float, highest: float, width: int) -> Text:
-    """Return one line: a name, a bar as long as there is room, and the number."""
+    """Return one line with a name, a bar and the number."""
     share = min(1.0, max(0.0, value / highest)) if highest > 0 else 0.0
     label = set_cell_size(name, min(_LONGEST_NAME, max(6, len(name))))
     figure = f"{number(value):>3}"
@@ -80,12 +80,12 @@ def bar(name: str, value: float, highest: float, width: int) -> Text:
 
 
 def has_inventory(observation: Observation | None) -> bool:
-    """Return whether there is an inventory to speak of: something carried, or a body to carry it."""
+    """Return whether the seat carries something, or has a body."""
     return observation is not None and bool(observation.inventory or isinstance(observation, EmbodiedObservation))
 
 
 def inventory(observation: Observation | None, width: int) -> list[Text]:
-    """Return what is carried, as many things on a line as fit."""
+    """Return the inventory, as many items per line as fit."""
     carried = (observation.inventory if observation is not None else {}).items()
     items = [
         Text.assemble(single_line(n).replace("_", " "), " ", (f"{k}", "bold yellow"), no_wrap=True) for n, k in carried
@@ -94,7 +94,7 @@ def inventory(observation: Observation | None, width: int) -> list[Text]:
 
 
 def flowing(cells: Iterable[Text], width: int, between: str) -> list[Text]:
-    """Return cells one after the other, as many on a line as fit."""
+    """Return cells in lines, as many per line as fit."""
     lines: list[Text] = []
     for cell in cells:
         if lines and cell_len(lines[-1].plain + between + cell.plain) <= width:
@@ -106,21 +106,21 @@ def flowing(cells: Iterable[Text], width: int, between: str) -> list[Text]:
 
 @dataclass
 class Scroll:
-    """How far a person has scrolled in what came of the last action."""
+    """The scroll position in the result of the last action."""
 
     at: int = 0
-    """Lines above what is shown; drawing brings it back to where there is something."""
+    """Lines above the window; limited when drawn."""
     page: int = 1
-    """Lines that are shown at once."""
+    """Lines in the window."""
 
     def press(self, key: str) -> bool:
-        """Take a key; return whether it scrolls."""
+        """Handle a key; return whether it scrolls."""
         if key in ("pageup", "pagedown"):
             self.at = max(0, self.at + (self.page if key == "pagedown" else -self.page))
         return key in ("pageup", "pagedown")
 
     def window(self, lines: Sequence[Text], height: int) -> list[Text]:
-        """Return as many lines as there is room for, the last of them saying where these are."""
+        """Return the lines in the window, with their numbers below."""
         if len(lines) <= height:
             self.at = 0
             return list(lines)
@@ -131,10 +131,9 @@ class Scroll:
 
 
 def actions(scene: SeatScene, width: int, height: int, *, scroll: Scroll | None = None) -> list[Text]:
-    """Return the last actions, newest at the bottom, in at most `height` lines.
+    """Return the last actions with their reasoning, newest at the bottom, in at most `height` lines.
 
-    Where there is room each action's reasoning gets a line of its own below it. With `scroll` all that came of the
-    newest is told, however long that is: to who did it.
+    With `scroll`, the result of the newest is shown in full, for the person who chose it.
     """
     if scroll is not None and scene.notes:
         newest = _entry(scene.notes[-1], 1, width, newest=True, room=LONGEST_MESSAGE, whole=True)
@@ -145,7 +144,7 @@ def actions(scene: SeatScene, width: int, height: int, *, scroll: Scroll | None 
     shown = folded(scene.notes)
     for index in range(len(shown) - 1, -1, -1):
         note, count = shown[index]
-        # A reason is said once, where it begins, and again for the step that was just taken.
+        # Repeated reasoning is shown only for the first step, and for the newest.
         said = index > 0 and lines != [] and shown[index - 1][0].reasoning == note.reasoning
         entry = _entry(
             replace(note, reasoning="") if said else note, count, width, newest=not lines, room=left,
@@ -196,12 +195,12 @@ def _action_style(note: Note, *, newest: bool) -> str:
 
 
 def achievements(scene: SeatScene, catalogue: tuple[Achievement, ...], width: int, height: int) -> list[Text]:
-    """Return what was achieved, with the step, and what is left, in columns; what is left out is counted."""
+    """Return achievements with their steps, and missing ones, in columns; those that don't fit are counted."""
     known = [single_line(a.name) for a in catalogue]
     done = sorted(((single_line(name), step) for name, step in scene.unlocked.items()), key=lambda item: item[1])
     reached = {name for name, _ in done}
     missing = [name for name in known if name not in reached]
-    # Wide enough for what is said of those that are left out, too.
+    # Wide enough for the count of those that are left out, too.
     longest = max(15, *(cell_len(name) for name in [*known, *reached])) + 9
     columns = max(1, width // longest)
     cells = [*_stars(done), *(Text(f"· {name}", "dim") for name in missing)]
@@ -212,7 +211,7 @@ def achievements(scene: SeatScene, catalogue: tuple[Achievement, ...], width: in
 
 
 def _cut(done: list[tuple[str, int]], missing: int, room: int) -> list[Text]:
-    """Return the newest achievements that fit, and how many are not shown."""
+    """Return the newest achievements that fit, and the numbers of others."""
     shown = done[-(room - 1) :] if room > 1 else []
     earlier = len(done) - len(shown)
     words = ([f"{earlier} earlier"] if earlier else []) + ([f"{missing} to go"] if missing else [])
@@ -240,7 +239,7 @@ def _in_columns(cells: list[Text], columns: int, width: int) -> list[Text]:
 
 
 def headline(stage: Stage, width: int) -> Text:
-    """Return the first line: the game, who plays, the run, and how it stands."""
+    """Return the first line: game, agent, run and state."""
     seat = stage.seat
     left = Text(no_wrap=True, overflow="ellipsis")
     left.append(f" {single_line(stage.title)} ", "bold")
@@ -262,7 +261,7 @@ def headline(stage: Stage, width: int) -> Text:
 
 
 def has_bars(scene: SeatScene) -> bool:
-    """Return whether a seat has a body, with vitals to be drawn as bars."""
+    """Return whether a seat's status has vitals that are drawn as bars."""
     status = scene.observation.status if scene.observation is not None else {}
     return any(single_line(key).lower() in VITALS for key in status)
 
@@ -271,8 +270,8 @@ def figures(stage: Stage, *, status: bool = False, now: bool = True) -> Text:
     """Return the second line: step, episode, reward, scores, time of day.
 
     Args:
-        status: whether the status is told, too.
-        now: whether what was seen last is of now, so that the time of day is told.
+        status: include the status.
+        now: include the time of day, because the last observation is current.
     """
     seat = stage.seat
     limit = f"/{stage.limit}" if stage.limit is not None else ""
@@ -298,7 +297,7 @@ def _figure(value: object) -> str:
 
 
 def spending(stage: Stage, width: int, most: int) -> list[Text]:
-    """Return what language models took, in at most so many lines; none where no model was asked."""
+    """Return the model usage in at most `most` lines; none if no model was called."""
     slower = replace(stage.spending, tokens_per_second=None)
     whole = parts(stage.spending)
     candidates = (whole + rate(stage.spending), whole, parts(slower), brief(stage.spending))
@@ -313,11 +312,11 @@ def spending(stage: Stage, width: int, most: int) -> list[Text]:
 
 
 def table_of_seats(stage: Stage, width: int, most: int) -> list[Text]:
-    """Return a line for each seat that may be looked at: who, how far, what it came to, what it did last.
+    """Return a line for each visible seat: agent, steps, reward, last action.
 
     Args:
-        width: cells of a line; where there are few, figures are left out.
-        most: lines there may be; the seat that is looked at is among them.
+        width: cells of a line; figures are left out if there are few.
+        most: maximum number of lines; the seat in focus is among them.
     """
     chosen = stage.seat
     shown = [seat for seat in stage.seats if not seat.hidden]
@@ -329,7 +328,7 @@ def table_of_seats(stage: Stage, width: int, most: int) -> list[Text]:
     for seat in shown:
         line = Text("▸ " if seat is chosen else "  ", "bold yellow", no_wrap=True, overflow="ellipsis")
         line.append(set_cell_size(single_line(seat.name), longest) + " ", "bold" if seat is chosen else "")
-        if seat.agent != alike:  # what most of them are is not said of each
+        if seat.agent != alike:  # the agent of most seats is left out
             line.append(f"{single_line(seat.agent)} ", "cyan")
         if width >= _WIDE:
             line.append(f" step {seat.steps}  reward {number(seat.reward)} ", "dim")
@@ -345,12 +344,12 @@ def table_of_seats(stage: Stage, width: int, most: int) -> list[Text]:
         return lines
     room = max(1, most - 1)
     first = max(0, min(shown.index(chosen) - room // 2 if chosen in shown else 0, len(lines) - room))
-    left_out = Text(f"  and {len(lines) - room} more: Tab goes through them", "dim", no_wrap=True, overflow="ellipsis")
+    left_out = Text(f"  and {len(lines) - room} more: press Tab", "dim", no_wrap=True, overflow="ellipsis")
     return [*lines[first : first + room], left_out]
 
 
 def heard(observation: Observation | None, height: int) -> list[Text]:
-    """Return the last messages that reached the seat."""
+    """Return the last messages to the seat."""
     messages = list(observation.messages)[-height:] if observation is not None else []
     lines = []
     for message in messages:
@@ -361,7 +360,7 @@ def heard(observation: Observation | None, height: int) -> list[Text]:
 
 
 def place(observation: Observation | None) -> str:
-    """Return where the seat is, in a few words."""
+    """Return a short description of the seat's location."""
     if observation is None:
         return ""
     location = observation.location

@@ -17,23 +17,23 @@ from wsap_nexus.terminal.spending import Spent, packed, parts, rate, spending_of
 from wsap_nexus.terminal.story import Note
 
 FEW = 6
-"""Seats that have a line of their own in a summary."""
+"""Maximum number of seats that have a line each in a summary."""
 
 EVERY = 5.0
-"""Seconds between two lines of progress."""
+"""Minimum seconds between progress lines."""
 
 
 @dataclass(eq=False)
 class PlainProgress:
-    """Says in a line now and then how far a run is, and at once what was achieved and when an episode ended.
+    """Writes progress lines regularly, and achievements and ends of episodes immediately.
 
     Args:
-        limit: the steps that each seat may take, for the line.
-        seats: how many seats there are; their names are said where there are several.
-        quiet: only progress, no achievements.
-        header: said before the first step.
-        spending: what language models took so far, for lines of its own below the progress.
-        width: cells in those lines.
+        limit: maximum number of steps per seat, for the progress.
+        seats: number of seats; with several, lines name the seat.
+        quiet: progress only.
+        header: written before the first step.
+        spending: returns the model usage so far, for lines below the progress.
+        width: cells of those lines.
     """
 
     write: Callable[[str], None]
@@ -50,11 +50,11 @@ class PlainProgress:
         self._reward = 0.0
 
     def begin_with(self, reward: float) -> None:
-        """Count on from what a resumed run has come to."""
+        """Start from the reward of a resumed run."""
         self._reward = reward
 
     def observe(self, step: StepTaken) -> None:
-        """Take in a step; an observer of the run."""
+        """Report a step; an observer of the run."""
         if self.header:
             self.write(self.header)
             self.header = ""
@@ -75,7 +75,7 @@ class PlainProgress:
                 self.write(f"  {line}")
 
     def tick(self, tick: Tick) -> None:
-        """Take in a tick of a world that lives."""
+        """Report a tick of a world that lives."""
         if self.header:
             self.write(self.header)
             self.header = ""
@@ -83,7 +83,7 @@ class PlainProgress:
             self.write(f"tick {tick.number}: {single_line(tick.summary)}")
 
     def _taken(self) -> list[str]:
-        """Return the lines on what models took so far; none where none was asked."""
+        """Return the lines on model usage so far; none if no model was called."""
         if self.spending is None:
             return []
         spent, width = self.spending(), max(20, self.width) - 2
@@ -98,14 +98,14 @@ def summary_lines(
     again: bool = False,
     planned: int | None = None,
 ) -> list[str]:
-    """Return what a run came to, as lines for a person.
+    """Return the result of a run as lines.
 
     Args:
-        summary: what `RunSummary.to_json` gave.
+        summary: from `RunSummary.to_json`.
         units: metric -> unit.
-        catalogue: how many achievements the game has; 0 where it keeps none.
-        again: whether models' replies were those of a recorded run, so that nothing was taken anew.
-        planned: steps of all seats that the run was to have; None where that is not known.
+        catalogue: number of the game's achievements.
+        again: whether it was a replay, so that the model usage is that of the original run.
+        planned: planned steps of all seats; None if unknown.
     """
     episodes = int(summary["episodes"])
     steps = int(summary["steps"])
@@ -115,7 +115,7 @@ def summary_lines(
     lines = [took if only is None else f"{took}: reward {number(float(only['reward']))}"]
     lived = summary.get("world") or {}
     if (ticks := lived.get("ticks")) is not None:
-        took = plural(ticks, "tick") + (", and the world has come to its end" if lived["done"] else "")
+        took = plural(ticks, "tick") + (", and the world has ended" if lived["done"] else "")
         lines = [*lines, took] if seats or steps else [f"{took}, {number(float(summary['seconds']))} s"]
     if cut_off := summary.get("cut_off"):
         lines.append(str(CutOff(**cut_off)))
@@ -132,7 +132,7 @@ def summary_lines(
     if outcomes := summary.get("outcomes"):
         lines.append("outcomes: " + ", ".join(f"{times} {outcome}" for outcome, times in sorted(outcomes.items())))
     lines += _how_decided(summary["decisions"])
-    lines += _what_models_took(summary, planned, " then" if again else "")
+    lines += _what_models_took(summary, planned, " (recorded)" if again else "")
     lines += _how_seats_did(seats, units) if only is None else []
     lines.append(f"trajectory {str(summary['trajectory_hash'])[:16]}")
     return lines
@@ -157,19 +157,19 @@ def _left_out(seat: Mapping[str, Any], units: Mapping[str, str]) -> list[str]:
 
 
 def _what_models_took(summary: Mapping[str, Any], planned: int | None, then: str) -> list[str]:
-    """Return the lines on what models took: all of them together, and those that the world itself asked."""
+    """Return the lines on model usage, in total and by the world itself."""
     spent, world = spending_of(summary, planned=planned), spending_of(summary.get("world") or {})
     if not world.usage.calls:
         return [f"models{then}: {', '.join(taken)}", *rate(spent)] if (taken := parts(spent)) else []
     again = summary["world"]["asked_again"]
     alone = spent.usage == world.usage
     own = parts(replace(world, tokens_per_second=spent.tokens_per_second if alone else None))
-    line = f"world{then}: {', '.join([*own, f'{again} asked again'] if again else own)}"
+    line = f"world{then}: {', '.join([*own, f'{again} repeated'] if again else own)}"
     return [line] if alone else [f"models{then}: {', '.join(parts(spent))}", *rate(spent), line]
 
 
 def _how_seats_did(seats: Sequence[Mapping[str, Any]], units: Mapping[str, str]) -> list[str]:
-    """Return a line for each seat; where there are many of them, one for each reward and agent, the best first."""
+    """Return a line per seat or, if there are many, per reward and agent, best first."""
     if len(seats) <= FEW:
         lines = []
         for seat in seats:
@@ -189,9 +189,9 @@ def _who(seat: Mapping[str, Any]) -> str:
 
 
 def _how_decided(decisions: Mapping[str, Any]) -> list[str]:
-    """Return the lines on decisions for several steps, and on those that did not come about as they should."""
-    rest = {"chosen": "chosen among the options", "unconstrained": "unconstrained", "cut": "with a reply cut short"}
-    # Summaries that older versions recorded have fewer figures.
+    """Return the lines on decisions for several steps, and on irregular ones."""
+    rest = {"chosen": "chosen among the options", "unconstrained": "unconstrained", "cut": "with a truncated reply"}
+    # Summaries of older versions have fewer figures.
     more = [f"{decisions[name]} {words}" for name, words in rest.items() if decisions.get(name)]
     lines: list[str] = []
     if continued := decisions.get("continued"):
@@ -205,7 +205,7 @@ def _how_decided(decisions: Mapping[str, Any]) -> list[str]:
 
 
 def note_line(note: Note, *, several: bool) -> str:
-    """Return one recorded step as one line for a person or a program that reads lines."""
+    """Return a step as one line of tab-separated fields."""
     parts = [str(note.number)]
     if several:
         parts.append(note.seat)

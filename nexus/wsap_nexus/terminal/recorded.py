@@ -1,4 +1,4 @@
-"""A recorded run as steps in short, and any moment of it as it was."""
+"""A recorded run: its steps in short, and its state after any step."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from wsap_nexus.terminal.spending import Spent, spending_of, spending_of_seats
 from wsap_nexus.terminal.story import KEPT, Note, SeatScene, Stage, note_of, numbers
 
 _KEPT_PARTS = 8
-"""Parts of a run, between two totals, that are kept in memory."""
+"""Maximum number of parts of a run, each between two totals, in memory."""
 _WINDOW = 2_000
-"""Steps of all seats, at most, among which the last of each are looked for."""
+"""Maximum number of steps of all seats among which the last ones of each are searched."""
 
 
 def note_of_event(event: EventRecord) -> Note:
-    """Return one recorded step in short; WireError if the event is not what a step looks like."""
+    """Return one recorded step in short; WireError if the event is not a step."""
     data = event.data
     try:
         line, info = data["step"], read_decision(data["decision"])
@@ -53,31 +53,26 @@ def note_of_event(event: EventRecord) -> Note:
 
 
 def last_notes(repository: Repository, run_id: str, seats: int) -> list[Note]:
-    """Return the last steps of a run of so many seats, oldest first: as many as are shown of each.
-
-    Raises:
-        WireError: an event is not what a step looks like.
-    """
+    """Return the last steps of a run, `KEPT` for each seat, oldest first; WireError if an event is malformed."""
     last = repository.last_event(run_id)
-    # A step comes with a choice and at times an observation.
+    # A step comes with a `chosen` event, and sometimes an observation.
     first = 0 if last is None else max(0, last.seq - 3 * KEPT * seats)
     return [note_of_event(event) for event in repository.read_events(run_id, from_seq=first, kinds=("step",))]
 
 
 class Recording:
-    """A recorded run, ready to be looked at at any step; it is read in parts. Position 0 is before the first step.
+    """A recorded run at any step, read in parts. Position 0 is before the first step.
 
     Args:
-        host: the plugins, which know the game's own kinds of observation; without the game's
-            plugin what they add is not shown.
-        tell: told of the progress where the run has to be read whole, as it has no totals.
+        host: the plugins, with the game's own types of observation; without the game's plugin, its fields are left out.
+        tell: called with the progress if the run has no totals and is read completely.
     """
 
     def __init__(self, repository: Repository, run: RunRecord, host: PluginHost, *, tell: Tell = silent) -> None:
         self.run = run
         self._repository = repository
         self.spec, self._codec, self.remark = game_to_read(run, host)
-        """`remark` says what can't be shown, and why; empty if all can."""
+        """`remark` says what can't be shown, and why; empty if nothing is left out."""
         self.seats: tuple[tuple[str, str], ...] = _seats(run)
         """(name, agent) of every seat."""
         self._index = TotalsIndex(repository, run.id, self._new_tallies)
@@ -89,11 +84,7 @@ class Recording:
         return self._index.steps
 
     def notes(self, first: int, last: int) -> Iterator[Note]:
-        """Give the steps from the `first` to the `last`, counted from 1.
-
-        Raises:
-            WireError: an event is not what a step looks like.
-        """
+        """Yield the steps from `first` to `last`, counted from 1; WireError if an event is malformed."""
         first = max(1, first)
         index = self._index.before(first - 1)
         skip = first - 1 - self._index.positions[index]
@@ -110,7 +101,7 @@ class Recording:
             tallies = self._index.read(index).tallies
             last = next(iter(self._index.seqs[index + 1 : index + 2]), None)
             events = list(self._index.events(index, (*IN_ORDER, "decision"), last=last))
-            # What decisions have come to take since, such as for a summary by the memory.
+            # Model usage added to decisions later, such as for a summary by the memory.
             amended = {(e.seat, (e.step or 0) + 1): read_decision(e.data) for e in events if e.kind == "decision"}
             notes = [note_of_event(event) for event in in_order_made(e for e in events if e.kind != "decision")]
             notes = [replace(note, info=amended.get((note.seat, note.number), note.info)) for note in notes]
@@ -122,7 +113,7 @@ class Recording:
         return self._parts[index]
 
     def _tallies(self, position: int) -> dict[str, SeatTally]:
-        """Return the totals after so many steps."""
+        """Return the totals at a position."""
         self._index.complete(self._tell)
         index = self._index.before(position)
         totals, notes = self._part(index)
@@ -140,7 +131,7 @@ class Recording:
         return {name: SeatTally(name, agent, hash=TrajectoryHash(chained=chained)) for name, agent in self.seats}
 
     def stage(self, position: int, focus: int = 0) -> Stage:
-        """Return the run as it was after so many steps, of all seats together."""
+        """Return the run at a position, which counts the steps of all seats."""
         position = max(0, min(position, len(self)))
         tallies = self._tallies(position)
         notes = self._window(position)
@@ -164,7 +155,7 @@ class Recording:
         )
 
     def _window(self, position: int) -> list[Note]:
-        """Return the last steps of all seats before a position, among which those that are shown are found."""
+        """Return the last steps of all seats before a position, which include those to show."""
         first = max(0, position - min(_WINDOW, KEPT * len(self.seats)))
         found: list[Note] = []
         for index in range(self._index.before(first), self._index.before(position) + 1):
@@ -173,18 +164,18 @@ class Recording:
         return found
 
     def observation(self, note: Note) -> Observation:
-        """Return what the seat saw after a step.
+        """Return the seat's observation after a step.
 
         Raises:
-            WireError: what was recorded is damaged.
-            StorageError: it is not there any more.
+            WireError: the event is damaged.
+            StorageError: the event is missing.
         """
         for event in self._repository.read_events(self.run.id, from_seq=note.seq, to_seq=note.seq + 1):
             return self._decode(json.loads(event.body)["step"]["observation"])
-        raise StorageError(f"Event {note.seq} of run {self.run.id!r} is gone.")
+        raise StorageError(f"Event {note.seq} of run {self.run.id!r} is missing.")
 
     def next_achievement(self, position: int) -> int | None:
-        """Return the position after the next step that unlocked something, or None."""
+        """Return the position after the next step with an achievement; None if there is none."""
         self._index.complete(self._tell)
         here = self._index.before(position)
         if found := self._achieved(here, position, len(self)):
@@ -196,7 +187,7 @@ class Recording:
         return found[0] if found else None
 
     def previous_achievement(self, position: int) -> int | None:
-        """Return the position after the last step before this one that unlocked something, or None."""
+        """Return the position after the previous step with an achievement; None if there is none."""
         self._index.complete(self._tell)
         here = self._index.before(max(0, position - 1))
         if found := self._achieved(here, 0, position - 1):
@@ -207,12 +198,12 @@ class Recording:
         return found[-1] if found else None
 
     def _achieved(self, index: int, after: int, last: int) -> list[int]:
-        """Return the positions after steps of a part that unlocked something, later than one and up to another."""
+        """Return the positions of a part in (`after`, `last`] whose step has an achievement."""
         positions = enumerate(self._part(index)[1], start=self._index.positions[index] + 1)
         return [position for position, note in positions if note.achievements and after < position <= last]
 
     def spending(self) -> Spent:
-        """Return what language models took over the whole run, as it was recorded."""
+        """Return the model usage of the whole run."""
         if self.run.summary is not None and self.run.status is not RunStatus.RUNNING:
             return replace(spending_of(self.run.summary), tokens_per_second=None)
         return spending_of_seats(list(self._tallies(len(self)).values()))
@@ -243,7 +234,7 @@ class Recording:
         )
 
     def _plan(self, seat: str, seq: int) -> tuple[str, ...]:
-        """Return what a seat's agent last said it would do, before an event."""
+        """Return the last plan of a seat's agent before an event."""
         event = self._repository.last_event(self.run.id, "plan", seat=seat, before=seq)
         return () if event is None else tuple(single_line(line) for line in event.data.get("plan", ()))
 
@@ -255,12 +246,12 @@ class Recording:
         return self._first[seat]
 
     def _decode(self, data: Any) -> Observation:
-        # Any: what was recorded; decoding validates it.
+        # Any: recorded data; decoding validates it.
         return self._codec.decode(Observation, data, where="recorded observation")
 
 
 def game_to_read(run: RunRecord, host: PluginHost) -> tuple[AdapterSpec | None, Codec, str]:
-    """Return the game's description and a codec for its types, and what can't be shown without them."""
+    """Return the game's spec (None if it can't be loaded), a codec for its types, and a remark on what is missing."""
     from wsap_core.factories import load
     from wsap_nexus.runs.plan import game_of
 
@@ -268,7 +259,7 @@ def game_to_read(run: RunRecord, host: PluginHost) -> tuple[AdapterSpec | None, 
         spec = game_of(run, host)
         return spec, Codec([load(wire_type) for wire_type in spec.wire_types]), ""
     except WsapError as error:
-        return None, Codec(), f"Shown without what the game adds: {error}"
+        return None, Codec(), f"Shown without the game's own data: {error}"
 
 
 def _seats(run: RunRecord) -> tuple[tuple[str, str], ...]:

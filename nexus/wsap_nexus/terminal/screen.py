@@ -1,4 +1,4 @@
-"""A run on one screen: what goes where, at every size of terminal."""
+"""The layout of a run on one screen, for every size of terminal."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from wsap_nexus.terminal.gridmap import GridMap, light_of
 from wsap_nexus.terminal.story import SeatScene, Stage
 
 SMALLEST = (60, 18)
-"""Columns and rows that the screen needs at least."""
+"""Minimum columns and rows of the screen."""
 
 _BORDER = "grey42"
 _PLAN_ROWS = 2
 _LAST_WORDS = 6
 _LONG = 10
-"""Lines of a table from which on it is packed into fewer."""
+"""Maximum lines of a table before it is packed."""
 _TALL = 26
-"""Rows from which on a person who plays is told who sits in the other seats."""
+"""Minimum rows to show the other seats to a person who plays."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a person wants to see it."""
+    """The options of the screen."""
 
     frame: bool = False
-    """The game's picture in place of the map, where it has one."""
+    """Show the game's picture instead of the map, if it has one."""
     plain: bool = False
-    """No colours: characters have to tell everything."""
+    """Use no colours."""
     help: Sequence[tuple[str, str]] = ()
-    """Keys and what they do, shown over everything while not empty."""
+    """Keys and their effects, shown instead of the run if not empty."""
     scroll: panels.Scroll | None = None
-    """How far a person who plays has scrolled in what came of its last action."""
+    """A playing person's scroll position in the result of the last action."""
     prompt: Callable[[int], Sequence[Text]] | None = None
-    """Gives what a person at the keyboard is asked, as lines of so many cells; shown in place of the achievements."""
+    """Returns the question to the person at the keyboard in lines of that width; shown instead of the achievements."""
 
 
 def fits(width: int, height: int) -> bool:
@@ -53,7 +53,7 @@ def fits(width: int, height: int) -> bool:
 
 
 def too_small(width: int, height: int) -> str:
-    """Return the sentence about a terminal that is not large enough."""
+    """Return the message for a terminal that is too small."""
     return f"The terminal has {width}x{height} characters; the view needs at least {SMALLEST[0]}x{SMALLEST[1]}."
 
 
@@ -91,8 +91,7 @@ def _body(stage: Stage, width: int, height: int, look: Look) -> RenderableType:
 
 
 def last_picture(stage: Stage, width: int) -> RenderableType | None:
-    """Return the end of a game for several as it stays on the terminal: the whole picture, but only the last words of
-    what was said. None where there is a map, or nothing to see."""
+    """Return the last view of a game with several seats, with only the last messages; None for a map or picture."""
     seat = stage.seat
     if seat.view is None or map_of(seat.view) is not None or image_of(seat.view) is not None:
         return None
@@ -108,17 +107,17 @@ def last_picture(stage: Stage, width: int) -> RenderableType | None:
 
 
 def _status_on_top(stage: Stage) -> bool:
-    """Return whether the status is told above all else: in games for several it is short, and room is needed."""
+    """Return whether the status is in the second line: with several seats it is short, and room is needed."""
     return len(stage.seats) > 1 and not panels.has_bars(stage.seat)
 
 
 def _status_is_news(stage: Stage) -> bool:
-    """Return whether the status is of now: who waits for others has it from its last turn, and its picture is newer."""
+    """Return whether the status is current: that of a waiting player is from its last turn, its view is newer."""
     return not _played(stage) or stage.seat.view is None
 
 
 def _played(stage: Stage) -> bool:
-    """Return whether a person plays among others, who sees nothing of their seats."""
+    """Return whether a person plays among others, whose seats are hidden."""
     return any(seat.hidden for seat in stage.seats)
 
 
@@ -140,13 +139,13 @@ def _left_size(
         scale = drawn.scale(int(width * 0.52) - 4, height - below - 2)
         across_map, rows = drawn.size(scale)
         return max(28, min(across_map + 4, int(width * 0.6))), min(rows + 2, height - below)
-    # What all of several say is more than what one of them did last; who plays needs room to type, too.
+    # With several seats the view says more than the last actions, but a person who plays needs room to type.
     share = 0.45 if len(few.seats) == 1 else 0.5 if _played(few) else 0.58
     return max(28, int(width * share)), height - below
 
 
 def _rows_of_vitals(seat: SeatScene, height: int) -> int:
-    """Return how many rows the status takes: two entries share one where rows are few."""
+    """Return the rows of the status; two entries share one if there are few."""
     entries = len(panels.vitals(seat, 40)) or 1
     return min(8, -(-entries // 2) if _in_pairs(height) else entries)
 
@@ -167,7 +166,7 @@ def _vitals(seat: SeatScene, width: int, height: int) -> list[Text]:
 
 
 def _left(stage: Stage, picture: RenderableType, width: int, height: int, picture_height: int) -> tuple[Layout, bool]:
-    """Return the left column, and whether the inventory found no room in it."""
+    """Return the left column, and whether the inventory did not fit."""
     seat = stage.seat
     parts = [Layout(picture, size=picture_height)]
     left = height - picture_height
@@ -199,7 +198,7 @@ def _picture(seat: SeatScene, chart: GridMapBlock | None, image: ImageBlock | No
     blocks = blocks_of(seat.view, observation)
     titles = [title_of(block) for block in blocks]
     drawn_title = single_line(seat.view.title)[:60] if seat.view is not None else ""
-    title = titles[0] if len(blocks) == 1 and titles[0] else drawn_title or "What there is to see"
+    title = titles[0] if len(blocks) == 1 and titles[0] else drawn_title or "View"
     drawn_blocks = [
         (name if len(blocks) > 1 else "", draw_block(block, plain=look.plain), not isinstance(block, ChatBlock))
         for block, name in zip(blocks, titles, strict=True)
@@ -208,7 +207,7 @@ def _picture(seat: SeatScene, chart: GridMapBlock | None, image: ImageBlock | No
 
 
 def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory: bool) -> Layout:
-    """Return the right column: seats, what was said, last actions, achievements or the question."""
+    """Return the right column: seats, messages, last actions, achievements or the question."""
     seat = stage.seat
     inner = width - 4
     parts: list[Layout] = []
@@ -222,7 +221,7 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
         parts.append(Layout(_panel(_lines(said), "Messages"), size=len(said) + 2))
         left -= len(said) + 2
     if seat.plan and left > 18:
-        # Made at the beginning of an episode, and not what happens now: it gets little room.
+        # It may be old, so it gets little room.
         intended = Text(" → ".join(single_line(line) for line in seat.plan), "dim", overflow="ellipsis")
         wrapped = min(_PLAN_ROWS, 1 + cell_len(intended.plain) // max(1, inner - 8))
         made = f"Plan, made before step {seat.planned}"
@@ -244,7 +243,7 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
 
 
 def _bottom(stage: Stage, width: int, height: int, look: Look) -> tuple[RenderableType | None, int]:
-    """Return the panel at the bottom on the right, and its rows."""
+    """Return the panel at the bottom right, and its rows."""
     if look.prompt is not None:
         lines = look.prompt(width)
         rows = min(len(lines) + 2, max(5, height * 6 // 10))
@@ -268,7 +267,7 @@ def _lines(lines: Sequence[Text]) -> RenderableType:
 
 
 def _panel(content: RenderableType, title: str, *, subtitle: str = "", style: str = _BORDER) -> Panel:
-    # Titles as Text: a string would be read as markup.
+    # Titles as Text: a string would be parsed as markup.
     below = Text(subtitle[:60], "dim") if subtitle else None
     return Panel(content, title=Text(title), title_align="left", subtitle=below, subtitle_align="left",
                  border_style=style, padding=(0, 1))  # fmt: skip

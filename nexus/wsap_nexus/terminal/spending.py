@@ -1,4 +1,4 @@
-"""What a run takes of language models, in as few words as there is room for."""
+"""The model usage of a run, in words."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ if TYPE_CHECKING:
     from wsap_nexus.runs.run import Run
     from wsap_nexus.runs.tally import SeatTally
 
-# Any, in this module: summaries as they were recorded.
+# Any, in this module: recorded summaries.
 
 ENOUGH = 10
-"""Decisions after which a rate is shown; the first prompts are shorter than those to come."""
+"""Decisions after which a rate is shown: the first prompts are shorter than later ones."""
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What a run has taken so far, over all seats."""
+    """The model usage of a run so far, over all seats."""
 
     usage: Usage = NO_USAGE
     decisions: int = 0
-    """All of them, those without a model included, but no step that only goes on with an earlier one."""
+    """All decisions, also without a model; further steps of a decision for several do not count."""
     repaired: int = 0
     forced: int = 0
     tokens_per_second: float | None = None
-    """Tokens of reply for each second of a call; None where it was not measured."""
+    """Reply tokens per second; None if not measured."""
     retries: int = 0
-    """Waits of more than two seconds before a call was tried again."""
+    """Retries of calls after a wait of more than two seconds."""
     progress: float | None = None
-    """The share of the run's steps that are taken, from 0 to 1; None where its length is not known."""
+    """The fraction of the run that is complete, from 0 to 1; None if its length is unknown."""
 
 
 def spending_of(summary: Mapping[str, Any], *, planned: int | None = None) -> Spent:
-    """Return what a run took from its summary, as `RunSummary.to_json` gave it; older ones have fewer figures.
+    """Return the usage in a summary from `RunSummary.to_json`; older ones have fewer figures.
 
     Args:
-        planned: steps of all seats that the run was to have; None where that is not known.
+        planned: planned steps of all seats; None if unknown.
     """
     usage, decisions = summary.get("usage") or {}, summary.get("decisions") or {}
     return Spent(
@@ -59,7 +59,7 @@ def spending_of(summary: Mapping[str, Any], *, planned: int | None = None) -> Sp
 
 
 def spending_so_far(run: Run) -> Spent:
-    """Return what a run has taken up to now."""
+    """Return the usage of a run so far."""
     have, planned = sum(tally.steps for tally in run.tallies), planned_steps(run)
     if not planned:
         have, planned = max((len(tally.episodes) for tally in run.tallies), default=0), run.plan.episodes
@@ -74,7 +74,7 @@ def spending_so_far(run: Run) -> Spent:
 
 
 def spending_of_seats(seats: Sequence[SeatTally]) -> Spent:
-    """Return what seats have taken, from their totals."""
+    """Return the usage of seats from their totals."""
     return Spent(
         sum((seat.usage for seat in seats), NO_USAGE),
         sum(seat.steps - seat.continued for seat in seats),
@@ -84,12 +84,12 @@ def spending_of_seats(seats: Sequence[SeatTally]) -> Spent:
 
 
 def planned_steps(run: Run) -> int | None:
-    """Return how many steps all seats of a run are to take together; None where that is not known."""
+    """Return the planned steps of all seats of a run together; None if unknown."""
     return None if run.plan.steps is None else run.plan.steps * len(run.plan.seats)
 
 
 def parts(spending: Spent) -> list[str]:
-    """Return the figures, the most important first; none where no model was asked."""
+    """Return the figures, most important first; none if no model was called."""
     usage = spending.usage
     if not usage.calls:
         return []
@@ -104,7 +104,7 @@ def parts(spending: Spent) -> list[str]:
             f"{share(spending.forced, spending.decisions)} forced"
         )
     if spending.retries:
-        found.append(f"tried again after a wait {spending.retries} time{'' if spending.retries == 1 else 's'}")
+        found.append(f"{spending.retries} retr{'y' if spending.retries == 1 else 'ies'} after a wait")
     if spending.tokens_per_second is not None:
         found.append(f"{speed(spending.tokens_per_second)} tokens/s")
     return found
@@ -121,7 +121,7 @@ def brief(spending: Spent) -> list[str]:
 
 
 def rate(spending: Spent) -> list[str]:
-    """Return what a decision takes, and the whole run at this rate; empty before the first `ENOUGH` decisions."""
+    """Return the usage per decision, and of the whole run at this rate; empty before `ENOUGH` decisions."""
     usage, decisions, progress = spending.usage, spending.decisions, spending.progress
     if not usage.calls or decisions < ENOUGH:
         return []
@@ -140,7 +140,7 @@ def _taken(usage: Usage, factor: float) -> str:
 
 
 def packed(words: Iterable[str], width: int) -> list[str]:
-    """Return figures with commas between, in as many lines as they need; one that is longer than a line is cut."""
+    """Return figures, separated by commas, in lines of that width; longer figures are cut."""
     lines: list[str] = []
     for word in (piece for figure in words for piece in figure.split(", ")):
         if lines and len(lines[-1]) + 2 + len(word) <= width:
@@ -151,7 +151,7 @@ def packed(words: Iterable[str], width: int) -> list[str]:
 
 
 def share(some: int, all_of_them: int) -> str:
-    """Return a share in percent that never says 0 % for some, nor 100 % for not all."""
+    """Return a percentage, which is 0% only for none and 100% only for all."""
     percent = 100 * some / all_of_them
     if some and percent < 1:
         return "<1%"
@@ -161,19 +161,19 @@ def share(some: int, all_of_them: int) -> str:
 
 
 def speed(tokens: float) -> str:
-    """Return tokens a second as a person reads them: 3.25, 31.4, 15100."""
+    """Return tokens per second with three digits: 3.25, 31.4, 15100."""
     return f"{tokens:.3g}" if tokens < 1000 else f"{tokens:.0f}"
 
 
 def money(cost: float | None) -> str:
-    """Return an amount of US dollars as a person reads it; "cost unknown" for one that nobody knows."""
+    """Return an amount of US dollars; "cost unknown" for None."""
     if cost is None:
         return "cost unknown"
     return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}" if cost >= 0.0001 else "<$0.0001"
 
 
 def count(tokens: int) -> str:
-    """Return a number of tokens as a person reads it: 950, 12.3k, 4.56M."""
+    """Return a number of tokens in a readable unit: 950, 12.3k, 4.56M."""
     if tokens < 10_000:
         return str(tokens)
     return f"{tokens / 1000:.1f}k" if tokens < 999_950 else f"{tokens / 1e6:.2f}M"

@@ -1,4 +1,4 @@
-"""What has happened in a seat so far: one shape for steps played now and for steps read from the log."""
+"""The state of a run and its seats as the terminal shows it, from live or recorded steps."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.terminal.spending import Spent
 
 KEPT = 200
-"""So many last actions are kept for showing."""
+"""Number of last actions that are kept."""
 
 NOTHING_SPENT = Spent()
 
 LONGEST_REASON = 500
-"""Characters of an agent's reasoning, or of a message in short, that are kept for showing."""
+"""Maximum characters of an agent's reasoning, or of a short message."""
 
 LONGEST_MESSAGE = 20_000
-"""Characters of a whole message that are kept for showing."""
+"""Maximum characters of a whole message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,17 @@ class Note:
     done: bool
     forced: bool = False
     seq: int = -1
-    """Its event in the log; -1 for a step that is not read from there."""
+    """Number of its event in the log; -1 for a live step."""
     info: DecisionInfo | None = None
-    """How the decision came about, where that was recorded."""
+    """How the decision was made, if recorded."""
     whole: str = ""
-    """The message on all its lines, where it is longer than `message`."""
+    """The message with all lines, if it is longer than `message`."""
     outcome: str = "done"
-    """What became of the action: `done`, `failed` or `unknown`."""
+    """The action's outcome: `done`, `failed` or `unknown`."""
 
     @property
     def not_done(self) -> str:
-        """What a person is told of an action that worked not, or nobody knows whether; empty for all others."""
+        """The label of an action that failed, was refused or has an unknown outcome; empty for all others."""
         if self.outcome != "done":
             return "failed" if self.outcome == "failed" else "outcome unknown"
         return "" if self.success else "refused"
@@ -71,7 +71,7 @@ def note_of(
     seq: int = -1,
     info: DecisionInfo | None = None,
 ) -> Note:
-    """Return a step in short, its texts on one line and no longer than is shown."""
+    """Return a step in short, with its texts on one line and cut."""
     message = single_line(result.message)[:LONGEST_REASON]
     whole = strip_control(result.message).strip()[:LONGEST_MESSAGE]
     return Note(
@@ -94,20 +94,20 @@ def note_of(
 
 
 def action_text(name: str, parameters: Mapping[str, object]) -> str:
-    """Return an action as one reads it: `speak(text=hello)`."""
+    """Return an action as text: `speak(text=hello)`."""
     inner = ", ".join(f"{key}={value}" for key, value in parameters.items())
     return single_line(f"{name}({inner})" if inner else name)[:LONGEST_REASON]
 
 
 @dataclass(frozen=True)
 class SeatScene:
-    """What is shown of one seat at one moment."""
+    """One seat at one moment."""
 
     name: str
     agent: str
     observation: Observation | None = None
     view: View | None = None
-    """What the world draws of itself; None where there is only the observation."""
+    """The world's view; None if there is only the observation."""
     steps: int = 0
     """Decisions so far, in the whole run."""
     episode: int = 0
@@ -122,58 +122,58 @@ class SeatScene:
     done: bool = False
     plan: tuple[str, ...] = ()
     planned: int = 1
-    """The decision before which it was made."""
+    """The decision before which the plan was made."""
     hidden: bool = False
-    """Whether nothing but its name and agent may be shown: somebody plays who sits elsewhere."""
+    """Whether only its name and agent are shown, because a person plays another seat."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What is shown of a run at one moment."""
+    """A run at one moment."""
 
     title: str
-    """The game's name for people."""
+    """The game's display title."""
     run: str | None
     """The run's id; None if nothing is recorded."""
     seed: int
     limit: int | None
     seats: tuple[SeatScene, ...]
     focus: int = 0
-    """The seat that is shown whole."""
+    """The index of the seat that is shown in full."""
     catalogue: tuple[Achievement, ...] = ()
     scores: tuple[tuple[str, float, str], ...] = ()
     """(metric, value, unit)."""
     state: str = ""
     """"playing 20/s", "paused", ..."""
     keys: str = ""
-    """The keys there are, for the last line."""
+    """The keys, for the last line."""
     spending: Spent = NOTHING_SPENT
-    """What language models took, over all seats."""
+    """Model usage over all seats."""
     episodes: int | None = None
-    """How many episodes were asked for, where they were."""
+    """Requested number of episodes, if any."""
     notice: str = ""
-    """What is told of the run apart from its steps, such as a wait before a call is tried again."""
+    """A message, such as that a call is retried after a wait."""
 
     @property
     def seat(self) -> SeatScene:
-        """The seat that is shown whole."""
+        """The seat that is shown in full."""
         return self.seats[self.focus % len(self.seats)]
 
 
 class SeatStory:
-    """Follows one seat, step after step, and tells how it stands. `past`: the seat with its totals so far."""
+    """Accumulates the state of one seat, step after step; `past` has its totals so far."""
 
     def __init__(self, past: SeatTally) -> None:
         self.now = SeatScene(
             past.name, past.agent, None, None, past.steps, past.episode, past.reward, (), past.unlocked, {}, past.done
         )
-        """How it stands now, without its last steps."""
+        """The current state, without the last steps."""
         self._notes: deque[Note] = deque(maxlen=KEPT)
 
     def take(
         self, note: Note, observation: Observation | None = None, *, plan: tuple[str, ...] = (), planned: int = 1
     ) -> None:
-        """Go one step further; the observation, where given, is what the seat saw after it."""
+        """Add a step and, if given, the observation after it."""
         self.recall(note)
         now, new = self.now, dict.fromkeys(note.achievements, note.number)
         self.now = replace(
@@ -190,23 +190,23 @@ class SeatStory:
             self.see(observation)
 
     def recall(self, note: Note) -> None:
-        """Take in a step that is counted already."""
+        """Add a step that is already in the totals."""
         self._notes.append(note)
 
     def see(self, observation: Observation) -> None:
-        """Take in what the seat sees."""
+        """Set the seat's observation."""
         maxima = dict(self.now.maxima)
         for name, value in numbers(observation).items():
             maxima[name] = max(value, maxima.get(name, value))
         self.now = replace(self.now, observation=observation, maxima=maxima)
 
     def scene(self, view: View | None = None) -> SeatScene:
-        """Return what is shown now."""
+        """Return the current state with its last steps."""
         return replace(self.now, view=view, notes=tuple(self._notes))
 
 
 def numbers(observation: Observation) -> dict[str, float]:
-    """Return the numbers of an observation's status; a body's health limit counts for its health."""
+    """Return the numbers of an observation's status, with a body's maximum health as its health."""
     found = {
         str(key): float(value)
         for key, value in observation.status.items()
@@ -219,14 +219,14 @@ def numbers(observation: Observation) -> dict[str, float]:
 
 
 def same(a: Note, b: Note) -> bool:
-    """Return whether two steps look the same to a reader, so that they share a line."""
+    """Return whether two steps look the same, so that they share a line."""
     quiet = not (a.reward or b.reward or a.achievements or b.achievements)
     looks = attrgetter("action", "not_done", "message", "reasoning", "episode")
     return quiet and looks(a) == looks(b)
 
 
 def folded(notes: Sequence[Note]) -> list[tuple[Note, int]]:
-    """Return steps with equal neighbours put together: (the last of them, how many), oldest first."""
+    """Return steps with equal neighbours merged: (the last of them, their number), oldest first."""
     lines: list[tuple[Note, int]] = []
     for note in notes:
         if lines and same(lines[-1][0], note):
