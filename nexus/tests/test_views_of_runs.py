@@ -254,7 +254,7 @@ def test_the_dashboard_says_why_there_is_no_view(served: Served) -> None:
     broken = recorded(served, 1, game="pond_kit:BROKEN")
     assert "no such frog" in str(shown(served, broken)["remark"])
     without = recorded(served, 1, game="echo")
-    assert shown(served, without) == {"view": None, "remark": "This game shows its runs by their steps alone."}
+    assert shown(served, without) == {"view": None, "remark": "This game has no view of its runs."}
     assert served.read(f"/dashboard/data/runs/{without}")["views"] is False
 
 

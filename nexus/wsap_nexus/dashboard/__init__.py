@@ -1,1 +1,1 @@
-"""The dashboard: pages for people, and what they are told."""
+"""The dashboard of a nexus: its page and the routes of its data."""

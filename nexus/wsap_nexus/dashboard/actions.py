@@ -1,4 +1,4 @@
-"""Actions of the dashboard that the wire API lacks. All but unlocking need the token, in a header."""
+"""Routes of the dashboard's actions that the wire API lacks. All but unlocking need the token, in a header."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wsap_nexus.store.entities import EntryRequest
 router = APIRouter(prefix="/dashboard")
 
 TIMEOUT = 20.0
-"""Seconds that an agent is given to leave a world, and to arrive in another."""
+"""Seconds for an agent to leave a world and to enter another."""
 
 
 class Key(replies.Request):
@@ -29,7 +29,7 @@ class Key(replies.Request):
 
 
 class Destination(replies.TermsRequest):
-    """Where an agent is sent."""
+    """The destination of an agent."""
 
     game: str = Field(max_length=200)
 
@@ -39,7 +39,7 @@ async def unlock(request: Request, given: Key, tokens: TokenStore) -> Response:
     """Exchange the key of the printed address for the token, once."""
     key: OneTimeKey | None = request.app.state.one_time_key
     if key is None or not key.use(given.key):
-        raise UnauthorizedError("This address was used before; paste the token from the file nexus.token instead.")
+        raise UnauthorizedError("This address was already used; paste the token from the file nexus.token instead.")
     return json_response({"token": tokens.own})
 
 
@@ -53,7 +53,7 @@ async def check(by: Admin) -> Response:
 async def recall(nexus: Hub, agent_id: str, by: Admin) -> Response:
     """Bring an agent back into the nexus after its current decision."""
     if not nexus.recall(agent_id):
-        raise NotInWorldError(f"{agent_id!r} is in no world.")
+        raise NotInWorldError(f"{agent_id!r} is not in a world.")
     return json_response({"done": True})
 
 
@@ -68,5 +68,5 @@ async def send(nexus: Hub, agent_id: str, where: Destination, by: Admin) -> Resp
                 await nexus.exit(agent_id)
             stay = await nexus.enter(agent_id, where.game, terms)
     except TimeoutError:
-        return json_response({"done": False, "message": "It is on its way; that takes longer than usual."})
+        return json_response({"done": False, "message": "The agent is still in transit; this takes longer than usual."})
     return json_response({"done": True, "world": stay.session.world_id})

@@ -1,4 +1,4 @@
-"""Adds the dashboard to the application of a nexus: the page, its files in `assets` (no build step), and its data."""
+"""Adds the dashboard to the application of a nexus: the page, its data, and its files in `assets` (no build step)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wsap_nexus.hub.nexus import Nexus
 router = APIRouter()
 
 FOLDER = Path(__file__).parent / "assets"
-_FRESH = {"Cache-Control": "no-cache"}  # cached, but checked each time: a restart may bring newer files
+_FRESH = {"Cache-Control": "no-cache"}  # revalidated each time: an update may bring newer files
 
 
 @router.get("/")

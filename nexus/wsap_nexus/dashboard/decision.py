@@ -1,4 +1,4 @@
-"""Routes of the details behind one decision: what the agent saw, thought and asked models. For the admin alone."""
+"""Routes of the details of one decision: observation, reasoning and model calls. Only for the administrator."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from wsap_nexus.store.repository import Repository
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(admin)])
 
 BEHIND = ("call", "tool", "refusal", "failure", "picture", "tools", "lessons", "death", "decision", "plan")
-"""Kinds of events that give details of a decision, besides its step."""
+"""Kinds of events with details of a decision, besides its step."""
 
 MOST_BEHIND = 200
-"""Most events of these kinds shown with one decision."""
+"""Maximum number of such events per decision."""
 
 WALK = 3000
-"""Most earlier calls read to complete a conversation."""
+"""Maximum number of earlier calls that are read to complete a conversation."""
 
 LONGEST_PROMPT = 200_000
-"""Most characters shown of a message of a prompt."""
+"""Maximum characters of a prompt's message."""
 
 
 @router.get("/runs/{run_id}/steps/{seq}")
 async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
-    """One decision with its observations before and after, its reasoning, and the calls of models."""
+    """One decision with the observations before and after it, its reasoning, and its model calls."""
     repository = nexus.store.repository
     record = repository.get_run(run_id)
     event = _event(repository, record, seq)
@@ -63,7 +63,7 @@ async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
 
 @router.get("/runs/{run_id}/calls/{seq}")
 async def call(nexus: Hub, run_id: str, seq: int) -> Response:
-    """The whole conversation that a model got in one call."""
+    """The whole conversation of one model call."""
     repository = nexus.store.repository
     record = repository.get_run(run_id)
     messages, whole = _conversation(repository, record, _event(repository, record, seq, kind="call"))
@@ -72,7 +72,7 @@ async def call(nexus: Hub, run_id: str, seq: int) -> Response:
 
 @router.get("/runs/{run_id}/pictures/{name}")
 async def picture(nexus: Hub, run_id: str, name: str) -> Response:
-    """A picture that a model got, by its hash."""
+    """A picture that was sent to a model, by its hash."""
     record = nexus.store.repository.get_run(run_id)
     for event in nexus.store.repository.read_events(record.id, kinds=("picture",)):
         data = event.data
@@ -95,7 +95,7 @@ def _event(repository: Repository, record: RunRecord, seq: int, kind: str = "ste
 def _seen_before(
     repository: Repository, record: RunRecord, event: EventRecord, earlier: int, codec: Codec
 ) -> dict[str, Any] | None:
-    """Return the observation of a decision: the recorded one, or else the result of the seat's last step."""
+    """Return the observation of a decision: the recorded one, else that of the seat's last step."""
     seen = None
     kinds = ("observation", "step")
     for found in repository.read_events(record.id, from_seq=earlier, to_seq=event.seq, kinds=kinds, seat=event.seat):
@@ -113,15 +113,15 @@ def _decoded(codec: Codec, data: Any) -> dict[str, Any] | None:
 def _events_behind(
     repository: Repository, record: RunRecord, event: EventRecord, earlier: int
 ) -> Iterator[EventRecord]:
-    """Give the events of one decision, since the seat's last step, and the reflection after it."""
+    """Yield the events of one decision, from after the seat's last step to the reflection after this one."""
     count = 0
     for found in repository.read_events(record.id, from_seq=earlier, kinds=(*BEHIND, "step"), seat=event.seat):
         if found.seq in (earlier, event.seq) and found.kind == "step":
             continue
         late = found.seq > event.seq
         if late and found.kind in ("step", "call", "plan", "tool"):
-            return  # of the next decision
-        # These belong to the step before.
+            return  # belongs to the next decision
+        # These belong to the previous step.
         if not late and found.kind in ("lessons", "death", "decision"):
             continue
         if found.kind != "step":
@@ -174,12 +174,9 @@ def _message(message: Any) -> dict[str, str]:
 
 
 def _conversation(repository: Repository, record: RunRecord, event: EventRecord) -> tuple[list[dict[str, str]], bool]:
-    """Return the messages of a call, and whether they are complete.
-
-    A call is recorded without the messages that it shares with the call before it.
-    """
+    """Return the messages of a call, and whether they are complete."""
     data = event.data
-    # A world's own call is recorded without its prompt.
+    # A call is recorded without the messages that it shares with the previous one; a world's, without its prompt.
     parts = [[_message(m) for m in data.get("messages", ())]]
     need, seq, walked = int(data.get("shared", 0)), event.seq, 0
     while need > 0 and walked < WALK:
@@ -204,7 +201,7 @@ def _plan(repository: Repository, record: RunRecord, event: EventRecord) -> list
 
 
 def _bounded(data: Any) -> Any:
-    """Return JSON data with long texts and lists cut."""
+    """Return JSON data with long texts and collections cut."""
     if isinstance(data, str):
         return shortened(data)
     if isinstance(data, list):

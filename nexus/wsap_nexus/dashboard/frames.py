@@ -1,4 +1,4 @@
-"""Current views of worlds, rendered on demand, at most five times a second, and shared by all viewers."""
+"""Current views of worlds, rendered on demand at most five times per second, and shared by all viewers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from wsap_nexus.dashboard.serializers import view_json
 from wsap_nexus.hub.nexus import Nexus
 
 PERIOD = 0.2
-"""Seconds between two renderings of one world."""
+"""Minimum seconds between two renderings of one world."""
 
 KEPT = 64
-"""Worlds whose last frame is kept."""
+"""Maximum number of worlds whose last frame is kept."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Frame:
     """Why there is no view; empty if there is one."""
     drawn: float
     error: bool = False
-    """Whether the game raised, so that the remark has its words."""
+    """Whether the game raised, so that the remark has its message."""
 
 
 class Frames:
@@ -43,7 +43,7 @@ class Frames:
         self._frames: OrderedDict[str, Frame] = OrderedDict()
 
     async def of_run(self, run_id: str) -> Frame:
-        """Return the view of the world that a run is played in, at most `PERIOD` seconds old."""
+        """Return the view of a run's world, at most `PERIOD` seconds old."""
         now = self._clock()
         known = self._frames.get(run_id)
         if known is not None and now - known.drawn < PERIOD:
@@ -62,7 +62,7 @@ class Frames:
         try:
             view = view_json(await face.render())
         except Exception as error:  # the game's own code
-            return Frame(None, "failed", f"The game drew nothing: {error_line(error, 200)}", now, error=True)
+            return Frame(None, "failed", f"The game's view failed: {error_line(error, 200)}", now, error=True)
         if view is None:
-            return Frame(None, "none", "This game draws no picture of itself.", now)
+            return Frame(None, "none", "This game has no view.", now)
         return Frame(view, hashlib.sha256(dumps(view).encode()).hexdigest()[:24], "", now)

@@ -1,6 +1,6 @@
-"""Read access to the dashboard: on this machine anybody sees what a spectator sees; the token opens everything.
+"""Read access to the dashboard: anybody on this machine may read public data; the token gives access to everything.
 
-From elsewhere, or with another machine's name in the `Host` header (DNS rebinding), only the token opens anything.
+From elsewhere, or with another host name in the `Host` header (DNS rebinding), all access needs the token.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-"""Sent with every response."""
+"""The headers of every response."""
 
 
 async def spectator(request: Request, who: Reader) -> bool:
-    """Return whether a request may see what is private, too.
+    """Return whether a request may read private data, too.
 
     Raises:
         UnauthorizedError: it comes from elsewhere without a token.
         ForbiddenError: the token is an agent's.
     """
     if who is None and not is_local(request):
-        raise UnauthorizedError("From another machine, looking needs the token, too.")
+        raise UnauthorizedError("From another machine, reading needs the token, too.")
     if who is not None and who.agent_id is not None:
-        raise ForbiddenError("The dashboard needs the token of whoever runs the nexus.")
+        raise ForbiddenError("The dashboard needs the administrator's token.")
     return who is not None
 
 
 Private = Annotated[bool, Depends(spectator)]
-"""Whether whoever reads may see what is private: minds, letters, observations, and who plays which role."""
+"""Whether the request may read private data: memories, messages, observations, and the roles of agents."""
 
 
 def is_local(request: Request) -> bool:
@@ -55,18 +55,18 @@ def is_local(request: Request) -> bool:
 
 
 class OneTimeKey:
-    """A random key that works once, in the fragment of the address, which browsers do not send."""
+    """A random key for one use, in the fragment of the address, which browsers do not send."""
 
     def __init__(self) -> None:
         self._key: str | None = secrets.token_urlsafe(16)
 
     @property
     def fragment(self) -> str:
-        """The suffix of the dashboard's address; empty once the key was used."""
+        """The suffix of the dashboard's address; empty once the key has been used."""
         return f"#key={self._key}" if self._key else ""
 
     def use(self, given: str) -> bool:
-        """Return whether a key is right, and invalidate it then."""
+        """Return whether a key is valid, and invalidate it if so."""
         if self._key is None or not hmac.compare_digest(given.encode(), self._key.encode()):
             return False
         self._key = None

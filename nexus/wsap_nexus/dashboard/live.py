@@ -1,4 +1,4 @@
-"""A stream of the nexus' events, and of agents' steps in worlds at most five times a second."""
+"""A stream of the events of a nexus, and at most five times per second of agents' steps in worlds."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from wsap_nexus.runs.observers import StepTaken
 router = APIRouter()
 
 PERIOD = 0.2
-"""Seconds between two messages about steps."""
+"""Minimum seconds between two messages about steps."""
 
 MOST_BEHIND = 1000
-"""Most missed events sent to a page; beyond that it is told to reload."""
+"""Maximum number of missed events that are sent to a page; if there are more, it reloads."""
 
 MOST_AGENTS = 200
-"""Most agents in one message about steps."""
+"""Maximum number of agents in one message about steps."""
 
 QUIET = 10.0
-"""Seconds after which the numbers are sent although nothing happens."""
+"""Seconds without events or steps after which the numbers are sent."""
 
 
 class Board:
-    """The steps in worlds, counted for the open streams, which wake at steps and events of the nexus."""
+    """Counts the steps in worlds, and wakes the open streams at steps and events of the nexus."""
 
     def __init__(self, nexus: Nexus, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -50,14 +50,14 @@ class Board:
         nexus.nexus_store.listen(lambda event: self.bell.ring())
 
     def rate(self) -> float:
-        """Return the steps a second in worlds, over the last five seconds."""
+        """Return the steps per second in worlds, over the last five seconds."""
         since = self._clock() - 5
         while self._steps and self._steps[0][0] < since:
             self._steps.popleft()
         return len(self._steps) / 5
 
     def acted(self, since: int) -> list[str]:
-        """Return the agents that took steps since there were so many decisions, the last first."""
+        """Return the agents that have taken steps since a number of decisions, latest first."""
         return list(dict.fromkeys(agent for _, agent in islice(reversed(self._steps), self.decisions - since)))
 
     def _stepped(self, stay: LiveSession, step: StepTaken) -> None:
@@ -75,7 +75,7 @@ async def live(
     last_event_id: Annotated[int | None, Header(ge=0)] = None,
     after: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
-    """Stream steps and events, after a given event; to spectators, who acted is not told."""
+    """Stream steps and events, after a given event; for spectators, without the agents of steps."""
     start = last_event_id if last_event_id is not None else after
     stream = EventStream(_told(nexus, request.app.state.board, start, private), request.app.state.streams, who)
     stream.headers.update(HEADERS)
@@ -111,11 +111,11 @@ def _told(nexus: Nexus, board: Board, after: int | None, private: bool) -> Calla
 
 
 def _hello(nexus: Nexus, board: Board, after: int | None) -> tuple[int, str]:
-    """Return the number of the last event that a page has or need not be told, and the first message."""
+    """Return the number of the last event that a page has or does not need, and the first message."""
     with nexus.nexus_store.look() as tx:
         newest = tx.last_seq()
     seq = newest if after is None else after
-    # The number is from another database, or too old to send all that the page missed.
+    # The number is from another database, or the page has missed too many events.
     reset = seq > newest or newest - seq > MOST_BEHIND
     if reset:
         seq = newest
@@ -124,7 +124,7 @@ def _hello(nexus: Nexus, board: Board, after: int | None) -> tuple[int, str]:
 
 
 def _events(nexus: Nexus, after: int, private: bool) -> tuple[str, int]:
-    """Return the messages of the events after one, and the number of the last."""
+    """Return the messages of the events after a number, and the number of the last one."""
     with nexus.nexus_store.look() as tx:
         events = tx.events(after=after, limit=MOST_BEHIND)
         names = tx.names(events)

@@ -1,4 +1,4 @@
-"""What is an agent's own: what it sees, its memories, letters, skills, goals and items. For the admin alone."""
+"""Routes of an agent's private data: observation, memories, messages, skills, goals and items. Only for the admin."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _LETTER = METADATA.tables["letter"]
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(admin)])
 
 RUNS = 10
-"""Sessions whose lessons are shown, the newest of an agent."""
+"""Number of an agent's last sessions whose lessons are shown."""
 
 MOST = 100
-"""Most memories of each kind."""
+"""Maximum number of memories of each kind."""
 
 
 @router.get("/agents/{agent_id}/memories")
@@ -78,7 +78,7 @@ async def now(nexus: Hub, agent_id: str) -> Response:
 
 
 def mind_of(tx: Transaction, identity: AgentIdentity) -> dict[str, Any]:
-    """Return what is an agent's own, of its page."""
+    """Return the private data on an agent's page."""
     return {
         "skills": _skills(tx, identity.id),
         "achievements": [dict(row._mapping) for row in tx.achievements(identity.id)[:300]],
@@ -93,14 +93,14 @@ def mind_of(tx: Transaction, identity: AgentIdentity) -> dict[str, Any]:
 
 
 def _seat_of(nexus: Nexus, run_id: str, agent_id: str) -> str | None:
-    """Return an agent's seat in a run; None if it is not known."""
+    """Return an agent's seat in a run; None if unknown."""
     config = nexus.store.repository.get_run(run_id).config
     seats = [seat for seat in config.get("seats", ()) if isinstance(seat, dict)]
     return next((str(seat.get("name")) for seat in seats if agent_id in (seat.get("mind"), seat.get("name"))), None)
 
 
 def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
-    """Return the memory of an agent in a world; empty if it cannot be browsed."""
+    """Return the memory of an agent in a world; empty if it can't be browsed."""
     stay = nexus.live.sessions.get(agent_id)
     run = None if stay is None else nexus.playing(stay.session.run_id)
     memory = None if run is None or stay is None else getattr(run.agent(stay.seat_name), "memory", None)
@@ -114,9 +114,7 @@ def _kept(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
     with nexus.nexus_store.look() as tx:
         saved = SavedMemories.from_bytes(tx.memories(agent_id))
     found, missing = recollections(saved, nexus.host, limit=most)
-    unread = [
-        {"text": f"What it remembers can't be read: {why}", "kind": "", "world": "", "run": ""} for why in missing
-    ]
+    unread = [{"text": f"A memory can't be read: {why}", "kind": "", "world": "", "run": ""} for why in missing]
     return [*map(_shown, found), *unread][:most]
 
 
@@ -156,7 +154,7 @@ def _goal(pursuit: Pursuit) -> dict[str, Any]:
 
 def _letters(tx: Transaction, agent_id: str) -> list[dict[str, Any]]:
     own = ((_LETTER.c.recipient == agent_id) | (_LETTER.c.sender == agent_id)) & (_LETTER.c.kind != "talk")
-    # What people say is among the exchanges.
+    # Messages from people are in `talk`.
     found = rows_of(tx, select(_LETTER).where(own).order_by(_LETTER.c.id.desc()).limit(50))
     for row in found:
         row["content"] = shortened(row["content"], 4000)

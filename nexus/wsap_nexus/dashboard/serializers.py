@@ -1,4 +1,4 @@
-"""Agents, steps, observations and events as JSON-ready data of bounded size, for the dashboard."""
+"""Sessions, observations, views and events as JSON-ready data of bounded size, for the dashboard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.terminal.story import action_text
 
 LONGEST = 20_000
-"""Most characters of a text."""
+"""Maximum characters of a text."""
 
 _MOST_ROWS = 400
 _MOST_DETAILS = 40
@@ -46,13 +46,13 @@ def shortened(text: object, most: int = LONGEST) -> str:
 
 
 def events_json(events: Iterable[NexusEvent], names: Names, *, private: bool) -> list[dict[str, Any]]:
-    """Return events, each with its sentence; unless `private`, only what anybody may see of them."""
+    """Return events with their sentences; unless `private`, only their public parts."""
     shown = events if private else filter(None, (event.public() for event in events))
     return [_event_json(event, names) for event in shown]
 
 
 def _event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
-    # With the parts by which the page merges several gains.
+    # `gain` allows the page to merge several gains.
     gain = event.gained(names)
     return {
         **event.to_json(),
@@ -69,11 +69,9 @@ def rows_of(tx: Transaction, query: Any) -> list[dict[str, Any]]:
 
 
 def session_json(stay: LiveSession, *, private: bool) -> dict[str, Any]:
-    """Return the state of a live session.
+    """Return the state of a live session, with the agent's actions and gains if `private`.
 
-    Args:
-        private: also what the agent does and gains. How often it acted is private, too: in some games that depends
-            on the role.
+    The number of actions is private, too: in some games it depends on the role.
     """
     session, step = stay.session, stay.last
     found: dict[str, Any] = {
@@ -142,7 +140,7 @@ def _pairs(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def view_json(view: View | None) -> dict[str, Any] | None:
-    """Return a view with checked pictures and a bounded number of rows; None for an empty one."""
+    """Return a view with validated pictures and bounded size; None for an empty one."""
     if view is None or not view.blocks:
         return None
     shown = [_block(block) for block in list(view.blocks)[:20]]
@@ -159,7 +157,7 @@ def _selection(selection: Selection) -> dict[str, Any]:
 def _block(block: Any) -> dict[str, Any]:
     if isinstance(block, ImageBlock):
         if not _is_png(block.base64):
-            return {"kind": "text", "title": "", "text": f"[a picture that is no PNG: {shortened(block.alt, 200)}]"}
+            return {"kind": "text", "title": "", "text": f"[a picture that is not a PNG: {shortened(block.alt, 200)}]"}
         return {
             "kind": "image",
             "base64": block.base64,
@@ -172,7 +170,7 @@ def _block(block: Any) -> dict[str, Any]:
     found: dict[str, Any] = encode(block)
     for key in ("rows", "lines", "entries"):
         if isinstance(found.get(key), list):
-            # Of a table the beginning matters, of a conversation and a timeline the end.
+            # The beginning of a table, but the end of a conversation or timeline.
             rows = found[key]
             found[key] = rows[:_MOST_ROWS] if key == "rows" else rows[-_MOST_ROWS:]
     for entry in found.get("entries", ()):

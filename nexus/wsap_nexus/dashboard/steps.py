@@ -1,4 +1,4 @@
-"""An index of the steps in the log of a run, which finds any step quickly."""
+"""An index of the steps in a run's log."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from wsap_nexus.store.tables import METADATA
 _EVENT = METADATA.tables["event"]
 
 STRIDE = 64
-"""One in so many steps is indexed; the others are found from there."""
+"""Distance between two indexed steps; the others are found from there."""
 
 KEPT = 16
-"""Runs whose index is kept; 128 KB for a million steps."""
+"""Maximum number of runs whose index is kept, each 128 KB per million steps."""
 
 _CHUNK = 5000
-"""Events read in one transaction."""
+"""Maximum events per transaction."""
 
 
 class StepIndex:
-    """The number of steps of a run, and events near them: the totals that the run has, then every 64th step."""
+    """The number of steps of a run, and some events with their positions: the run's totals, then every 64th step."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
@@ -41,7 +41,7 @@ class StepIndex:
         """Held during an update."""
 
     def extend(self, repository: Repository) -> bool:
-        """Read the next part of the log; return whether there may be more. Runs in a thread."""
+        """Read the next part of the log, and return whether there may be more. Called in a thread."""
         if not self.next_seq:
             for seq, steps in repository.find_events(self.run_id, TOTALS):
                 self._add(steps, seq)
@@ -67,18 +67,18 @@ class StepIndex:
         self._anchors.append(seq)
 
     def near(self, position: int) -> tuple[int, int]:
-        """Return an indexed event before which there are at most so many steps, and the steps from there."""
+        """Return the last indexed event at or before a position, and the number of steps from there."""
         anchor = bisect_right(self._positions, position) - 1
         return (0, position) if anchor < 0 else (self._anchors[anchor], position - self._positions[anchor])
 
     def before(self, seq: int) -> tuple[int, int]:
-        """Return the last indexed event that is not after another, with the steps before it; (0, 0) for none."""
+        """Return (steps before it, number) of the last indexed event up to an event; (0, 0) for none."""
         anchor = bisect_right(self._anchors, seq) - 1
         return (0, 0) if anchor < 0 else (self._positions[anchor], self._anchors[anchor])
 
 
 class StepIndexes:
-    """The indexes of the last requested runs."""
+    """The indexes of recently requested runs."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository

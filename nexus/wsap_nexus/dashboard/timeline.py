@@ -1,4 +1,4 @@
-"""Routes of runs, past and present: the list, their steps, what their games show of them, and what models took."""
+"""Routes of runs: the list, their steps, their games' views and their model usage."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def runs(
     game: Annotated[str, Query(max_length=200)] = "",
     visits: bool = False,
 ) -> Response:
-    """Runs, newest first; visits to the nexus are left out unless asked for."""
+    """Runs, newest first; sessions in the nexus are left out unless requested."""
     columns = (_RUN.c.id, _RUN.c.game, _RUN.c.agent, _RUN.c.status, _RUN.c.created, _RUN.c.summary, _RUN.c.config)
     query = select(*columns).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(limit)
     if before:
@@ -106,7 +106,7 @@ async def steps(
     before: Annotated[int | None, Query(ge=0)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 60,
 ) -> Response:
-    """Summaries of steps, oldest first: from a position on, after an event, or before one."""
+    """Summaries of steps, oldest first: from a position, after an event, or before one."""
     record = nexus.store.repository.get_run(run_id)
     indexes = indexes_of(request)
     index = await indexes.of(record.id)
@@ -129,11 +129,11 @@ async def steps(
 
 @router.get("/runs/{run_id}/view")
 async def view(nexus: Hub, request: Request, run_id: str, by: Admin) -> Response:
-    """What the game shows of a run; the query's parameters are the selection, name by name."""
+    """The game's view of a run; the query's parameters are the selections."""
     record = nexus.store.repository.get_run(run_id)
     spec = spec_with_views(record, nexus.host)
     if spec is None:
-        return json_response({"view": None, "remark": "This game shows its runs by their steps alone."})
+        return json_response({"view": None, "remark": "This game has no view of its runs."})
     selection = {key: value[:200] for key, value in list(request.query_params.items())[:10]}
     runs = Runs(nexus.host, nexus.store.repository)
     try:
@@ -148,7 +148,7 @@ async def view(nexus: Hub, request: Request, run_id: str, by: Admin) -> Response
 
 
 def look_back(nexus: Nexus, run_id: str) -> str:
-    """Return the command that shows more of a finished run; empty if its game has none."""
+    """Return the game's command that shows a finished run; empty if there is none."""
     try:
         record = nexus.store.repository.get_run(run_id)
         spec = game_of(record, nexus.host)
@@ -245,11 +245,11 @@ def reading_of(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str]:
     return codec, record.game if spec is None else spec.display_title, remark
 
 
-# --- what language models took ------------------------------------------------------------------------
+# --- model usage --------------------------------------------------------------------------------------
 
 
 _MOST_RUNS = 2000
-"""Most runs of the last day that are added up; `partial` says that there are more."""
+"""Maximum number of runs of the last day that are added up; `partial` says that there may be more."""
 
 
 def usage_last_day(nexus: Nexus, tx: Transaction) -> dict[str, Any]:

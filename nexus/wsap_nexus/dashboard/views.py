@@ -33,13 +33,13 @@ _AVATAR, _GAME = _T["avatar"], _T["game"]
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(spectator)])
 
 WORLDS_SHOWN = 24
-"""Worlds on the overview."""
+"""Maximum number of worlds on the overview."""
 
 AWAKE_SHOWN = 200
-"""Occupied worlds on the list of all worlds."""
+"""Maximum number of occupied worlds in the list of all worlds."""
 
 AGENTS_SHOWN = 60
-"""Agents in the nexus on the overview."""
+"""Maximum number of agents in the nexus on the overview."""
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 Id = Annotated[str, Query(max_length=200)]
@@ -76,7 +76,7 @@ async def overview(nexus: Hub, request: Request, private: Private) -> Response:
 
 @router.get("/agents")
 async def agents(nexus: Hub, private: Private, after: Id = "", limit: Limit = 100, search: Id = "") -> Response:
-    """Agents by id, a page at a time, filtered by a text in id or name."""
+    """One page of agents by id, filtered by a text in id or name."""
     where = (_AGENT.c.id > after) & (_AGENT.c.state != "removed")
     if search:
         where &= _AGENT.c.id.contains(search, autoescape=True) | _AGENT.c.name.icontains(search, autoescape=True)
@@ -90,7 +90,7 @@ async def agents(nexus: Hub, private: Private, after: Id = "", limit: Limit = 10
 
 @router.get("/agents/{agent_id}")
 async def agent(nexus: Hub, agent_id: str, private: Private) -> Response:
-    """All data of an agent's page; for spectators who it is, and where it was and is."""
+    """All data of an agent's page; for spectators, only its identity and sessions."""
     stay = nexus.live.sessions.get(agent_id)
     with nexus.nexus_store.look() as tx:
         identity = tx.agent(agent_id)
@@ -109,7 +109,7 @@ async def agent(nexus: Hub, agent_id: str, private: Private) -> Response:
 
 @router.get("/agents/{agent_id}/sessions")
 async def sessions(nexus: Hub, agent_id: str, private: Private, before: Id = "", limit: Limit = 30) -> Response:
-    """An agent's sessions, newest first, before a session's id."""
+    """An agent's sessions before an id, newest first."""
     query = select(_SESSION.c.id).where(_SESSION.c.agent_id == agent_id).order_by(_SESSION.c.id.desc()).limit(limit)
     if before:
         query = query.where(_SESSION.c.id < before)
@@ -121,7 +121,7 @@ async def sessions(nexus: Hub, agent_id: str, private: Private, before: Id = "",
 
 @router.get("/worlds")
 async def worlds(nexus: Hub, private: Private, before: Id = "", limit: Limit = 60) -> Response:
-    """Worlds, newest first, a page at a time; occupied ones come with the first page."""
+    """One page of worlds, newest first; the first page also has the occupied ones."""
     open_in: dict[str, list[LiveSession]] = {}
     for stay in nexus.live.sessions.values():
         open_in.setdefault(stay.session.world_id, []).append(stay)
@@ -148,14 +148,14 @@ async def worlds(nexus: Hub, private: Private, before: Id = "", limit: Limit = 6
 
 @router.get("/worlds/{world_id}")
 async def world(nexus: Hub, world_id: str, private: Private) -> Response:
-    """A world with its live sessions, bodies and past sessions; its seed, from which roles follow, is private."""
+    """A world with its live sessions, avatars and past sessions; its seed, which determines roles, is private."""
     stays = [stay for stay in nexus.live.sessions.values() if stay.session.world_id == world_id]
     with nexus.nexus_store.look() as tx:
         record = tx.world(world_id)
         past = tx.sessions(world_id=world_id, limit=30)
         bodies = select(_AVATAR.c.id, _AVATAR.c.agent_id, _AVATAR.c.state, _AVATAR.c.data)
         found = rows_of(tx, bodies.where(_AVATAR.c.world_id == world_id).limit(100))
-        # Without a stored state, no agent can enter it again.
+        # Without a stored state, no agent can enter again.
         kept = next((one.run_id for one in nexus.kept.open if one.record.id == world_id), None)
         over = bool(past) and not stays and kept is None and not tx.has_state(world_id)
         body: dict[str, Any] = {
@@ -182,16 +182,16 @@ async def world(nexus: Hub, world_id: str, private: Private) -> Response:
 
 @router.get("/worlds/{world_id}/view")
 async def view(nexus: Hub, request: Request, world_id: str, private: Private) -> Response:
-    """The current view of a world, as the game draws it for spectators."""
+    """The current view of a world for spectators."""
     stays = (stay.session.run_id for stay in nexus.live.sessions.values() if stay.session.world_id == world_id)
     run = next((kept.run_id for kept in nexus.kept.open if kept.record.id == world_id), None) or next(stays, None)
     if run is None:
         with nexus.nexus_store.look() as tx:
             tx.world(world_id)
-        return json_response({"view": None, "remark": "Nobody is in this world now; it sleeps."})
+        return json_response({"view": None, "remark": "Nobody is in this world, so it is suspended."})
     frames: Frames = request.app.state.frames
     frame = await frames.of_run(run)
-    remark = frame.remark if private or not frame.error else "The game drew nothing."
+    remark = frame.remark if private or not frame.error else "The game's view failed."
     return json_response({"view": frame.view, "remark": remark}, request, etag=frame.etag)
 
 
@@ -205,7 +205,7 @@ async def events(
     agent: Id = "",
     kind: Id = "",
 ) -> Response:
-    """The nexus' log, newest first: the events before or after a given one; for spectators, what is public of them."""
+    """The events of the nexus before or after a given one, newest first; for spectators, their public parts."""
     query = select(_EVENT).limit(limit)
     query = query.order_by(_EVENT.c.seq if after is not None else _EVENT.c.seq.desc())
     if before is not None:
@@ -234,7 +234,7 @@ def _counts(tx: Transaction) -> dict[str, int]:
         found["in_worlds" if place == "world" else "in_nexus"] += count
         found["paused"] += count if state == "paused" else 0
     found["agents"] = found["in_nexus"] + found["in_worlds"]
-    # The counter is quicker than counting rows.
+    # Reading the counter is faster than counting rows.
     number = select(_T["counter"].c.value).where(_T["counter"].c.name == "session")
     found["sessions"] = int(read(number).scalar() or 0)
     found["worlds"] = int(read(select(func.count()).select_from(_WORLD)).scalar_one())
@@ -254,7 +254,7 @@ def _agents(tx: Transaction, where: Any, limit: int) -> list[dict[str, Any]]:
 
 
 def _by_run(nexus: Nexus) -> list[tuple[str, list[LiveSession]]]:
-    """The runs that agents are in, and those of the worlds that live here, whoever is in them."""
+    """Return run -> live sessions, for occupied worlds and worlds that live."""
     found: dict[str, list[LiveSession]] = {}
     for stay in sorted(nexus.live.sessions.values(), key=lambda s: (s.session.world_id, s.session.agent_id)):
         found.setdefault(stay.session.run_id, []).append(stay)
@@ -287,14 +287,14 @@ def _events_of(tx: Transaction, query: Any, private: bool) -> list[dict[str, Any
         query = query.where(_EVENT.c.kind.in_(sorted(PUBLIC_KINDS)))
     rows = tx.connection.execute(query).all()
     events = [read_row(row) for row in rows]
-    # Bodies can be very large texts.
+    # Bodies can be very large.
     large = {row.seq for row in rows if len(row.body) >= 100_000}
     found = events_json(events, tx.names(events), private=private)
     return [event | ({"body": {}} if event["seq"] in large else {}) for event in found]
 
 
 def _full_disk(nexus: Nexus) -> list[dict[str, Any]]:
-    """Return that the disk is full, if it is: everybody may know."""
+    """Return the public message that the disk is full, if it is."""
     why = nexus.live.full
     return [{"kind": "disk", "id": "disk", "name": "Agents are held", "what": why}] if why else []
 
@@ -308,7 +308,7 @@ def _attention(tx: Transaction) -> list[dict[str, Any]]:
         if why:
             found.append({"kind": "agent", "id": row.id, "name": row.name, "what": why})
     for move in tx.transfers("unknown")[:20]:
-        what = f"It is not known what became of its way to {move.data.get('game')}: {move.data.get('why')}"
+        what = f"The outcome of its transfer to {move.data.get('game')} is unknown: {move.data.get('why')}"
         found.append({"kind": "agent", "id": move.agent_id, "name": move.agent_id, "what": shortened(what, 500)})
     games = tx.connection.execute(select(_GAME).where(_GAME.c.status != "available").limit(20))
     return found + [
@@ -332,7 +332,7 @@ def _health(nexus: Nexus, request: Request) -> dict[str, Any]:
 def _session(session: SessionRecord, private: bool) -> dict[str, Any]:
     found = record_json(session, private=private)
     found["ended"] = why_ended(session.reason) if session.closed else None
-    if private:  # single actions are in the run; here totals are enough
+    if private:  # single actions are in the run
         found["stats"] = {key: value for key, value in session.stats.items() if key != "done"}
     return found
 

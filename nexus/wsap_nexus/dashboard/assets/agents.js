@@ -1,4 +1,4 @@
-// The agents: a list of them, and everything about one.
+// The list of agents, and the page of one.
 
 import { get, token } from './api.js';
 import { drawObservation, drawView } from './blocks.js';
@@ -30,10 +30,10 @@ export async function agentsPage(context) {
     fill(list, rows.length ? table([
       { title: 'Agent', cell: (a) => [link(to('agent', a.id), a.name), a.state === 'paused' ? el('span.tag.warn', {}, 'paused') : ''] },
       { title: 'Where', cell: (a) => (a.stay ? link(to('world', a.stay.world), plain(a.stay.game)) : a.place === 'world' ? 'in a world' : el('small', {}, 'the nexus')) },
-      { title: 'Doing', cell: (a) => (a.stay?.action ? [el('span.act', {}, plain(a.stay.action)), ' ', el('small', {}, a.stay.reasoning)] : '') },
-      { title: 'Decides', cell: (a) => el('small', {}, a.decides.join(', ')) },
+      { title: 'Action', cell: (a) => (a.stay?.action ? [el('span.act', {}, plain(a.stay.action)), ' ', el('small', {}, a.stay.reasoning)] : '') },
+      { title: 'Decided by', cell: (a) => el('small', {}, a.decides.join(', ')) },
       { title: 'Steps', number: true, cell: (a) => count(a.lifetime_steps + (a.stay?.steps || 0)) },
-    ], rows) : empty(search.value ? 'No agent matches that.' : 'There are no agents yet. Add one with: wsap nexus agents add'));
+    ], rows) : empty(search.value ? 'No agent matches.' : 'There are no agents yet. Add one with: wsap nexus agents add'));
   }
   const again = throttled(() => { if (rows.length <= 100) load().catch(() => {}); }, 2000);
   context.undo(() => again.stop());
@@ -47,7 +47,7 @@ export async function agentsPage(context) {
 export async function agentPage(context) {
   const { root, signal, id } = context;
   const path = `/dashboard/data/agents/${encodeURIComponent(id)}`;
-  const whole = Boolean(token()); // or only what a spectator may see
+  const whole = Boolean(token()); // else only public data
   context.title(id);
   const title = el('h1', {}, id);
   const about = el('p.where', {});
@@ -63,7 +63,7 @@ export async function agentPage(context) {
     el('div.stats', {}, Object.values(stats).filter((s) => whole || s !== stats.achieved).map((s) => s.node)),
     el('div.columns', {},
       el('div', {}, panel('Now', now, stage), whole ? panel('Skills', boxes.skills) : null, whole && past),
-      whole ? el('div', {}, panel('Persona', boxes.persona), boxes.talk, boxes.goals, panel('Items', boxes.items), panel('Bodies', boxes.bodies), panel('Achievements', boxes.achieved), panel('Memories', boxes.memories), boxes.diary) : el('div', {}, past))]);
+      whole ? el('div', {}, panel('Persona', boxes.persona), boxes.talk, boxes.goals, panel('Items', boxes.items), panel('Avatars', boxes.bodies), panel('Achievements', boxes.achieved), panel('Memories', boxes.memories), boxes.diary) : el('div', {}, past))]);
 
   let line = null;
   let look = () => {};
@@ -81,7 +81,7 @@ export async function agentPage(context) {
     state = { place: agent.place, paused: agent.state === 'paused' || Boolean(stay?.paused) };
     buttons.update(state);
     if (!stay) {
-      fill(now, el('p.empty', {}, agent.place === 'world' ? 'It is about to resume.' : state.paused ? 'It is in the nexus, paused.' : 'It is in the nexus, choosing where to go.'));
+      fill(now, el('p.empty', {}, agent.place === 'world' ? 'It is about to resume.' : state.paused ? 'It is in the nexus, paused.' : 'It is in the nexus, choosing a game.'));
       drawView(stage, null);
       return;
     }
@@ -99,7 +99,7 @@ export async function agentPage(context) {
         stage.dataset.key = '';
         if (seen.observation) drawObservation(stage, seen.observation);
         else fill(stage, empty('It is about to make its first decision.'));
-      } catch { /* it has left meanwhile */ }
+      } catch { /* it has left */ }
     }, 400);
     stop.push(() => look.stop());
     look();
@@ -117,14 +117,14 @@ export async function agentPage(context) {
         el('div.buttons', {}, save, el('button.quiet', { type: 'button', onclick: () => showPersona(agent) }, 'Cancel')));
       form.addEventListener('submit', async (event) => {
         event.preventDefault();
-        const done = await perform('PATCH', `/nexus/agents/${encodeURIComponent(id)}`, { persona: area.value }, 'Saved. It applies from its next session on.');
+        const done = await perform('PATCH', `/nexus/agents/${encodeURIComponent(id)}`, { persona: area.value }, 'Saved. It takes effect in the next session.');
         if (done) showPersona({ ...agent, persona: area.value });
       });
       form.addEventListener('keydown', (event) => { if (event.key === 'Escape') { event.stopPropagation(); showPersona(agent); } });
       fill(boxes.persona, form);
       area.focus();
     });
-    fill(boxes.persona, text ? el('p.prose', {}, text) : empty('It has no persona.'), edit,
+    fill(boxes.persona, text ? el('p.prose', {}, text) : empty('No persona.'), edit,
       policies.length ? el('p.where', {}, `Policies: ${policies.join('; ')}`) : null);
   }
 
@@ -132,12 +132,12 @@ export async function agentPage(context) {
     fill(boxes.skills, skills.length ? el('ul.skills', {}, skills.map((skill) => el('li', {},
       keep(`skill ${skill.domain}`, el('details', { open: opened.has(`skill ${skill.domain}`) }, el('summary', {}, el('span.skill', {}, el('span.skill-name', {}, plain(skill.domain)), el('meter', { min: 0, max: 1, value: skill.level, 'aria-label': plain(skill.domain) }), el('span.n', {}, percent(skill.level)))),
         table([
-          { title: 'For', cell: (e) => plain(e.source.split(':').pop()) }, { title: 'In', cell: (e) => plain(e.game) },
+          { title: 'Source', cell: (e) => plain(e.source.split(':').pop()) }, { title: 'Game', cell: (e) => plain(e.game) },
           { title: 'Times', number: true, cell: (e) => count(e.times) }, { title: 'Gained', number: true, cell: (e) => percent(e.gained) },
         ], skill.evidence)))))) : empty('None yet. Agents gain skills in worlds.'));
   }
 
-  // What the reader has opened stays open when the page is brought up to date.
+  // Opened sections stay open when the page is refreshed.
   const opened = new Set();
   function fold(key, heading, items, draw) {
     if (!items.length) return null;
@@ -153,7 +153,7 @@ export async function agentPage(context) {
     return box;
   }
 
-  const PLACE = { escrow: 'in safe keeping', world: 'in a world', transfer: 'on its way', lost: 'lost' };
+  const PLACE = { escrow: 'in escrow', world: 'in a world', transfer: 'in transit', lost: 'lost' };
 
   function show(found) {
     const { agent } = found;
@@ -161,7 +161,7 @@ export async function agentPage(context) {
     context.title(name);
     fill(title, name, name === agent.id ? '' : [' ', el('small', {}, agent.id)], state.paused ? el('span.tag.warn', {}, 'paused') : '');
     fill(about, agent.place === 'world' ? 'In a world' : 'In the nexus', ' · created ', when(agent.created));
-    fill(trouble, found.failure ? el('p.problem', {}, `It failed and is paused: ${found.failure}`) : null,
+    fill(trouble, found.failure ? el('p.problem', {}, `It is paused after a failure: ${found.failure}`) : null,
       (found.in_doubt || []).map((move) => transferControls(id, move, load)));
     const playing = found.stay?.steps || 0;
     const past = (sessions) => stays(sessions, null, found.spent);
@@ -188,13 +188,13 @@ export async function agentPage(context) {
     ], items);
     const kept = found.items.filter((i) => i.place !== 'lost');
     const lost = found.items.filter((i) => i.place === 'lost');
-    fill(boxes.items, kept.length ? things(kept) : empty('It has no items.'), fold('lost', `${many(lost.length, 'item')} lost or used up`, lost, things));
+    fill(boxes.items, kept.length ? things(kept) : empty('No items.'), fold('lost', `${many(lost.length, 'item')} lost or used up`, lost, things));
     const bodies = (avatars) => table([
-      { title: 'Body', cell: (a) => a.avatar.name || a.avatar.avatar_id }, { title: 'World', cell: (a) => link(to('world', a.world_id), a.world_id) }, { title: 'State', cell: (a) => a.avatar.state },
+      { title: 'Avatar', cell: (a) => a.avatar.name || a.avatar.avatar_id }, { title: 'World', cell: (a) => link(to('world', a.world_id), a.world_id) }, { title: 'State', cell: (a) => a.avatar.state },
     ], avatars);
     const alive = found.avatars.filter((a) => a.avatar.state !== 'destroyed');
     const gone = found.avatars.filter((a) => a.avatar.state === 'destroyed');
-    fill(boxes.bodies, alive.length ? bodies(alive) : empty('It has no living body. It gets one when it enters a world.'), fold('gone', `${many(gone.length, 'body', 'bodies')} destroyed`, gone, bodies));
+    fill(boxes.bodies, alive.length ? bodies(alive) : empty('No living avatars. One is created when it enters a world.'), fold('gone', `${many(gone.length, 'avatar')} destroyed`, gone, bodies));
     showTalk(found);
   }
 
@@ -210,7 +210,7 @@ export async function agentPage(context) {
     }
     const said = el('ol.chat.letters', { 'aria-label': 'Conversation' }, letters);
     const area = el('textarea', { id: 'say', maxlength: 2000, rows: 2 });
-    const form = el('form', {}, el('label', { for: 'say' }, found.stay ? 'Whisper to it; it is shown at its next decision' : 'Talk with it'), area, el('div.buttons', {}, el('button.main', { type: 'submit' }, 'Send message')));
+    const form = el('form', {}, el('label', { for: 'say' }, found.stay ? 'Whisper to it; shown at its next decision' : 'Talk with it'), area, el('div.buttons', {}, el('button.main', { type: 'submit' }, 'Send message')));
     form.addEventListener('submit', async (event) => {
       event.preventDefault();
       const text = area.value.trim();
@@ -231,10 +231,10 @@ export async function agentPage(context) {
   async function loadMemories() {
     const found = await get(`${path}/memories`, signal);
     const groups = [['Core', found.core.map((text) => ({ text }))], ['Strategies', found.strategies.map((text) => ({ text }))],
-      ['Recalled', found.in_mind], ['Lessons of recent sessions', found.lessons]].filter(([, items]) => items.length);
+      ['Recalled', found.in_mind], ['Lessons from recent sessions', found.lessons]].filter(([, items]) => items.length);
     fill(boxes.memories, groups.length ? groups.map(([heading, items]) => [el('h3', {}, heading), el('ul.happened', {}, items.map(memory))])
-      : empty('None. Agents with a model and a memory keep what they learn; see: wsap nexus agents add --help'));
-    const diary = (entries) => el('ol.diary', {}, entries.map((e) => el('li', {}, when(e.time), e.own_words ? '' : el('small', {}, ' from its log'), el('p.prose', {}, e.text))));
+      : empty('None. To remember, an agent needs a model and a memory; see: wsap nexus agents add --help'));
+    const diary = (entries) => el('ol.diary', {}, entries.map((e) => el('li', {}, when(e.time), e.own_words ? '' : el('small', {}, ' from the log'), el('p.prose', {}, e.text))));
     fill(boxes.diary, found.diary.length ? panel('Diary', diary(found.diary.slice(0, 3)), fold('diary', 'Earlier entries', found.diary.slice(3), diary)) : null);
   }
 

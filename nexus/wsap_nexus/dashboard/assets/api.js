@@ -1,4 +1,4 @@
-// Requests to the nexus. Without the token, a page on the nexus' own machine shows what a spectator may see.
+// Requests to the nexus. Without the token, only public data is available, and only on the machine of the nexus.
 
 import { el } from './dom.js';
 
@@ -22,10 +22,10 @@ export function headers() {
 
 async function answered(response) {
   let body = null;
-  try { body = await response.json(); } catch { /* an answer without a body */ }
+  try { body = await response.json(); } catch { /* a response without a body */ }
   if (response.ok) return body;
   const error = (body && body.error) || {};
-  throw new Refusal(response.status, error.code || '', error.message || `The nexus answered ${response.status}.`);
+  throw new Refusal(response.status, error.code || '', error.message || `The nexus responded with status ${response.status}.`);
 }
 
 async function ask(path, options) {
@@ -34,7 +34,7 @@ async function ask(path, options) {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    throw new Refusal(0, 'AWAY', 'The nexus does not answer. Is it running? Start it with: wsap nexus start');
+    throw new Refusal(0, 'AWAY', 'The nexus does not respond. Is it running? Start it with: wsap nexus start');
   }
   return answered(response);
 }
@@ -59,7 +59,7 @@ export async function act(method, path, body) {
         headers: { ...headers(), 'Content-Type': 'application/json', 'Idempotency-Key': key },
         body: JSON.stringify(body || {}),
       });
-    } while (answer?.pending); // asks again with the same key until it is done
+    } while (answer?.pending); // repeated with the same key until it is done
     return answer;
   };
   try {
@@ -76,7 +76,7 @@ export function forget() {
   changed();
 }
 
-// The address that is printed at the start has a one-time key behind the #.
+// The address printed at the start has a one-time key after the #.
 export async function useKey() {
   const found = /^#key=([\w-]+)$/.exec(location.hash);
   if (!found) return;
@@ -86,7 +86,7 @@ export async function useKey() {
       method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key: found[1] }),
     });
     sessionStorage.setItem(KEPT, given.token);
-  } catch { /* used before: the page works for looking, and asks when it has to */ }
+  } catch { /* already used: the page is read-only until it is unlocked */ }
   changed();
 }
 
@@ -94,10 +94,10 @@ let listeners = [];
 export function onToken(listener) { listeners.push(listener); }
 function changed() { for (const listener of listeners) listener(); }
 
-// Says what a spectator does not see, and how to see it; nothing where the page has the token.
+// A note on the data hidden from spectators, and how to see it; null with the token.
 export function spectatorNote() {
   if (token()) return null;
-  return el('p.spectator', {}, 'You are a spectator: what agents see, decide, remember and write is hidden. To see it, open the address that ',
+  return el('p.spectator', {}, 'You are a spectator: observations, decisions, memories and messages of agents are hidden. To see them, open the address that ',
     el('code', {}, 'wsap nexus start'), ' printed, or ',
     el('button.link', { type: 'button', onclick: () => unlock('') }, 'unlock this page'), ' with the token.');
 }
@@ -115,8 +115,8 @@ function dialog(why) {
     const input = el('input', { type: 'password', id: 'token', autocomplete: 'off', spellcheck: 'false', required: true });
     const form = el('form', { method: 'dialog' },
       el('h2', {}, 'Unlock this page'),
-      el('p', {}, 'With the token of this nexus you see everything and control the agents. It is in the file ', el('code', {}, 'nexus.token'),
-        ' in WSAP’s folder. It is kept in this tab only.'),
+      el('p', {}, 'The token of this nexus lets you see everything and control the agents. It is in the file ', el('code', {}, 'nexus.token'),
+        ' in WSAP’s folder, and is only kept in this tab.'),
       problem,
       el('label', { for: 'token' }, 'Token'), input,
       el('div.buttons', {},
@@ -134,7 +134,7 @@ function dialog(why) {
         changed();
         box.close();
       } catch (error) {
-        problem.textContent = /^[\x21-\x7e]*$/.test(given) ? error.message : 'A token cannot contain such characters.';
+        problem.textContent = /^[\x21-\x7e]*$/.test(given) ? error.message : 'The token contains invalid characters.';
         input.focus();
       }
     });

@@ -1,4 +1,4 @@
-// The frame around the pages: which one is shown, whether the nexus is heard, and what a person is told.
+// The frame of the pages: routing, the state of the connection, and the lock.
 
 import { forget, onToken, spectatorNote, token, unlock, useKey } from './api.js';
 import { add, el, fill, say } from './dom.js';
@@ -49,7 +49,7 @@ function show() {
   fill(main, spectatorNote(), root);
   if (!page) {
     root.removeAttribute('aria-busy');
-    add(root, [el('h1', {}, 'There is no such page'), el('p', {}, 'Start at the ', el('a', { href: '#/' }, 'overview'), '.')]);
+    add(root, [el('h1', {}, 'Page not found'), el('p', {}, 'Start at the ', el('a', { href: '#/' }, 'overview'), '.')]);
   } else {
     context.guard(Promise.resolve(page(context)).finally(() => root.removeAttribute('aria-busy')));
   }
@@ -64,7 +64,7 @@ function failed(error, signal, root) {
 }
 
 const live = document.getElementById('live');
-const SAID = { connecting: 'connecting', live: 'live', lost: 'connection lost, trying again' };
+const SAID = { connecting: 'connecting', live: 'live', lost: 'connection lost, reconnecting' };
 function showLive() {
   live.className = `live ${liveState()}`;
   say(live, SAID[liveState()]);

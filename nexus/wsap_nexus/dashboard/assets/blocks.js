@@ -1,10 +1,9 @@
-// What games draw: pictures, maps, tables, talk, text, places and timelines. All of it comes from games, and is shown
-// as text.
+// Draws view blocks: pictures, maps, tables, talk, text, places and timelines. Their texts are never inserted as markup.
 
 import { el, fill, table } from './dom.js';
 import { MOST, drawMap } from './map.js';
 
-// One hue for each kind of tile, from its character alone, so that a map keeps its colours.
+// A tile's colour depends only on its character, so that a map keeps its colours.
 function tone(character) {
   if (character === '.' || character === ' ') return 't0';
   return `t${1 + (character.codePointAt(0) % 9)}`;
@@ -42,12 +41,12 @@ function grid(block) {
 
 function chat(block) {
   if (!block.lines.length) return el('p.empty', {}, 'No messages yet.');
-  // So long a conversation is looked at through a window of its own; what was said last is in sight.
+  // Scrollable, with the last lines in view.
   return el('ol.chat', { tabindex: 0, 'aria-label': block.title || 'Chat' }, block.lines.slice(-80).map((line) =>
     el('li', {}, el('b', {}, line.speaker), line.channel ? el('small', {}, ` ${line.channel}`) : '', ' ', line.text)));
 }
 
-// A word that can be selected, where the view says so: `pick` is a map from a selection's name to what selects it.
+// A word, selectable if the view allows it: `pick` maps a selection's name to the function that selects a value.
 function word(pick, name, value, shown = value) {
   const choose = pick?.[name];
   if (!choose || !choose.has(value)) return shown;
@@ -74,7 +73,7 @@ function timeline(block, pick) {
       entry.title ? el('b', {}, entry.title) : '', entry.place ? el('b', {}, word(pick, 'place', entry.place)) : '',
       entry.who.length ? el('span', {}, listed(entry.who, (who) => word(pick, 'character', who))) : ''),
     el('p.prose', {}, entry.text),
-    entry.details.length ? el('details', {}, el('summary', {}, 'What this rests on'), el('ul', {}, entry.details.map((line) => el('li', {}, line)))) : null)));
+    entry.details.length ? el('details', {}, el('summary', {}, 'Details'), el('ul', {}, entry.details.map((line) => el('li', {}, line)))) : null)));
 }
 
 function rows(block) {
@@ -90,10 +89,10 @@ export function drawBlock(block, pick) {
   const draw = KINDS[block.kind];
   const title = block.title ? el('h3', {}, block.title) : null;
   return el('div.block', { class: `block-${draw ? block.kind : 'other'}` }, title,
-    draw ? draw(block, pick) : el('p.empty', {}, `A kind of view that this page does not know: ${block.kind}`));
+    draw ? draw(block, pick) : el('p.empty', {}, `Unknown kind of block: ${block.kind}`));
 }
 
-// Draws a view into a node; a picture that only changed is exchanged in place, so that nothing flickers.
+// Draws a view into a node; pictures are updated in place to avoid flicker.
 export function drawView(node, view, remark, pick) {
   if (!view) {
     node.dataset.key = '';
@@ -122,7 +121,7 @@ export function drawView(node, view, remark, pick) {
 
 const LONG = '.chat, .timeline';
 
-// Draws a block anew; who reads an older part of a conversation or a timeline is left there.
+// Redraws a block; the scroll position in an older part of a conversation or timeline is kept.
 function exchange(old, block, pick) {
   const before = old.querySelector(LONG);
   const up = before && before.scrollHeight - before.scrollTop - before.clientHeight > 40 ? before.scrollTop : null;
@@ -135,19 +134,19 @@ function exchange(old, block, pick) {
   if (within) talk.focus({ preventScroll: true });
 }
 
-// A small picture of a view, for cards: its first picture or map.
+// A view's thumbnail for cards: its first picture or map.
 export function thumbnail(node, view) {
   const block = view?.blocks.find((b) => b.kind === 'image') || view?.blocks.find((b) => b.kind === 'grid')
     || view?.blocks.find((b) => b.kind === 'table') || view?.blocks[0];
   if (!block) { fill(node); return; }
-  // Words are too small to be read there: what the game calls the moment says more than a corner of its table.
+  // Text would be too small to read, so the view's title is shown instead.
   if (view.title && !['image', 'grid'].includes(block.kind)) { node.dataset.key = ''; fill(node, el('p.moment', {}, view.title)); return; }
   drawView(node, { blocks: [block] });
 }
 
 const PARTS = 24;
 
-// What an agent saw: its bars and bag, its map, and the rest in words.
+// Draws an observation: status, map, inventory, events, messages, and the text.
 export function drawObservation(node, seen, { text = true } = {}) {
   if (!seen) { fill(node, el('p.empty', {}, 'No observation was recorded.')); return; }
   const status = Object.entries(seen.status || {}).slice(0, PARTS);

@@ -1,4 +1,4 @@
-// The controls of an agent: pause, resume, one step, send to a game, call back.
+// The controls of an agent: pause, resume, one step, send, recall.
 
 import { get } from './api.js';
 import { el } from './dom.js';
@@ -8,7 +8,7 @@ export function controls(context, agentId, state) {
   const path = (what) => `/nexus/agents/${encodeURIComponent(agentId)}/${what}`;
   const button = (title, f, hint) => el('button', { type: 'button', title: hint, onclick: f }, title);
   const pause = button('Pause', () => perform('POST', path('pause'), {}, 'It pauses after its current decision.'), 'Make no further decisions');
-  const resume = button('Resume', () => perform('POST', path('resume'), {}, 'It is resumed.'), 'Continue making decisions');
+  const resume = button('Resume', () => perform('POST', path('resume'), {}, 'It has resumed.'), 'Continue making decisions');
   const step = button('One step', () => perform('POST', path('step'), {}, 'It makes one decision.'), 'Make one decision, then pause again');
   const send = button('Send …', () => sendDialog(context, agentId), 'Send it to a game');
   const recall = button('Recall', () => perform('POST', `/dashboard/agents/${encodeURIComponent(agentId)}/recall`, {}, 'It returns to the nexus after its current decision.'), 'Return it to the nexus without a safety check');
@@ -23,17 +23,17 @@ export function controls(context, agentId, state) {
   return { node, update };
 }
 
-// An unresolved transfer, which a person can settle when the game is gone for good.
+// An unresolved transfer, which a person can settle if the game will not come back.
 export function transferControls(agentId, move, again) {
   const decide = (title, outcome, hint) => el('button', {
     type: 'button', title: hint,
     onclick: async () => {
       const path = `/nexus/agents/${encodeURIComponent(agentId)}/settle`;
-      if (await perform('POST', path, { outcome, transfer: move.transfer }, 'It is settled.')) await again();
+      if (await perform('POST', path, { outcome, transfer: move.transfer }, 'The transfer is settled.')) await again();
     },
   }, title);
   const things = move.items.length === 1 ? 'one item' : `${move.items.length} items`;
-  return el('div.problem', {}, el('p', {}, `The outcome of its transfer to ${move.game}, with ${things}, is unknown: ${move.why} If the game is gone for good, decide:`),
+  return el('div.problem', {}, el('p', {}, `The outcome of its transfer to ${move.game}, with ${things}, is unknown: ${move.why} If the game will not come back, decide:`),
     el('div.buttons', {}, decide('It returned', 'returned', 'Its items are returned to it'),
       decide('It arrived', 'arrived', 'Its items are in that world, or lost if the world no longer exists')));
 }
@@ -48,7 +48,7 @@ async function sendDialog(context, agentId) {
   const form = el('form', { method: 'dialog' },
     el('h2', {}, 'Send it to a game'),
     el('label', { for: 'send-game' }, 'Game'), game,
-    el('label', { for: 'send-goal' }, 'With the goal'), goal,
+    el('label', { for: 'send-goal' }, 'Goal'), goal,
     el('label', { for: 'send-until' }, 'Until'), until,
     el('div.buttons', {}, el('button.quiet', { type: 'button', onclick: () => box.close() }, 'Cancel'), el('button.main', { type: 'submit' }, 'Send')));
   const box = el('dialog', { 'aria-label': 'Send it to a game' }, form);
@@ -57,7 +57,7 @@ async function sendDialog(context, agentId) {
     box.close();
     await perform('POST', `/dashboard/agents/${encodeURIComponent(agentId)}/send`, {
       game: game.value, goals: goal.value.trim() ? [goal.value.trim()] : [], exit_when: until.value.trim(),
-    }, 'It is there.');
+    }, 'It has entered the game.');
   });
   box.addEventListener('close', () => box.remove());
   document.body.append(box);

@@ -1,4 +1,4 @@
-// Makes elements from data. Text is never inserted as markup.
+// Creates elements from data. Text is never inserted as markup.
 
 export function el(tag, props, ...children) {
   const [name, ...classes] = tag.split('.');
@@ -28,7 +28,7 @@ export function fill(node, ...children) {
   return add(node, children);
 }
 
-// Sets text only if it differs, which avoids a new layout.
+// Sets a text only if it differs, to avoid a layout.
 export function say(node, text) {
   const said = String(text ?? '');
   if (node.textContent !== said) node.textContent = said;
@@ -51,7 +51,7 @@ export function empty(...words) {
   return el('p.empty', {}, ...words);
 }
 
-// On a small screen a table of more than three columns is shown a card for each row.
+// On small screens, the rows of tables with more than three columns become cards.
 export function table(columns, rows) {
   return el('div.scroll', {},
     el('table', { class: columns.length > 3 ? 'wide' : '' },

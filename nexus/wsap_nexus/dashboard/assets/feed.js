@@ -93,7 +93,7 @@ export function watchView(context, worldId, node, draw, period) {
       if (!context.signal.aborted) draw({ view: null, remark: error.message });
     } finally { busy = false; }
   }, period);
-  // In a world of several seats, much changes between the steps that the page hears of.
+  // A world with several seats may change between reported steps.
   const meanwhile = setInterval(look, Math.max(MEANWHILE, period));
   context.undo(() => { seen.disconnect(); clearInterval(meanwhile); look.stop(); });
   look();
@@ -111,10 +111,10 @@ export function stayLine(stay, name) {
       stay.seat && stay.seat !== stay.agent ? el('small', {}, `as ${stay.seat}`) : '', parts.state, el('span.grow', {}), parts.steps, parts.reward),
     el('div.stay-now', {}, parts.action, ' ', parts.result));
   const update = (now) => {
-    if (now.steps !== undefined) { // spectators are not told
+    if (now.steps !== undefined) { // not sent to spectators
       say(parts.steps, many(now.steps, 'step'));
       say(parts.reward, `${figure(now.reward)} reward`);
-      say(parts.action, now.action ? plain(now.action) : 'about to begin');
+      say(parts.action, now.action ? plain(now.action) : 'about to start');
     }
     say(parts.result, now.reasoning || now.message || '');
     parts.action.classList.toggle('bad', now.success === false);

@@ -1,4 +1,4 @@
-// What lies behind one decision: what the agent saw, what a model was shown and answered, and what came of it.
+// The details of one decision: observation, model calls and result.
 
 import { get } from './api.js';
 import { drawObservation } from './blocks.js';
@@ -9,7 +9,7 @@ const ROLE = { system: 'System', user: 'User', assistant: 'Model', tool: 'Tool' 
 
 export function inspector(context, runId) {
   const node = el('div.inspector', {});
-  const open = new Set(['calls']); // what the reader has opened stays open from step to step
+  const open = new Set(['calls']); // opened sections stay open at the next step
 
   function fold(name, title, body, always) {
     const box = el('details', { open: open.has(name) || always }, el('summary', {}, title), body);
@@ -25,15 +25,15 @@ export function inspector(context, runId) {
       whole.disabled = true;
       try {
         const all = await get(`/dashboard/data/runs/${encodeURIComponent(runId)}/calls/${found.seq}`, context.signal);
-        fill(prompt, all.whole ? null : el('p.empty', {}, 'The beginning is too far back to be shown.'), all.messages.map(message));
+        fill(prompt, all.whole ? null : el('p.empty', {}, 'The beginning of the prompt is not available.'), all.messages.map(message));
         whole.remove();
       } catch (error) { whole.disabled = false; fill(prompt, el('p.problem', {}, error.message)); }
     });
     return el('section.call', {},
-      el('h3', {}, found.purpose ? `Request to a model: ${plain(found.purpose)}` : 'Request to a model'),
+      el('h3', {}, found.purpose ? `Model call: ${plain(found.purpose)}` : 'Model call'),
       el('p.where', {}, [`${count(spent.prompt_tokens)} tokens in, ${count(spent.completion_tokens)} out`, cost(spent.cost),
         found.constraint ? 'constrained to legal actions' : 'unconstrained', `ended: ${plain(found.finish)}`].join(' · ')),
-      fold('prompt', found.shared ? `New in the prompt (after ${found.shared} messages shared with the last call)` : 'The prompt', el('div', {}, prompt, found.shared ? whole : null)),
+      fold('prompt', found.shared ? `New in the prompt (after ${found.shared} messages shared with the previous call)` : 'The prompt', el('div', {}, prompt, found.shared ? whole : null)),
       found.thinking ? fold('thinking', 'Thinking', el('pre.text', {}, found.thinking)) : null,
       el('h4', {}, 'Reply'),
       el('pre.text.reply', {}, (found.prefill || '') + (found.reply || '') || '(empty)'),
@@ -57,11 +57,11 @@ export function inspector(context, runId) {
     const { step, decision } = found;
     const parameters = Object.entries(found.action.parameters || {});
     const notes = [];
-    if (decision?.forced || step.forced) notes.push(['warn', 'forced', `The fallback was used${decision?.cause ? `: ${plain(decision.cause)}` : ', because no reply could be read.'}`]);
-    if (decision?.repaired) notes.push(['warn', 'repaired', 'The first reply could not be read.']);
+    if (decision?.forced || step.forced) notes.push(['warn', 'forced', `The fallback was used${decision?.cause ? `: ${plain(decision.cause)}` : ', because no reply could be parsed.'}`]);
+    if (decision?.repaired) notes.push(['warn', 'repaired', 'The first reply could not be parsed.']);
     if (decision?.cut) notes.push(['warn', 'cut off', 'A reply reached its token limit.']);
     if (decision?.unconstrained) notes.push(['warn', 'unconstrained', 'Replies were not constrained to legal actions.']);
-    if (decision?.continued) notes.push(['', 'continued', 'The step continues an earlier decision, without a request to the model.']);
+    if (decision?.continued) notes.push(['', 'continued', 'The step continues an earlier decision, without a model call.']);
     if (decision?.chosen) notes.push(['', 'chosen', 'The model scored the options and one was drawn; it wrote nothing.']);
     const usage = decision?.usage;
     const calls = found.behind.filter((b) => b.kind === 'call' && !b.damaged);
@@ -70,10 +70,10 @@ export function inspector(context, runId) {
     drawObservation(seen, found.seen);
     fill(node,
       el('p.chosen', {}, el('span.act', {}, plain(found.action.name)), parameters.length ? el('span', {}, ` (${parameters.map(([k, v]) => `${k}: ${typeof v === 'string' ? v : JSON.stringify(v)}`).join(', ')})`) : ''),
-      found.reasoning ? el('blockquote', {}, found.reasoning) : el('p.empty', {}, 'It gave no reason.'),
+      found.reasoning ? el('blockquote', {}, found.reasoning) : el('p.empty', {}, 'No reasoning was given.'),
       el('dl.facts', {},
         el('dt', {}, 'Result'), el('dd', { class: step.success ? '' : 'bad' }, found.message || (step.success ? 'Success.' : 'Failed.')),
-        step.outcome && step.outcome !== 'done' ? [el('dt', {}, el('span.tag.warn', {}, step.outcome)), el('dd', {}, step.outcome === 'unknown' ? 'Nobody knows whether it was done.' : 'It was begun, and came to nothing.')] : null,
+        step.outcome && step.outcome !== 'done' ? [el('dt', {}, el('span.tag.warn', {}, step.outcome)), el('dd', {}, step.outcome === 'unknown' ? 'It is unknown whether the action was done.' : 'The action was started, but failed.')] : null,
         step.reward ? [el('dt', {}, 'Reward'), el('dd', {}, figure(step.reward))] : null,
         step.achievements.length ? [el('dt', {}, 'Achieved'), el('dd.good', {}, step.achievements.map(plain).join(', '))] : null,
         usage?.calls ? [el('dt', {}, 'Models'), el('dd', {}, `${usage.calls} calls, ${count(usage.prompt_tokens)} tokens in, ${count(usage.completion_tokens)} out, ${cost(usage.cost)}`)] : null,

@@ -1,12 +1,12 @@
-// A list of any length: only the rows that are seen are on the page, and only some hundreds are in memory.
+// A list of any length: only visible rows are on the page, and at most `MOST` are in memory.
 //
-// Rows come a page at a time from a source with `above(key)` and `below(key)`, both giving rows from top to
-// bottom, and `start(key)`, which gives the rows around a key, or those that the list begins with.
+// A source loads pages of rows, from top to bottom: `above(key)`, `below(key)`, and `start(key)` around a key or, for
+// null, at the start of the list.
 
 import { el } from './dom.js';
 
 const MOST = 800;     // rows in memory
-const NEAR = 40;      // rows from an edge at which more are fetched
+const NEAR = 40;      // distance from an edge, in rows, at which more are loaded
 const OVERSCAN = 8;
 
 export function windowList(source, { label, height = 52, draw, onOpen, onActive, signal }) {
@@ -107,7 +107,7 @@ export function windowList(source, { label, height = 52, draw, onOpen, onActive,
     else if (!top && first < NEAR) fetchInto('above');
   }
 
-  // Begins anew, at a key, or where the list begins.
+  // Reloads the list around a key, or at its start.
   async function start(key = null) {
     turn += 1;
     const now = turn;
@@ -175,7 +175,7 @@ export function windowList(source, { label, height = 52, draw, onOpen, onActive,
 
   return {
     node, box, start, activate,
-    // New rows at the top, as they happen: shown at once where the reader is at the top, kept out otherwise.
+    // Adds new rows at the top and returns true if the list is scrolled there; otherwise they are loaded later.
     prepend(fresh) {
       if (!top || !rows.length || box.scrollTop > height) { top = false; return false; }
       rows = [...fresh, ...rows].slice(0, MOST);
@@ -184,7 +184,7 @@ export function windowList(source, { label, height = 52, draw, onOpen, onActive,
       later();
       return true;
     },
-    // New rows at the bottom, as they happen, where the bottom is in memory.
+    // Called when there are new rows at the bottom.
     ended() { bottom = false; later(); },
     get active() { return active; },
     has: (key) => indexOf(key) >= 0,

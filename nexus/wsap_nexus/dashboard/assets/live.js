@@ -1,8 +1,8 @@
-// What happens, as it happens: one stream for the whole page, taken up again where it was lost.
+// The stream of events, shared by the whole page; after a lost connection it resumes at the last event.
 
 import { headers, onToken } from './api.js';
 
-const QUIET = 40000; // the nexus says something every 15 s
+const QUIET = 40000; // the nexus sends something at least every 15 s
 const listeners = { nexus: new Set(), pulse: new Set(), hello: new Set(), state: new Set() };
 let lastId = null;
 let state = 'connecting';
@@ -33,10 +33,10 @@ export async function start() {
     running = new AbortController();
     try {
       await listen(running);
-    } catch { /* said below, by the state */ }
+    } catch { /* shown by the state below */ }
     become('lost');
     attempt = Math.min(attempt + 1, 6);
-    // Not all pages at once, after the nexus was started again.
+    // Random, so that pages don't all reconnect at once.
     await new Promise((done) => setTimeout(done, 250 * 2 ** attempt * (0.5 + Math.random() / 2)));
   }
 }

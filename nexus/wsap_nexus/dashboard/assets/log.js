@@ -1,4 +1,4 @@
-// The nexus' log, newest first.
+// The event log of the nexus, newest first.
 
 import { get } from './api.js';
 import { add, el, fill, link, to } from './dom.js';

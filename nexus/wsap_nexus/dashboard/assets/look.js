@@ -1,4 +1,4 @@
-// What a game shows of a run: its view, and what may be selected in it.
+// A game's view of a run, with its selections.
 
 import { get } from './api.js';
 import { drawView } from './blocks.js';
@@ -50,7 +50,7 @@ export function runLook(context, path, live) {
     return pick;
   }
 
-  // New ticks change what may be selected; what somebody is typing meanwhile, and where, stays.
+  // Redraws the selections, which change with new ticks; keeps the focus and a text being typed.
   let drawn = '';
   function drawBar(selections) {
     const now = JSON.stringify(selections);

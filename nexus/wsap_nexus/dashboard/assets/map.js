@@ -1,4 +1,4 @@
-// Places and the ways between them as a picture; the same places always lie in the same spots.
+// A graph of places and exits as a picture; the layout is deterministic.
 
 import { add } from './dom.js';
 
@@ -14,7 +14,7 @@ function node(tag, props, ...children) {
   return add(made, children);
 }
 
-// Connected places pull each other, all push each other off: first on a circle, then less and less moved.
+// A force-directed layout: connected places attract, all repel each other; from a circle, with shrinking moves.
 function laidOut(places, exits) {
   const spots = places.map((_, i) => ({ x: Math.cos(i / places.length * 2 * Math.PI), y: Math.sin(i / places.length * 2 * Math.PI) }));
   const at = new Map(places.map((place, i) => [place, spots[i]]));
@@ -48,13 +48,13 @@ function scaled(values, size) {
   return (value) => (room < 1e-6 ? size / 2 : MARGIN + (value - low) / room * (size - 2 * MARGIN));
 }
 
-// How far words are moved so that they stay on the map.
+// Returns the shift that keeps a label on the map.
 function inside(middle, said) {
   const half = said.length * 4.5 + 4;
   return Math.max(0, half - middle) - Math.max(0, middle + half - WIDTH);
 }
 
-// `choose` is called with a place that is clicked on.
+// `choose` is called with a clicked place.
 export function drawMap(block, choose) {
   const at = laidOut(block.places, block.exits);
   const x = scaled([...at.values()].map((spot) => spot.x), WIDTH);
@@ -76,6 +76,6 @@ export function drawMap(block, choose) {
     }
     return spot;
   });
-  // What it shows is told in the list below it, too.
+  // Hidden from screen readers: the list below has the same content.
   return node('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: 'map', 'aria-hidden': 'true' }, ways, spots);
 }

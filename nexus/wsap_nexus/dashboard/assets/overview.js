@@ -1,4 +1,4 @@
-// Who is where, and what happens, live.
+// The overview: agents, worlds and recent events, live.
 
 import { get } from './api.js';
 import { add, el, empty, fill, link, panel, to } from './dom.js';
@@ -53,9 +53,9 @@ export async function overviewPage(context) {
       });
       return el('article.card', {}, picture, el('div.grow', {},
         el('h3', {}, link(to('world', world.id), world.title), ' ', el('small', {}, world.id)), stays,
-        world.stays.length ? null : el('small', {}, 'Goes on by itself; nobody is in it.')));
+        world.stays.length ? null : el('small', {}, 'A world that lives; no agents are in it.')));
     }), found.more_worlds ? el('p.more', {}, link('#/worlds', `${many(found.more_worlds, 'more world')}`)) : null,
-    found.worlds.length ? null : empty('Nobody is in a world now. Agents choose one by themselves within seconds; or open an ',
+    found.worlds.length ? null : empty('No agents are in worlds. They choose one themselves within seconds; or open an ',
       link('#/agents', 'agent'), ' and send it into one.'));
   }
 
@@ -89,7 +89,7 @@ export async function overviewPage(context) {
   async function load() { show(await get('/dashboard/data/overview', signal)); }
   await load();
 
-  // Entries and exits change the cards, which are reloaded, but not for each of a hundred events at once.
+  // Entries and exits change the cards; reloads are throttled, as there may be many at once.
   const again = throttled(() => load().catch(() => {}), 1500);
   context.undo(() => again.stop());
   context.on('hello', (hello) => { if (hello.again || hello.reset) again(); });

@@ -1,4 +1,4 @@
-// Runs, past and present: a list of them, and one gone through step by step.
+// The list of runs, and the page of one, step by step.
 
 import { get, token } from './api.js';
 import { drawObservation } from './blocks.js';
@@ -62,7 +62,7 @@ export async function runPage(context) {
       found.players[0] ? [' · ', link(to('world', found.players[0].world), 'its world')] : ''),
   ];
   if (!token()) {
-    add(root, [heading, empty('Its steps are shown with the token.')]);
+    add(root, [heading, empty('Unlock this page to see its steps.')]);
     return;
   }
 
@@ -76,7 +76,7 @@ export async function runPage(context) {
   const position = el('input.scrub', { type: 'range', min: 0, max: Math.max(0, total - 1), value: 0, step: 1, 'aria-label': 'Step', disabled: !total });
   const where = el('output.n', { for: 'scrub' });
   const play = el('button', { type: 'button', title: 'Play or pause (space)' }, '▶ Play');
-  const speed = el('select', { 'aria-label': 'Steps a second' }, SPEEDS.map((s) => el('option', { value: s }, `${s} a second`)));
+  const speed = el('select', { 'aria-label': 'Steps per second' }, SPEEDS.map((s) => el('option', { value: s }, `${s} per second`)));
   speed.value = '4';
   const jump = el('input', { type: 'number', min: 1, id: 'jump', inputmode: 'numeric' });
   const follow = el('button', { type: 'button', hidden: !live }, 'Follow');
@@ -93,7 +93,7 @@ export async function runPage(context) {
   for (const b of [firstButton, backButton, onButton, lastButton]) b.setAttribute('aria-label', b.title);
 
   let at = -1;
-  let seqs = new Map();   // position -> event, of what was seen lately
+  let seqs = new Map();   // position -> event, for recently loaded steps
   let wanted = null;
   let busy = false;
   let timer = null;
@@ -130,7 +130,7 @@ export async function runPage(context) {
     const rows = got.steps.map((step, i) => ({ key: step.seq, step, position: got.first + i }));
     for (const row of rows) seqs.set(row.position, row.key);
     if (seqs.size > 4000) seqs = new Map([...seqs].slice(-2000));
-    return { rows, ...more, empty: live ? 'The first steps will show here.' : 'This run has no steps.' };
+    return { rows, ...more, empty: live ? 'The first steps will appear here.' : 'This run has no steps.' };
   }
 
   function setTotal(n) {
@@ -148,7 +148,7 @@ export async function runPage(context) {
     return seqs.get(n);
   }
 
-  // Goes to a step; while one is being fetched, only the newest wish counts.
+  // Goes to a step; while one is loading, only the latest request counts.
   function go(n) {
     if (!total) return;
     wanted = Math.max(0, Math.min(total - 1, n));
@@ -242,7 +242,7 @@ export async function runPage(context) {
     const mine = pulse.agents.find((s) => s.run === id);
     if (!mine) return;
     live = true;
-    // What is written is told of a moment later: the total is asked for when something new is looked at.
+    // A step is reported before it is committed, so the total is loaded with the next page.
     if (following && !busy) context.guard(page({ position: Math.max(0, total - 1) }).then(() => { list.ended(); go(total - 1); }));
     else setTotal(Math.max(total, found.players.length === 1 ? mine.steps : total));
   });

@@ -1,4 +1,4 @@
-// The worlds: which there are, and what one of them looks like now.
+// The list of worlds, and the page of one.
 
 import { get, token } from './api.js';
 import { drawObservation, drawView } from './blocks.js';
@@ -27,7 +27,7 @@ export async function worldsPage(context) {
     next.hidden = found.worlds.length < 60 || rows.length >= 3000;
     const shown = new Set(awake.map((w) => w.id));
     fill(list, rows.length ? table([
-      { title: 'World', cell: (w) => [link(to('world', w.id), w.id), w.lives ? el('small', {}, ' goes on by itself') : null] },
+      { title: 'World', cell: (w) => [link(to('world', w.id), w.id), w.lives ? el('small', {}, ' lives') : null] },
       { title: 'Agents', cell: (w) => (w.agents.length ? w.agents.map((a, i) => [i ? ', ' : '', link(to('agent', a), names[a] || a)]) : el('small', {}, 'none')) },
       { title: 'Owner', cell: (w) => (w.owner ? link(to('agent', w.owner), names[w.owner] || w.owner) : el('small', {}, 'shared')) },
       { title: 'Created', cell: (w) => when(w.created) },
@@ -39,7 +39,7 @@ export async function worldsPage(context) {
   fill(games, infos.length ? el('div.games', {}, infos.map((game) => el('article', {},
     el('h3', {}, game.name, el('span.tag', { class: game.status === 'available' ? 'good' : 'warn' }, game.status)),
     el('p', {}, game.description),
-    el('small', {}, [game.id === game.name.toLowerCase() ? '' : game.id, game.genre, game.multiplayer ? `up to ${game.capacity} at a time` : 'single player', game.active_agents ? `${many(game.active_agents, 'agent')} there now` : '', game.transit_compatible ? 'items can be brought in and out' : ''].filter(Boolean).join(' · ')))))
+    el('small', {}, [game.id === game.name.toLowerCase() ? '' : game.id, game.genre, game.multiplayer ? `up to ${game.capacity} at a time` : 'single player', game.active_agents ? `${many(game.active_agents, 'agent')} there now` : '', game.transit_compatible ? 'items can be transferred' : ''].filter(Boolean).join(' · ')))))
     : empty('No games are installed. Try: pip install wsap-crafter'));
   await load();
   const again = throttled(() => { load().catch(() => {}); }, 3000);
@@ -60,7 +60,7 @@ export async function worldPage(context) {
   const title = el('h1', {}, id);
   add(root, [title, about, el('div.columns', {},
     el('div', {}, panel('Now', moment, stage), token() ? panel('Decisions', doing) : null),
-    el('div', {}, panel('Agents', people), panel('Bodies', bodies), panel('Sessions', past)))]);
+    el('div', {}, panel('Agents', people), panel('Avatars', bodies), panel('Sessions', past)))]);
 
   let lines = new Map();
   let name = '';
@@ -84,16 +84,16 @@ export async function worldPage(context) {
       const buttons = controls(own, stay.agent, { place: 'world', paused: stay.paused });
       lines.set(stay.agent, { update: (now) => { line.update(now); buttons.update({ place: 'world', paused: now.paused }); } });
       return el('div.person', {}, line.node, buttons.node);
-    }), found.stays.length ? null : empty(found.over ? 'The game is over; no agents are here.' : 'No agents are here. The world is stopped.'));
+    }), found.stays.length ? null : empty(found.over ? 'The game is over; no agents are here.' : 'No agents are here. The world is suspended.'));
     fill(bodies, found.avatars.length ? table([
-      { title: 'Body', cell: (a) => a.data?.name || a.id }, { title: 'Of', cell: (a) => link(to('agent', a.agent_id), names[a.agent_id] || a.agent_id) },
+      { title: 'Avatar', cell: (a) => a.data?.name || a.id }, { title: 'Agent', cell: (a) => link(to('agent', a.agent_id), names[a.agent_id] || a.agent_id) },
       { title: 'State', cell: (a) => a.state },
-    ], found.avatars) : empty('No bodies are here.'));
+    ], found.avatars) : empty('No avatars are here.'));
     fill(past, found.sessions.length ? stays(found.sessions, names, {}) : empty('No sessions yet.'));
     look = () => {};
     if (found.stays.length) {
       look = watchView({ signal, undo: (f) => stop.push(f) }, id, stage, (seen) => {
-        // What the game calls the moment, where that is more than its name.
+        // The view's title, unless it is only the game's name.
         const title = seen.view?.title || '';
         moment.hidden = !title || title === name;
         say(moment, title);
@@ -108,7 +108,7 @@ export async function worldPage(context) {
     }
   }
 
-  // Where the game draws nothing of itself, what an agent sees is shown.
+  // If the game has no view, an agent's observation is shown.
   let asking = false;
   async function showSeen(remark) {
     const [agent] = token() ? lines.keys() : [];
@@ -119,7 +119,7 @@ export async function worldPage(context) {
       stage.dataset.key = '';
       if (now.observation) drawObservation(stage, now.observation);
       else drawView(stage, null, remark);
-    } catch { /* it has left meanwhile */ } finally { asking = false; }
+    } catch { /* it has left */ } finally { asking = false; }
   }
 
   await load();
