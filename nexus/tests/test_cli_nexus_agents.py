@@ -156,9 +156,9 @@ def test_one_talks_with_an_agent_and_reads_its_diary(environ: dict[str, str]) ->
     assert "cleo has written nothing yet" in nexus(environ, "agents", "diary", "cleo")
     with running(environ):
         said = nexus(environ, "agents", "talk", "cleo", "Mind the cow.")
-        assert said == "cleo finds it among its messages.\n"
+        assert said == "cleo will find it among its messages.\n"
         told = nexus_json(environ, "agents", "talk", "cleo", "And the dog.")
-        assert told == {"agent": "cleo", "how": "letter", "text": "cleo finds it among its messages."}
+        assert told == {"agent": "cleo", "how": "letter", "text": "cleo will find it among its messages."}
         code, sentence = refused(environ, "agents", "talk", "cleo", "x" * 2001)
         assert (code, "2000" in sentence) == (2, True)
     with Database.open(Path(environ["WSAP_HOME"]) / "wsap.db") as database, NexusStore(database).change() as tx:
@@ -465,7 +465,7 @@ def test_a_damaged_file_is_refused_wherever_the_damage_is(package: Package, tmp_
 )
 def test_something_else_is_no_agent(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(content)
-    with pytest.raises(WireError, match="no agent's file"):
+    with pytest.raises(WireError, match="not an agent file"):
         read_package(tmp_path / "f")
 
 
@@ -494,7 +494,7 @@ def test_a_small_file_that_unpacks_to_much_fills_no_memory(tmp_path: Path) -> No
 def test_a_refused_file_is_one_sentence_at_the_command_line(environ: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"not an agent")
     code, sentence = refused(environ, "agents", "import", str(tmp_path / "f"))
-    assert (code, "no agent's file" in sentence) == (5, True)
+    assert (code, "not an agent file" in sentence) == (5, True)
     nexus(environ, "agents", "add", "ada")
     nexus(environ, "agents", "export", "ada", str(tmp_path / "g"))
     code, sentence = refused(environ, "agents", "import", str(tmp_path / "g"))

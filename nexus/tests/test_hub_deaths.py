@@ -84,10 +84,10 @@ def test_who_comes_back_to_a_body_that_died_asleep_is_told_and_stays_in_the_nexu
             assert (died.agent_id, died.session_id) == ("ida", None)
             desk = at_desk(place.nexus, "ida")
             around = desk.observe()
-            assert any("It can live again: new_world" in event.description for event in around.recent_events)
+            assert any("It can respawn: new_world" in event.description for event in around.recent_events)
             assert around.games[0].avatars == ("avatar-1 (destroyed)",)
             details = await desk.act(Action("game_details", {"game": "crafter"}))
-            assert "It can live again: new_world" in details.message
+            assert "It can respawn: new_world" in details.message
 
     play(scene)
 
@@ -206,7 +206,7 @@ def test_a_world_whose_dead_can_not_live_again_is_not_kept(mortal: Nexus) -> Non
         assert session.reason == "death"
         await mortal.enter("ida", "quarry", EntryRequest())
         asleep = await leave(mortal, Action("jack_out", {"mode": "dormant"}))
-        with pytest.raises(DiedAsleepError, match="can't live again"):
+        with pytest.raises(DiedAsleepError, match="can't respawn"):
             await mortal.enter("ida", "quarry", EntryRequest())
         with mortal.nexus_store.look() as tx:
             assert [tx.has_state(s.world_id) for s in (session, asleep)] == [False, False]

@@ -189,7 +189,7 @@ def test_a_goal_that_was_reached_cannot_be_set_again_and_one_that_was_given_up_b
         assert set_goal(tx, "ida", dig, GAMES).progress == "0/2"
         left(tx, "crafter", action_dig=2)
         advance(tx, "ida")
-        with pytest.raises(UsageError, match="reached 'dig' already"):
+        with pytest.raises(UsageError, match="already reached 'dig'"):
             set_goal(tx, "ida", dig, GAMES)
         with pytest.raises(UsageError, match="You have no goal 'dig'"):
             metagoals.abandon_goal(tx, "ida", "dig")
@@ -198,16 +198,16 @@ def test_a_goal_that_was_reached_cannot_be_set_again_and_one_that_was_given_up_b
 @pytest.mark.parametrize(
     ("goal", "why"),
     [
-        (own_goal("x", "", "win"), "can't be about 'win'"),
+        (own_goal("x", "", "win"), "Unknown type of meta-goal: 'win'"),
         (own_goal("x", "", "complete_action"), "needs the name of an action"),
         (own_goal("x", "", "reach_skill_level", what="juggling", count=0.5), "needs one of exploration"),
         (own_goal("x", "", "reach_skill_level", what="combat", count=80), "at most 1"),
         (own_goal("x", "", "visit_game", count=0), "above 0"),
         (own_goal("x", "", "visit_game", count=float("nan")), "above 0"),
         (own_goal("x", "", "visit_game", games="atlantis"), "no world 'atlantis'"),
-        (own_goal("x", "", "visit_game", games="echo,echo"), "each game once"),
+        (own_goal("x", "", "visit_game", games="echo,echo"), "each game only once"),
         (own_goal("x", "", "visit_game", games="echo", worlds=2), "more worlds than it names"),
-        (own_goal("Not A Name", "", "visit_game"), "no name for a meta-goal"),
+        (own_goal("Not A Name", "", "visit_game"), "Invalid name of a meta-goal"),
     ],
 )
 def test_a_goal_that_cannot_be_counted_is_refused_with_the_reason(

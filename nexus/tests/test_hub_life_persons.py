@@ -135,7 +135,7 @@ def test_goals_lead_where_they_are_still_to_be_done(nexus_store: NexusStore) -> 
     worlds = [entry("a", 1, bodies=("avatar-1 (dormant)",)), entry("b", 1)]
     found = suggestions(worlds, [game("a"), game("b")], skills={}, pursuits=held)
     assert order([*found]) == ["b", "a"]
-    assert found[0].reasons == ("your goal 'both' leads there",)
+    assert found[0].reasons == ("it counts for your goal 'both'",)
 
 
 def test_a_goal_of_a_skill_leads_where_it_grows(nexus_store: NexusStore) -> None:
@@ -144,7 +144,7 @@ def test_a_goal_of_a_skill_leads_where_it_grows(nexus_store: NexusStore) -> None
     infos = [game("a", "combat"), game("b", "crafting")]
     found = suggestions([entry("a", 1), entry("b", 1)], infos, skills={}, pursuits=held)
     assert found[0].game == "b"
-    assert "your goal 'artisan' takes crafting, which grows there" in found[0].reasons
+    assert "your goal 'artisan' needs crafting, which you can improve there" in found[0].reasons
 
 
 def test_a_skill_that_is_worth_something_there_and_where_one_just_was_count() -> None:
@@ -152,7 +152,7 @@ def test_a_skill_that_is_worth_something_there_and_where_one_just_was_count() ->
     specs = {"a": AdapterSpec("a", "", "", transfer_rules=rules), "b": AdapterSpec("b", "", "")}
     worlds, infos = [entry("a", 1), entry("b", 1)], [game("a"), game("b")]
     found = suggestions(worlds, infos, skills={"combat": 0.3}, specs=specs)
-    assert "your combat is worth something there" in found[0].reasons
+    assert "your combat is an advantage there" in found[0].reasons
     assert found[0].game == "a"
     before = [SessionRecord("s", "ida", "a", "w", "v", "r", "")]
     even = suggestions(worlds, infos, skills={"combat": 0.29}, specs=specs)
@@ -187,11 +187,11 @@ def test_who_died_is_told_how_to_live_again_and_does_so_on_request(tmp_path: Pat
             around = desk.observe()
             (death,) = around.recent_events
             assert " died of " in death.description
-            assert "It can live again: new_world (lose_inventory" in death.description
+            assert "It can respawn: new_world (lose_inventory" in death.description
             assert around.games[0].avatars == ("avatar-1 (destroyed)",)
             details = (await desk.act(Action("game_details", {"game": "crafter"}))).message
             assert "avatar-1" in details
-            assert "is destroyed. It can live again: new_world" in details
+            assert "is destroyed. It can respawn: new_world" in details
 
             with pytest.raises(UsageError, match="new_world"):
                 await place.nexus.enter("ida", "crafter", EntryRequest(avatar="avatar-1", respawn="a spell"))
@@ -217,7 +217,7 @@ def test_a_nexus_that_was_never_started_can_be_asked_about_its_agents(tmp_path: 
         with pytest.raises(UnknownNameError):
             nexus.agent_context.words.diary("nobody")
         answer = asyncio.run(nexus.agent_context.words.talk("ida", "Who are you?"))
-        rules = "ida decides by rules, which can't answer. This is what the nexus knows: I am ida, "
+        rules = "Rules decide for ida, so it can't answer. The nexus knows: I am ida, "
         assert (answer.how, str(answer)[: len(rules)]) == ("facts", rules)
         for text in ("", "  ", "x" * 2001):
             with pytest.raises(UsageError):

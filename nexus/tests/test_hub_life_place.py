@@ -178,7 +178,7 @@ def test_messages_are_shown_until_they_were_acted_upon(nexus: Nexus) -> None:
 
 
 def test_a_team_hears_what_is_for_it_and_nobody_else_does(nexus: Nexus) -> None:
-    assert act(nexus, "tell_team", text="psst") == (False, "You are in no team.")
+    assert act(nexus, "tell_team", text="psst") == (False, "You are not in a team.")
     with nexus.nexus_store.change() as tx:
         tx.register("eva", policies={"*": EXTERNAL})
         for agent_id in ("ida", "eva"):
@@ -191,10 +191,10 @@ def test_a_team_hears_what_is_for_it_and_nobody_else_does(nexus: Nexus) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("tell", {"to": "ida", "text": "x"}, "A message to oneself reaches nobody."),
-        ("tell", {"to": "nobody", "text": "x"}, "There is no agent 'nobody'; here are: udo."),
-        ("say", {"text": "  "}, "There is nothing to say in an empty message."),
-        ("say", {"text": "x" * 2001}, "That is too long: 2001 characters; at most 2000."),
+        ("tell", {"to": "ida", "text": "x"}, "You can't send a message to yourself."),
+        ("tell", {"to": "nobody", "text": "x"}, "There is no agent 'nobody'; in the nexus are: udo."),
+        ("say", {"text": "  "}, "The message is empty."),
+        ("say", {"text": "x" * 2001}, "The message is too long: 2001 characters; at most 2000."),
     ],
 )
 def test_what_cannot_be_said_is_refused_with_the_reason(

@@ -226,7 +226,7 @@ def test_a_whisper_is_heard_once_at_the_next_decision_and_is_in_the_log(tmp_path
             await place.until_events("entered")
             answer = await place.nexus.agent_context.words.talk("w5", "look behind you")
             assert answer.how == "whisper"
-            assert answer.text.endswith("It decides by rules there, which can't answer.")
+            assert answer.text.endswith("Rules decide for it there, so it can't answer.")
 
             def heard() -> list[str]:
                 return [
@@ -406,7 +406,7 @@ def test_an_agent_without_words_of_its_own_is_spoken_for_by_what_the_nexus_knows
             assert "I was in echo for 2 decisions." in answer.text
             (entry,) = place.nexus.agent_context.words.diary("w9")
             assert not entry.own_words
-            assert entry.text.endswith("I left of my own will, because: enough.")
+            assert entry.text.endswith("I left of my own accord, because: enough.")
             (talked,) = place.events("talked")
             assert (talked.body["text"], talked.body["by"]) == ("How are you?", HUMAN_SENDER)
 

@@ -367,7 +367,7 @@ def test_a_named_memory_of_a_file_is_taken_over_once_and_the_file_kept_aside(old
     with open_store(old) as store, start_as(plan, host(), store, tell=told.append) as session:
         asyncio.run(session.play())
     (line,) = told
-    assert line.startswith("'ada' remembers what was in ")
+    assert line.startswith("Imported the memories of 'ada' from ")
     assert sorted(path.name for path in (home / "minds").iterdir()) == ["ada.json.taken-over", "ada.md.taken-over"]
     assert (home / "minds" / "ada.json.taken-over").read_bytes() == before
     with open_store(old) as store, NexusStore(store.database).look() as tx:
@@ -453,6 +453,6 @@ def test_a_file_does_not_replace_what_an_agent_of_that_name_remembers(old: str, 
     with open_store(old) as store, start_as(plan, host(), store, tell=told.append):
         pass
     (line,) = told
-    assert line.startswith(f"{home / 'minds' / 'ada.json'} is left as it is: the agent 'ada' remembers something else")
+    assert line.startswith(f"{home / 'minds' / 'ada.json'} is not imported: the agent 'ada' already has other memories")
     assert (home / "minds" / "ada.json").exists()
     assert remembered(old, "ada").memories == saved.memories

@@ -77,7 +77,7 @@ def test_whoever_is_decided_for_over_the_wire_finds_what_is_said_among_its_messa
         path = "/nexus/agents/eve/talk"
         assert eve.get(path).json() == {"exchanges": [], "next": None}
         said = owner.post(path, json={"text": "  Mind the cow. "})
-        assert said.json() == {"text": "eve finds it among its messages.", "how": "letter"}
+        assert said.json() == {"text": "eve will find it among its messages.", "how": "letter"}
         (message,) = eve.get("/nexus/agents/eve/messages").json()["messages"]
         assert message["message"]["content"] == "Mind the cow."
         owner.post(path, json={"text": "And the dog."})

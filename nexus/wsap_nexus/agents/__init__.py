@@ -1,1 +1,1 @@
-"""The agents of a nexus: who they are, what they remember, say, can and want."""
+"""The agents of a nexus: identity, memory, conversations, skills and goals."""

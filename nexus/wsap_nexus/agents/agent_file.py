@@ -21,13 +21,13 @@ from wsap_core.untrusted import error_line, single_line
 from wsap_nexus.store.entities import AGENT_ID
 
 FORMAT = 1
-"""The version of the file; a newer one is refused."""
+"""The version of the file; newer ones are refused."""
 
 LARGEST_FILE = 64 << 20
-"""Bytes of a file."""
+"""Maximum bytes of a file."""
 
 LARGEST = 256 << 20
-"""Bytes of its content, decompressed."""
+"""Maximum bytes of its decompressed content."""
 
 _HEADER = 4096
 _NAME = "wsap-agent"
@@ -89,7 +89,7 @@ class PackedGoal(_Strict):
 
 
 class PackedEntry(_Strict):
-    """An entry of its diary."""
+    """An entry of the diary."""
 
     written: str = Field(max_length=40)
     """ISO 8601, UTC."""
@@ -106,7 +106,7 @@ class Left(_Strict):
 
 
 class Package(_Strict):
-    """Everything in the file."""
+    """The content of the file."""
 
     agent: Identity
     policies: dict[str, PackedPolicy] = Field(max_length=1000)
@@ -160,18 +160,18 @@ def read_package(path: Path) -> Package:
         raise StorageError(f"The file {path} can't be read: {error.strerror or error}.") from None
     header = _header(path, line)
     if len(packed) > LARGEST_FILE or header["size"] > LARGEST:
-        raise WireError(f"The file {path} is larger than any agent's may be ({LARGEST_FILE >> 20} MiB).")
+        raise WireError(f"The file {path} is larger than the limit for agents ({LARGEST_FILE >> 20} MiB).")
     body = _unpacked(path, packed, header["size"])
     if hashlib.sha256(body).hexdigest() != header["sha256"]:
-        raise WireError(f"The file {path} is damaged: what is in it does not add up; take another copy.")
+        raise WireError(f"The file {path} is damaged: its checksum is wrong; use another copy.")
     try:
         return Package.model_validate(json.loads(body))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = single_line(".".join(str(part) for part in first["loc"]))[:80]
-        raise WireError(f"The file {path} is not what an agent's file is: {where}: {first['msg']}.") from None
+        raise WireError(f"The file {path} is not a valid agent file: {where}: {first['msg']}.") from None
     except (ValueError, RecursionError):
-        raise WireError(f"The file {path} is not what an agent's file is: it holds no JSON.") from None
+        raise WireError(f"The file {path} is not a valid agent file: it contains no JSON.") from None
 
 
 def _header(path: Path, line: bytes) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _header(path: Path, line: bytes) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         fine = False
     if not fine:
-        raise WireError(f"The file {path} is no agent's file; wsap nexus agents export makes one.")
+        raise WireError(f"The file {path} is not an agent file; wsap nexus agents export writes one.")
     if version > FORMAT:
         raise ProtocolVersionError(
             f"The file {path} was written by a newer version of WSAP (its version is {version}, this one reads up to "
@@ -197,7 +197,7 @@ def _unpacked(path: Path, packed: bytes, size: int) -> bytes:
         with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed) as reader:
             body = reader.read(size + 1)
     except (zstandard.ZstdError, MemoryError) as error:
-        raise WireError(f"The file {path} is damaged ({error_line(error, 80)}); take another copy.") from None
+        raise WireError(f"The file {path} is damaged ({error_line(error, 80)}); use another copy.") from None
     if len(body) != size:
-        raise WireError(f"The file {path} is damaged: it is not as long as it says; take another copy.")
+        raise WireError(f"The file {path} is damaged: its length is wrong; use another copy.")
     return body

@@ -1,4 +1,4 @@
-"""Sentences about an agent from the nexus' events, for the agent itself and for people."""
+"""Sentences about an agent from the events of the nexus, for the agent itself and for people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEWS = (
     sessions.WorldCrashed,
     sessions.WorldFailed,
 )
-"""The events that are news for an agent that is back in the nexus."""
+"""The events that are news for an agent in the nexus."""
 MOST_NEWS = 10
 
 E = TypeVar("E", bound=NexusEvent)
@@ -46,7 +46,7 @@ _LATEST = (
 
 
 def latest(tx: Transaction, agent_id: str, *kinds: type[E], limit: int = 20, before: int | None = None) -> list[E]:
-    """Return an agent's newest events of some kinds, newest first; below the number `before`, if given."""
+    """Return an agent's latest events of some kinds, newest first, with numbers below `before` if given."""
     rows: list[Row[Any]] = []
     # One query for each kind reads only the rows that it returns.
     for kind in kinds:
@@ -58,19 +58,19 @@ def latest(tx: Transaction, agent_id: str, *kinds: type[E], limit: int = 20, bef
 
 
 def every(tx: Transaction, *kinds: type[E], agent: str, after: int = 0) -> Iterator[E]:
-    """Give all events of an agent of some kinds, oldest first, after a number."""
+    """Yield all events of an agent of some kinds with numbers above `after`, oldest first."""
     while batch := tx.events(after=after, agent=agent, kinds=kinds):
         yield from (event for event in batch if isinstance(event, kinds))
         after = batch[-1].seq
 
 
 def time_of(event: NexusEvent) -> str:
-    """Return when an event happened: ISO 8601, UTC, to the second."""
+    """Return the time of an event: ISO 8601, UTC, to the second."""
     return datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds")
 
 
 def news(tx: Transaction, agent_id: str) -> list[Event]:
-    """Return the news of an agent since it last entered a world, newest first; words of a person as speech."""
+    """Return an agent's news since it last entered a world, newest first; messages from people as speech."""
     begun = latest(tx, agent_id, sessions.Entered, limit=1)
     since = begun[0].seq if begun else 0
     told: list[Event] = []
@@ -89,7 +89,7 @@ def _news(event: NexusEvent, agent_id: str) -> str:
 def respawn_words(options: Sequence[Mapping[str, Any]]) -> str:
     """Return a sentence about the respawn options of an avatar, with their costs."""
     if not options:
-        return "It can't live again."
+        return "It can't respawn."
     told = []
     for option in options:
         costs = ", ".join(
@@ -99,7 +99,7 @@ def respawn_words(options: Sequence[Mapping[str, Any]]) -> str:
         terms += [", ".join(map(single_line, option["penalties"]))] if option.get("penalties") else []
         name = single_line(option["id"])[:80]
         told.append(f"{name} ({'; '.join(terms)})" if terms else name)
-    return f"It can live again: {', '.join(told)}."
+    return f"It can respawn: {', '.join(told)}."
 
 
 def death_words(death: sessions.Died) -> str:
@@ -110,7 +110,7 @@ def death_words(death: sessions.Died) -> str:
 
 
 def ways_back(tx: Transaction, agent_id: str, game: str) -> dict[str, str]:
-    """Return a sentence about the respawn options of each dead avatar of an agent in a game: avatar -> sentence."""
+    """Return avatar -> a sentence about its respawn options, for an agent's dead avatars in a game."""
     found: dict[str, str] = {}
     for event in latest(tx, agent_id, sessions.Died, limit=50):
         if event.game == game and event.death_avatar_id not in found:
@@ -131,7 +131,7 @@ def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
     stats = session.stats
     facts = [f"I was in {session.game} for {plural(session.steps, 'decision')}."]
     if session.terms.goals:
-        facts.append(f"I wanted: {'; '.join(_short(goal) for goal in session.terms.goals)}.")
+        facts.append(f"My goals were: {'; '.join(_short(goal) for goal in session.terms.goals)}.")
     achieved = [_short(name, 80) for name in stats.get("achievements", ())]
     if achieved:
         facts.append(f"I achieved {', '.join(achieved)}.")
@@ -139,11 +139,11 @@ def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
     if done:
         most = sorted(done.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
         told = [f"{_short(name, 60)} ({plural(times, 'time')})" for name, times in most]
-        facts.append(f"What I did most: {', '.join(told)}.")
+        facts.append(f"My most frequent actions: {', '.join(told)}.")
     levels = {event.domain: event.level for event in own if isinstance(event, agents.SkillGained)}
     if levels:
         grown = ", ".join(f"{domain} {level:.2f}" for domain, level in sorted(levels.items()))
-        facts.append(f"I have learned something: {grown}.")
+        facts.append(f"My skills grew: {grown}.")
     things = [_short(event.item.get("name"), 80) for event in own if isinstance(event, sessions.ItemFound)]
     if things:
         facts.append(f"I brought back {', '.join(things)}.")
@@ -157,7 +157,7 @@ def _ending(session: SessionRecord) -> str:
     if session.reason == "exit_game":
         why = f", because: {_short(stats['exit_reason'])}" if stats.get("exit_reason") else ""
         onward = f" I went on to {_short(stats['destination'], 80)}." if stats.get("destination") else ""
-        return f"I left of my own will{why}.{onward}"
+        return f"I left of my own accord{why}.{onward}"
     condition = f": {_short(session.terms.exit_when, 200)}" if session.reason == "condition" else ""
     return f"My session ended: {why_ended(session.reason)}{condition}."
 
@@ -168,18 +168,18 @@ def _short(text: object, limit: int = 300) -> str:
 
 
 LONGEST = 2000
-"""Characters of an entry."""
+"""Maximum characters of a diary entry."""
 SECONDS = 120.0
-"""Seconds that an agent has for an entry."""
+"""Maximum seconds for an agent to write an entry."""
 
 
 def composed(tx: Transaction, session: SessionRecord) -> str:
-    """Return an entry composed from the log of a session."""
+    """Return a diary entry composed from a session's log."""
     return " ".join(session_facts(tx, session))[:LONGEST]
 
 
 def write_entry(tx: Transaction, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
-    """Add an entry to the diary of a session's agent, unless the session has one."""
+    """Add an entry to the diary of a session's agent, unless the session already has one."""
     for event in latest(tx, session.agent_id, agents.DiaryWritten, limit=50):
         if event.session_id == session.id:
             return
@@ -194,7 +194,7 @@ def write_entry(tx: Transaction, session: SessionRecord, text: str, *, own_words
 
 
 def entries(tx: Transaction, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
-    """Return an agent's diary, newest first: at most `limit` entries, with numbers below `before` if given."""
+    """Return at most `limit` entries of an agent's diary, newest first, with numbers below `before` if given."""
     return [
         DiaryEntry(event.seq, time_of(event), event.text, event.game or "", event.session_id, event.own_words)
         for event in latest(tx, agent_id, agents.DiaryWritten, limit=limit, before=before)

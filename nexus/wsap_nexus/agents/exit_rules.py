@@ -1,10 +1,10 @@
-"""Exit conditions: when an agent leaves a world by itself, as a small parsed language.
+"""Exit conditions, under which an agent leaves a world automatically: a small language.
 
-    health < 10%                   a number of the observation's status against its maximum
+    health < 10%                   a number of the observation's status relative to its maximum
     step >= 500                    decisions in this session
     goal_complete                  a flag
     wood >= 3 and not (night or health < 5)
-    achievement:collect_diamond    something achieved in this session
+    achievement:collect_diamond    an achievement in this session
 
 Grammar:
 
@@ -14,7 +14,7 @@ Grammar:
     operator   = "<" | "<=" | ">" | ">=" | "==" | "!="
     name       = letter, { letter | digit | "_" | ":" | "." | "-" }
 
-An unknown name is false, and a comparison with it is false. Nothing is evaluated as code.
+An unknown name is false, as is any comparison with it. Nothing is evaluated as code.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from wsap_core.errors import ConfigError
 from wsap_core.protocol import EmbodiedObservation, Observation
 
 OWN_GOAL = "own"
-"""The type of an agent's own goals in a world, which the world does not measure."""
+"""The type of an agent's own goals, which the world does not measure."""
 LONGEST = 500
-"""Characters in a condition."""
+"""Maximum characters of a condition."""
 DEEPEST = 20
 """The maximum depth of nested parentheses and `not`."""
 
@@ -61,9 +61,9 @@ Condition = Callable[[Facts], bool]
 
 
 def parse_condition(text: str) -> Condition:
-    """Return the function of a condition; ConfigError, with the position, if its syntax is wrong."""
+    """Return the function of a condition; ConfigError, with the position, on a syntax error."""
     if len(text) > LONGEST:
-        raise ConfigError(f"An exit condition has at most {LONGEST} characters; this one has {len(text)}.")
+        raise ConfigError(f"An exit condition may have at most {LONGEST} characters; this one has {len(text)}.")
     parser = _Parser(_tokens(text), text)
     condition = parser.condition(0)
     if parser.at < len(parser.tokens):
@@ -72,13 +72,7 @@ def parse_condition(text: str) -> Condition:
 
 
 def facts_of(observation: Observation, *, steps: int, reward: float, achievements: Iterable[str]) -> Facts:
-    """Return the values for a condition at a moment of a session.
-
-    Args:
-        steps: decisions in this session.
-        reward: the sum of the session.
-        achievements: unlocked in this session.
-    """
+    """Return the values for a condition; `steps`, `reward` and `achievements` are those of the session so far."""
     numbers: dict[str, float] = {"step": steps, "reward": reward}
     maxima: dict[str, float] = {}
     flags = {f"achievement:{name}" for name in achievements}
@@ -159,7 +153,7 @@ class _Parser:
         token = self.tokens[self.at]
         return ConfigError(
             f"The exit condition {self._text!r} can't be read at character {token.at + 1}: "
-            f"{wanted} was expected, not {token.text!r}."
+            f"expected {wanted}, not {token.text!r}."
         )
 
     def condition(self, depth: int) -> Condition:
@@ -177,7 +171,7 @@ class _Parser:
 
     def _single(self, depth: int) -> Condition:
         if depth > DEEPEST:
-            raise ConfigError(f"The exit condition goes more than {DEEPEST} levels deep.")
+            raise ConfigError(f"The exit condition is nested more than {DEEPEST} levels deep.")
         if self._take("word", "not"):
             inner = self._single(depth + 1)
             return lambda facts: not inner(facts)

@@ -1,4 +1,4 @@
-"""An agent's persona and deciders: checked, stored and logged."""
+"""Validates, stores and logs the persona and policies of an agent."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from wsap_nexus.store.events.agents import AgentRenamed, PersonaChanged, PolicyC
 from wsap_nexus.store.nexus_store import Transaction
 
 LONGEST = 10_000
-"""Characters in a persona."""
+"""Maximum characters of a persona."""
 LONGEST_OPTIONS = 100_000
-"""Characters of a policy's options as JSON."""
+"""Maximum characters of a policy's options as JSON."""
 EVERYWHERE = ("nexus", "*")
 """Scopes of a policy besides games."""
 MODEL_SECONDS = 20.0
-"""Seconds within which a model has to be ready when it is given to an agent."""
+"""Maximum seconds for a model to become ready when it is assigned to an agent."""
 WITH_PERSONA = ("llm",)
 """Agents with an option `persona`."""
 
 
 def set_persona(tx: Transaction, agent_id: str, text: str) -> AgentIdentity:
-    """Set an agent's persona, from its next session on.
+    """Set an agent's persona; it takes effect in the next session.
 
     Raises:
         UsageError: it is too long.
         UnknownNameError: there is no such agent.
     """
     if len(text) > LONGEST:
-        raise UsageError(f"A persona has at most {LONGEST} characters; this one has {len(text)}.")
+        raise UsageError(f"A persona may have at most {LONGEST} characters; this one has {len(text)}.")
     before = tx.agent(agent_id)
     if text.strip() != before.persona:
         tx.update_agent(agent_id, persona=text.strip())
@@ -49,12 +49,12 @@ def set_persona(tx: Transaction, agent_id: str, text: str) -> AgentIdentity:
 
 
 def set_policy(tx: Transaction, agent_id: str, game: str, policy: Policy | None, host: PluginHost) -> AgentIdentity:
-    """Set the decider of an agent in a game, in the "nexus", or in all others ("*"); None removes it.
+    """Set the policy of an agent in a game, in the "nexus", or in all others ("*"); None removes it.
 
     Raises:
-        UnknownNameError: there is no such agent, game, or decider.
+        UnknownNameError: there is no such agent or game.
         UsageError: the options are too large, or not JSON.
-        PluginError: the decider can't be loaded.
+        PluginError: the policy's agent can't be loaded.
     """
     known = tx.agent(agent_id)
     if game not in EVERYWHERE and game not in known.policies:
@@ -108,10 +108,10 @@ def change(
 
 
 async def check_models(policies: Iterable[Policy], host: PluginHost) -> None:
-    """Check that the models of policies can be asked, as far as that is known without a request for a reply.
+    """Check that the models of policies are available, without requesting a reply.
 
     Raises:
-        UsageError: one can't; the message says why.
+        UsageError: one is not available; the message says why.
     """
     for policy in policies:
         if policy.agent != "llm" or not (address := policy.options.get("model")):
@@ -125,12 +125,12 @@ async def check_models(policies: Iterable[Policy], host: PluginHost) -> None:
 
 
 def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:
-    """Return the plan of a seat, with the agent's persona if the decider takes one.
+    """Return the plan of a seat, with the agent's persona if its policy takes one.
 
     Args:
-        agent: the agent in it; None for a seat without an agent of the nexus.
+        agent: None for a seat without an agent of the nexus.
         game: the game, or "nexus".
-        default: the decider where the agent has none.
+        default: the policy's agent if the agent has no policy.
     """
     policy = (agent.policy(game) if agent is not None else None) or Policy(default)
     options = dict(policy.options)
@@ -141,7 +141,7 @@ def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -
 
 
 def policies_of(seat: SeatPlan) -> dict[str, Policy]:
-    """Return the policies of a new agent: the model that plays as it, or else the default of each game."""
+    """Return the policies of a new agent: the model of the seat, else the default agent of each game."""
     if seat.agent in WITH_PERSONA and "model" in seat.options:
         return {"*": Policy(seat.agent, {n: v for n, v in seat.options.items() if n != "persona"})}
     return {"nexus": Policy("wanderer")}

@@ -1,8 +1,8 @@
-"""The memories of an agent of the database, across all its runs, worlds and the nexus.
+"""The memories of an agent of the database, across all its runs and worlds.
 
-They are a column of the agent's row, one memory for each kind that the agent's policies use (most use one): the same
-`fulltext` memory is used in every game, and each item in it has its world, step and run. Its state at the start of a
-run is recorded in the run; its new state is saved in the transaction in which the agent leaves.
+They are stored in the agent's row, one for each kind that its policies use (most use one): the same `fulltext` memory
+serves all games, and each item has its world, step and run. The state at the start of a run is recorded in the run; the
+new state is saved in the transaction in which the agent leaves.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from wsap_nexus.store.nexus_store import NexusStore
 
 VERSION = 2
 RUNS = 1000
-"""The maximum number of entries of `SavedMemory.runs`; the oldest are dropped."""
+"""Maximum number of entries of `SavedMemory.runs`; the oldest are dropped."""
 BUDGET = 60
-"""Tokens for each requested item of a memory that can be searched but not listed."""
+"""Tokens per requested item of a memory that can be searched but not listed."""
 
 _CLASSES = {
     "FactsMemory": "wsap_llm.memory.facts:FactsMemory",
     "FifoMemory": "wsap_llm.memory.fifo:FifoMemory",
     "FullTextMemory": "wsap_llm.memory.fulltext:FullTextMemory",
 }
-# An agent without a model makes its memory itself; only the class is saved then.
+# An agent without a model creates its memory itself; then the class is saved as its kind.
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class SavedMemory:
     snapshot: bytes
     options: Mapping[str, Any] = field(default_factory=dict)
     revision: int = 0
-    """Counts how often it was saved."""
+    """Number of times it was saved."""
     saved_by: str = ""
-    """The run that saved it last."""
+    """The run that last saved it."""
     runs: Mapping[str, int] = field(default_factory=dict)
-    """Run outside the nexus -> its remembered decisions, oldest first."""
+    """Run outside the nexus -> number of remembered decisions, oldest first."""
 
     def saved(self, snapshot: bytes, run: str, options: Mapping[str, Any], steps: int | None = None) -> SavedMemory:
-        """Return it as saved by a run; `steps` are the decisions so far of a run outside the nexus."""
+        """Return it as saved by a run; `steps` is the number of decisions so far of a run outside the nexus."""
         runs = self.runs if steps is None else dict([*self.runs.items(), (run, steps)][-RUNS:])
         return SavedMemory(snapshot, dict(options), self.revision + 1, run, runs)
 
@@ -68,7 +68,7 @@ class SavedMemories:
     """All memories of an agent."""
 
     lives: int = 0
-    """The number of runs that the agent has begun."""
+    """The number of runs that the agent has started."""
     memories: Mapping[str, SavedMemory] = field(default_factory=dict)
     """Kind -> memory."""
 
@@ -77,11 +77,11 @@ class SavedMemories:
         return self.memories.get(kind) or SavedMemory(b"")
 
     def having(self, kind: str, memory: SavedMemory, *, lives: int) -> SavedMemories:
-        """Return it with the memory of a kind replaced."""
+        """Return a copy with the memory of a kind replaced."""
         return SavedMemories(max(self.lives, lives), {**self.memories, kind: memory})
 
     def to_bytes(self) -> bytes:
-        """Return it for the agent's row."""
+        """Return the bytes for the agent's row."""
         memories = {
             kind: {
                 "snapshot": base64.b64encode(one.snapshot).decode("ascii"),
@@ -96,20 +96,20 @@ class SavedMemories:
 
     @classmethod
     def from_bytes(cls, data: bytes | None) -> SavedMemories:
-        """Return the memories of `to_bytes`; none for None; StorageError if it is damaged, or of a newer version."""
+        """Return the memories of `to_bytes`; StorageError if they are damaged, or of a newer version."""
         if data is None:
             return cls()
         try:
             found = json.loads(data)
             if found["version"] not in (1, VERSION):
                 raise StorageError(
-                    "A newer WSAP wrote what this agent remembers; upgrade with: pip install -U wsap-nexus"
+                    "This agent's memories were written by a newer WSAP; upgrade with: pip install -U wsap-nexus"
                 )
             # Version 1 had only the snapshots.
             memories = {k: v if found["version"] > 1 else {"snapshot": v} for k, v in found["memories"].items()}
             return cls(int(found["lives"]), {str(kind): _saved(one) for kind, one in memories.items()})
         except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
-            raise StorageError(f"What this agent remembers is damaged: {error}.") from error
+            raise StorageError(f"This agent's memories are damaged: {error}.") from error
 
 
 def _saved(data: Mapping[str, Any]) -> SavedMemory:
@@ -128,7 +128,7 @@ class AgentMemories(RunMemories):
     Args:
         read: returns the saved memories of an agent.
         owners: seat -> agent.
-        past: seat -> recorded memory at the start of the run.
+        past: seat -> memory recorded at the start of the run.
     """
 
     def __init__(
@@ -175,8 +175,7 @@ def merged(
 ) -> bytes:  # fmt: skip
     """Return the snapshot to save at the end of a run outside the nexus.
 
-    If another run has saved the memory since this run began, that is the saved memory with the missing lessons of
-    this run added.
+    If another run has saved the memory since this one started, it is the saved memory with this run's missing lessons.
 
     Raises:
         SnapshotError: the saved memory is damaged.
@@ -200,8 +199,7 @@ def recollections(
 ) -> tuple[list[Recollection], list[str]]:
     """Return items of an agent's memories, and the kinds that can't be read, each with the reason.
 
-    Args:
-        search: return the best matches for these words; when empty, lessons and then the newest items.
+    The items are the best matches for `search`; if it is empty, lessons and then the newest items.
     """
     found: list[Recollection] = []
     missing: list[str] = []
@@ -227,7 +225,7 @@ def _opened(kind: str, saved: SavedMemory, host: PluginHost) -> AgentMemory:
         factory = host.memories.get(kind).factory
         try:
             made = build(factory, Context.create(config=dict(saved.options)))
-        except WsapError:  # an option that only makes sense in a run, such as a model for summaries
+        except WsapError:  # an option that only works in a run, such as a model for summaries
             made = build(factory, Context.create())
     if saved.snapshot:
         made.restore(saved.snapshot)
@@ -235,20 +233,19 @@ def _opened(kind: str, saved: SavedMemory, host: PluginHost) -> AgentMemory:
 
 
 LARGEST = 256 * 1024 * 1024
-"""The maximum size of a file."""
+"""Maximum bytes of a file."""
 TAKEN = ".taken-over"
 """The suffix of imported files."""
 
 
 def take_over(folder: Path, name: str, nexus_store: NexusStore) -> list[str]:
-    """Import the files of a named memory into the agent of that name, and return messages about it.
+    """Import the memory and persona files of an agent, as earlier versions wrote them, and return messages about it.
 
-    A damaged file, or one that would replace a memory of the agent, is not changed. An interrupted import continues
-    the next time.
+    Damaged files, and those that would replace a memory of the agent, are kept. An interrupted import continues the
+    next time.
 
     Args:
-        name: the agent, whose id has been checked.
-        nexus_store: no other process writes this agent.
+        name: a valid id; no other process may write this agent.
 
     Raises:
         StorageError: the database can't be written, or a file can't be renamed.
@@ -259,21 +256,21 @@ def take_over(folder: Path, name: str, nexus_store: NexusStore) -> list[str]:
         found = _read(file)
     except (OSError, ValueError, KeyError, TypeError, RecursionError, binascii.Error) as error:
         found = None
-        told.append(f"{file} is damaged ({error_line(error, 200)}), so {name!r} does not remember what is in it.")
+        told.append(f"{file} is damaged ({error_line(error, 200)}), so {name!r} starts without these memories.")
     if found is not None:
         kind, memory, lives, steps = found
         if _give(nexus_store, name, kind, memory, lives, steps):
             kept = _aside(file)
-            told.append(f"{name!r} remembers what was in {file}, which is {kept.name} now.")
+            told.append(f"Imported the memories of {name!r} from {file}, which is now named {kept.name}.")
         else:
-            told.append(f"{file} is left as it is: the agent {name!r} remembers something else with {kind!r} already.")
+            told.append(f"{file} is not imported: the agent {name!r} already has other memories of kind {kind!r}.")
     try:
         text = persona.read_text(encoding="utf-8").strip() if persona.is_file() else None
     except (OSError, UnicodeDecodeError) as error:
-        told.append(f"{persona} can't be read ({error_line(error, 200)}), so {name!r} is not who it says.")
+        told.append(f"{persona} can't be read ({error_line(error, 200)}), so {name!r} does not get this persona.")
         return told
     if text and len(text) > LONGEST:
-        told.append(f"{persona} is left as it is: a persona has at most {LONGEST} characters.")
+        told.append(f"{persona} is not imported: a persona may have at most {LONGEST} characters.")
     elif text is not None:
         with nexus_store.change() as tx:
             if not tx.register(name)[0].persona and text:
@@ -295,7 +292,7 @@ def _give(nexus_store: NexusStore, name: str, kind: str, memory: SavedMemory, li
 
 
 def _read(path: Path) -> tuple[str, SavedMemory, int, int] | None:
-    # Kind, memory, number of the last run, and all decisions.
+    # Kind, memory, number of the last run, total number of decisions.
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -305,7 +302,7 @@ def _read(path: Path) -> tuple[str, SavedMemory, int, int] | None:
         raise ValueError(f"it exceeds {LARGEST} bytes")
     found = json.loads(data)
     if not isinstance(found, dict) or found.get("format") != "wsap-mind" or found["version"] != 1:
-        raise ValueError("it is no memory that an earlier version wrote")
+        raise ValueError("it is not a memory file of an earlier version")
     lives: list[Mapping[str, Any]] = found["lives"]
     runs = {str(life["run"]): int(life["steps"]) for life in lives if life["saved"]}
     memory = SavedMemory(

@@ -1,7 +1,7 @@
 """Messages between agents in the nexus: to all, to one, or to a team.
 
-A message is one row for each recipient, unread until the recipient has seen it and acted. An agent in a world gets
-its messages when it is back. The content is data, never instructions: displays escape it, prompts quote it.
+A message is one row per recipient, unread until the recipient has seen it and acted. An agent in a world gets its
+messages when it returns. The content is data, never instructions: displays escape it, prompts quote it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
 SHOWN = 20
-"""The maximum number of messages in one observation."""
+"""Maximum number of messages in one observation."""
 FROM_ONE = 20
-"""The maximum number of unread messages of one sender for one recipient."""
+"""Maximum number of unread messages from one sender to one recipient."""
 HEARERS = 200
-"""The maximum number of recipients of a broadcast."""
+"""Maximum number of recipients of a broadcast."""
 PRESENT = 50
-"""The maximum number of agents listed as present."""
+"""Maximum number of agents listed as present."""
 HUMAN_SENDER = "a person"
 """The sender of a person's message; no agent's id contains a space."""
 
@@ -47,34 +47,34 @@ class StoredMessage:
 
 
 def checked(text: str) -> str:
-    """Return a message, stripped; UsageError if it is empty or too long."""
+    """Return a stripped message; UsageError if it is empty or too long."""
     if not text.strip():
-        raise UsageError("There is nothing to say in an empty message.")
+        raise UsageError("The message is empty.")
     if len(text) > MAX_LENGTH:
-        raise UsageError(f"That is too long: {len(text)} characters; at most {MAX_LENGTH}.")
+        raise UsageError(f"The message is too long: {len(text)} characters; at most {MAX_LENGTH}.")
     return text.strip()
 
 
 def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | None = None) -> list[str]:
-    """Send a message of an agent in the nexus and return its recipients.
+    """Send a message from an agent in the nexus and return its recipients.
 
     Args:
         kind: "broadcast", "direct" or "team".
         content: at most 2000 characters.
 
     Raises:
-        UsageError: it can't be sent; the message says why.
+        UsageError: it can't be sent.
     """
     checked(content)
     if to is not None and kind != "direct":
-        raise UsageError(f"A {kind[:40]} message has no recipient of its own; send it to {to[:64]} as direct.")
+        raise UsageError(f"A {kind[:40]} message has no single recipient; to reach {to[:64]}, send it as direct.")
     team: str | None = None
     if kind == "broadcast":
         hearers = present(tx, sender, limit=HEARERS)
     elif kind == "team":
         team = team_of(tx, sender)
         if team is None:
-            raise UsageError("You are in no team.")
+            raise UsageError("You are not in a team.")
         hearers = [other for other in members(tx, team) if other != sender][:HEARERS]
     elif kind == "direct":
         hearers = [_hearer(tx, sender, to or "")]
@@ -84,7 +84,7 @@ def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | Non
     if kind == "direct" and not hearers:
         raise UsageError(f"{to} has not read your last {FROM_ONE} messages yet.")
     if not hearers:
-        raise UsageError("Nobody is here to hear it.")
+        raise UsageError("Nobody is here to receive it.")
     rows = [
         {"sender": sender, "recipient": hearer, "kind": kind, "content": content, "created": tx.stamp, "read": False}
         for hearer in hearers
@@ -92,14 +92,14 @@ def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | Non
     tx.connection.execute(insert(_LETTER), rows)
     for hearer in hearers:
         _forget_oldest(tx, hearer)
-    # The event is public, so it does not have the content.
+    # The event is public, so it lacks the content.
     addressed = to if kind == "direct" else team
     tx.note(MessageSent(agent_id=sender, to=addressed, form=kind, recipients=len(hearers)))
     return hearers
 
 
 def inbox(tx: Transaction, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[StoredMessage]:
-    """Return the unread messages of an agent, oldest first: from all senders, or from one."""
+    """Return the unread messages of an agent, oldest first, from all senders or one."""
     query = select(_LETTER).where((_LETTER.c.recipient == agent_id) & _LETTER.c.read.is_(False))
     if sender is not None:
         query = query.where(_LETTER.c.sender == sender)
@@ -132,10 +132,10 @@ def team_of(tx: Transaction, agent_id: str) -> str | None:
 
 
 def set_team(tx: Transaction, agent_id: str, team: str | None) -> None:
-    """Put an agent into a team, or into none; UsageError if the team's name is invalid."""
+    """Set an agent's team; None removes it from its team. UsageError if the team's name is invalid."""
     tx.agent(agent_id)
     if team is not None and (not team.strip() or len(team) > 64 or not team.isprintable()):
-        raise UsageError("A team's name has 1 to 64 printable characters.")
+        raise UsageError("A team's name must have 1 to 64 printable characters.")
     lore = tx.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one()
     tx.update_agent(agent_id, lore={**lore, "team": team})
     tx.note(TeamChanged(agent_id=agent_id, team=team))
@@ -153,7 +153,7 @@ def members(tx: Transaction, team: str) -> list[str]:
 
 
 class Wakeups:
-    """Wakes agents that wait in the nexus, for a message or a change of a game."""
+    """Wakes agents that wait in the nexus, at messages and changes of games."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -161,7 +161,7 @@ class Wakeups:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def wait(self, agent_id: str, seconds: float) -> bool:
-        """Wait for some seconds or until the agent is woken; return whether it was woken."""
+        """Wait for some seconds or until the agent is woken, and return whether it was."""
         self._loop = asyncio.get_running_loop()
         rung = self._waiting.setdefault(agent_id, asyncio.Event())
         tasks = [asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(rung.wait())]
@@ -202,11 +202,11 @@ class Wakeups:
 
 def _hearer(tx: Transaction, sender: str, to: str) -> str:
     if to == sender:
-        raise UsageError("A message to oneself reaches nobody.")
+        raise UsageError("You can't send a message to yourself.")
     agent = tx.find_agent(to)
     if agent is None or agent.state == "removed":
         here = ", ".join(present(tx, sender, limit=20)) or "nobody"
-        raise UsageError(f"There is no agent {to[:64]!r}; here are: {here}.")
+        raise UsageError(f"There is no agent {to[:64]!r}; in the nexus are: {here}.")
     return to
 
 

@@ -1,8 +1,8 @@
-"""Meta-goals: goals of an agent across worlds, counted from the nexus' own events.
+"""Meta-goals: goals of an agent across worlds, counted from the events of the nexus.
 
-Each goal is stored with its tallies and the number of the last event in them, so that each event counts once;
-counting the whole log again gives the same (`recounted`). The reward is granted in the transaction in which the goal
-is reached; a reached goal can't be set again, so it is granted once.
+Each goal is stored with its tallies and the number of the last counted event, so that each event counts once;
+`recounted` gives the same from the whole log. The reward is granted in the transaction in which the goal is reached,
+and only once, because a reached goal can't be set again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wsap_nexus.store.repository import NEXUS
 from wsap_nexus.store.tables import METADATA
 
 MOST_ACTIVE = 10
-"""Active goals of one agent."""
+"""Maximum number of active goals of one agent."""
 
 _GOAL = METADATA.tables["metagoal"]
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -34,7 +34,7 @@ _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 @dataclass(frozen=True)
 class Reward:
-    """The reward of a goal: a title, which is listed among the achievements, and perhaps an item."""
+    """The reward of a goal: a title, listed among the achievements, and optionally an item."""
 
     title: str
     item: str = ""
@@ -63,10 +63,10 @@ class Pursuit:
     since: int
     """The number of the event after which events count."""
     games: tuple[str, ...]
-    """All games at the time when it was set."""
+    """All games when it was set."""
     tallies: tuple[Tally, ...] = field(default=())
     seq: int = 0
-    """The last event that was counted."""
+    """The number of the last counted event."""
 
     def measures(self) -> list[tuple[float, float]]:
         """Return (progress, target) of each requirement."""
@@ -88,13 +88,13 @@ class Pursuit:
         return f"{met}/{len(parts)} ({'; '.join(parts)})"
 
     def to_goal(self) -> Goal:
-        """Return the goal of an observation."""
+        """Return it as a goal for observations."""
         missing = self.missing()
         hints = (f"still to do in: {', '.join(missing[:10])}",) if missing else ()
         return Goal(self.goal.id, self.goal.description, "meta", self.progress, hints)
 
     def missing(self) -> list[str]:
-        """Return the games in which a requirement is not met yet, where it depends on the game."""
+        """Return the games in which a requirement that depends on the game is not met yet."""
         found: list[str] = []
         for requirement, tally in zip(self.goal.requirements, self.tallies, strict=True):
             if requirement.type == "reach_skill_level" or (requirement.games == "any" and not requirement.worlds):
@@ -107,7 +107,7 @@ class Pursuit:
         return found
 
     def domains(self) -> list[str]:
-        """Return the domains whose level is not reached yet."""
+        """Return the domains whose required level is not reached yet."""
         pairs = zip(self.goal.requirements, self.measures(), strict=True)
         return [r.what for r, (have, need) in pairs if r.type == "reach_skill_level" and have < need]
 
@@ -141,13 +141,13 @@ TEMPLATES: Mapping[str, MetaGoal] = {
         ),
         MetaGoal(
             "collector",
-            "Bring five things out of worlds",
+            "Bring five items out of worlds",
             (Requirement("collect_items", count=5),),
             Reward("collector", "Token of plenty", tier=1),
         ),
     )
 }
-"""The goals of the nexus; they alone have rewards, so that no agent can reward itself."""
+"""The goals of the nexus; only these have rewards, so that no agent can reward itself."""
 
 
 def own_goal(
@@ -160,16 +160,13 @@ def own_goal(
     games: str = "any",
     worlds: int = 0,
 ) -> MetaGoal:
-    """Return a goal of an agent's or a person's own; reaching it is logged, and not rewarded.
+    """Return a goal made by an agent or a person; reaching it is logged, but not rewarded.
 
     Args:
-        goal_id: its id; made from the description if empty.
+        goal_id: derived from the description if empty.
         description: one sentence.
-        kind: the requirement's type.
-        what: see `Requirement`.
-        count: see `Requirement`.
+        kind: the requirement's type; see `Requirement`, also for `what`, `count` and `worlds`.
         games: "any", "all", or games separated by commas.
-        worlds: see `Requirement`.
     """
     named = tuple(name.strip() for name in games.split(",") if name.strip())
     where = games.strip() if games.strip() in ("any", "all") else named
@@ -194,7 +191,7 @@ def _counted(goal: MetaGoal, since: int, tallies: Sequence[Tally], events: Itera
 
 
 def recounted(tx: Transaction, agent_id: str, pursuit: Pursuit) -> tuple[Tally, ...]:
-    """Return the tallies of a goal, counted from the whole log up to the last event that they include."""
+    """Return the tallies of a goal, counted again from the log up to its last counted event."""
     tallies: tuple[Tally, ...] = tuple({} for _ in pursuit.goal.requirements)
     events = (event for event in every(tx, *KINDS, agent=agent_id) if event.seq <= pursuit.seq)
     _counted(pursuit.goal, pursuit.since, tallies, events)
@@ -208,27 +205,27 @@ def set_goal(tx: Transaction, agent_id: str, goal: MetaGoal, games: Sequence[str
     """Set a goal for an agent, and return it with its progress.
 
     Args:
-        goal: a template, or an own goal.
-        games: all games; "all" means these from now on.
+        goal: from `TEMPLATES` or `own_goal`.
+        games: all games, which fixes the meaning of "all".
 
     Raises:
-        UsageError: it can't be counted, is active or reached already, or the agent has too many.
+        UsageError: it can't be counted, is already active or reached, or the agent has too many.
     """
     if not _ID.fullmatch(goal.id):
-        raise UsageError(f"{goal.id[:80]!r} is no name for a meta-goal: use up to 64 of a-z, 0-9, dash and underscore.")
+        raise UsageError(f"Invalid name of a meta-goal: {goal.id[:80]!r}; use up to 64 of a-z, 0-9, dash, underscore.")
     for requirement in goal.requirements:
         requirement.check()
         unknown = [] if isinstance(requirement.games, str) else sorted(set(requirement.games) - set(games))
         if unknown:
             raise UsageError(f"There is no world {unknown[0][:60]!r}; there are: {', '.join(games)}.")
         if isinstance(requirement.games, tuple) and requirement.worlds > len(requirement.games):
-            raise UsageError("A meta-goal can't ask for more worlds than it names.")
+            raise UsageError("A meta-goal can't require more worlds than it names.")
     held = {pursuit.goal.id: pursuit for pursuit in pursuits(tx, agent_id)}
     before = held.get(goal.id)
     if before is not None and before.state == "reached":
-        raise UsageError(f"You have reached {goal.id!r} already; set another goal.")
+        raise UsageError(f"You have already reached {goal.id!r}; set another goal.")
     if before is not None and before.state == "active":
-        raise UsageError(f"You have the goal {goal.id!r} already: {before.progress}.")
+        raise UsageError(f"You already have the goal {goal.id!r}: {before.progress}.")
     if sum(1 for pursuit in held.values() if pursuit.state == "active") >= MOST_ACTIVE:
         raise UsageError(f"You have {MOST_ACTIVE} meta-goals, which is the limit; abandon one first.")
     since = tx.note(MetaGoalSet(agent_id=agent_id, goal=goal.id, description=goal.description))
@@ -263,7 +260,7 @@ def pursuits(tx: Transaction, agent_id: str, *states: str) -> list[Pursuit]:
 def advance(tx: Transaction, agent_id: str) -> list[MetaGoal]:
     """Count the events since the last call, grant the rewards of reached goals, and return these goals.
 
-    Called at the end of each transaction with events that count.
+    Called at the end of each transaction with events of `KINDS`.
     """
     reached: list[MetaGoal] = []
     for pursuit in pursuits(tx, agent_id, "active"):
@@ -273,7 +270,7 @@ def advance(tx: Transaction, agent_id: str) -> list[MetaGoal]:
             continue
         now = replace(pursuit, tallies=tallies, seq=last)
         state = "reached" if now.complete else "active"
-        # Only one transaction turns an active goal into a reached one: its reward is granted there.
+        # Only one transaction changes the state from active to reached, so the reward is granted once.
         where = (_GOAL.c.agent_id == agent_id) & (_GOAL.c.id == pursuit.goal.id) & (_GOAL.c.state == "active")
         changed = tx.connection.execute(update(_GOAL).where(where).values(state=state, data=_to_json(now))).rowcount
         if changed == 1 and state == "reached":

@@ -1,10 +1,9 @@
 """Export of an agent to a file, and import into this nexus or another one.
 
-Exported are the identity with its persona, deciders, skills with their evidence, achievements, core memories and
-strategies, meta-goals, diary and memories; not exported are items, worlds and avatars, recordings, messages, tokens
-and the nexus' events.
+An export contains the identity with persona, policies, skills with their evidence, achievements, core memories and
+strategies, meta-goals, diary and memories, but no items, worlds, avatars, recordings, messages, tokens or events.
 
-Deciders are imported only on request, since they can name programs and addresses.
+Policies are imported only on request, because they can name programs and addresses.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ class Imported:
 
     agent_id: str
     policies_left_out: tuple[str, ...]
-    """Deciders that were not imported, such as "crafter: llm"."""
+    """Policies that were not imported, such as "crafter: llm"."""
 
 
 class RemovalRefusedError(UsageError):
-    """The agent can't be removed now: it is in a world, or on its way."""
+    """The agent can't be removed now: it is in a world or in transit."""
 
     code = "EXPORT_REFUSED"
 
@@ -86,10 +85,10 @@ def _diary(tx: Transaction, agent_id: str) -> list[agent_file.PackedEntry]:
 
 
 def remove(tx: Transaction, agent_id: str) -> None:
-    """Remove an agent; its id stays taken, and its events stay.
+    """Remove an agent; its id is not reused, and its events are kept.
 
     Raises:
-        RemovalRefusedError: it is in a world, or on its way.
+        RemovalRefusedError: it is in a world or in transit.
     """
     check_not_removed(tx, agent_id)
     if tx.agent(agent_id).place != "nexus":
@@ -97,10 +96,10 @@ def remove(tx: Transaction, agent_id: str) -> None:
             f"{agent_id!r} is in a world; start the nexus and bring it back first: wsap nexus agents recall {agent_id}"
         )
     if tx.open_transfers(agent_id):
-        raise RemovalRefusedError(f"{agent_id!r} is on its way; start the nexus, which settles that, and try again.")
+        raise RemovalRefusedError(f"{agent_id!r} is in transit; start the nexus, which completes that, and try again.")
     if any(row.agent_id == agent_id for row in tx.transfers("unknown")):
         raise RemovalRefusedError(
-            f"A transfer of {agent_id!r} is unresolved, with what belongs to it; wait for the game, or decide: "
+            f"A transfer of {agent_id!r} and its items is unresolved; wait for the game, or settle it: "
             f"wsap nexus agents settle {agent_id} --as returned"
         )
     tx.update_agent(agent_id, state="removed")
@@ -108,7 +107,7 @@ def remove(tx: Transaction, agent_id: str) -> None:
 
 
 def check_not_removed(tx: Transaction, agent_id: str) -> None:
-    """Check that an agent was not removed; UnknownNameError if there is no such agent, UsageError if it was removed."""
+    """Check that an agent exists (UnknownNameError) and was not removed (UsageError)."""
     if tx.agent(agent_id).state == "removed":
         raise UsageError(f"The agent {agent_id!r} was removed.")
 
@@ -126,11 +125,11 @@ def import_agent(
     """Add the agent of a file.
 
     Args:
-        agent_id: another id; its own when None.
-        policies: deciders, which have precedence over the file's.
-        known: deciders that are imported from the file if they have no options.
-        trust: import all deciders of the file.
-        paused: import it paused.
+        agent_id: None for the id in the file.
+        policies: have precedence over the file's.
+        known: agents whose policies are imported from the file if they have no options.
+        trust: import all policies of the file.
+        paused: add the agent paused.
 
     Raises:
         ImportRefusedError: the id is taken.
@@ -153,7 +152,7 @@ def import_agent(
 
 def _check_free(tx: Transaction, name: str) -> None:
     if (agent := tx.find_agent(name)) is not None:
-        was = "was removed here, and ids are not given twice" if agent.state == "removed" else "lives here already"
+        was = "was removed here, and ids are not reused" if agent.state == "removed" else "already lives here"
         raise ImportRefusedError(f"{name!r} {was}; import it under another id with --as NAME.")
 
 
@@ -171,10 +170,10 @@ def _fill(tx: Transaction, name: str, package: agent_file.Package, *, paused: bo
         try:
             tx.save_memories(name, base64.b64decode(package.mind, validate=True))
         except binascii.Error:
-            raise WireError("What the agent remembers is damaged in the file; take another copy.") from None
+            raise WireError("The agent's memories in the file are damaged; use another copy.") from None
     for domain, level in sorted(package.skills.items()):
         tx.connection.execute(insert(_SKILL).values(agent_id=name, domain=domain, level=level))
-        # Goals for a level count events.
+        # Goals for a level count this event.
         tx.note(SkillGained(agent_id=name, domain=domain, source="import", times=1, gain=0.0, level=level))
     for table, rows in ((_EVIDENCE, package.evidence), (_ACHIEVEMENT, package.achievements)):
         values = [{"agent_id": name, **row.model_dump()} for row in rows]
@@ -194,9 +193,9 @@ def _add_goals(tx: Transaction, name: str, package: agent_file.Package) -> None:
                 requirement.check()
             pursuit.measures()
             if pursuit.goal.reward is not None and pursuit.goal != TEMPLATES.get(pursuit.goal.id):
-                raise WireError(f"{pursuit.goal.id!r} promises a reward that only goals of the nexus have.")
+                raise WireError(f"{pursuit.goal.id!r} has a reward, which only goals of the nexus may have.")
     except (KeyError, TypeError, ValueError, AttributeError, WsapError) as error:
-        raise WireError(f"A meta-goal in the file makes no sense: {error_line(error, 200)}") from None
+        raise WireError(f"A meta-goal in the file is invalid: {error_line(error, 200)}") from None
 
 
 def _uncounted(row: Row[Any]) -> dict[str, JsonValue]:

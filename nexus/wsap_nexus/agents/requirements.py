@@ -1,17 +1,17 @@
-"""What a meta-goal requires, and how it is counted from the events of the nexus.
+"""The requirements of meta-goals, and how they are counted from the events of the nexus.
 
 The types of a requirement:
 
     survive_steps        decisions of one session (the longest in each game)
     visit_game           sessions
-    earn_achievement     times of one achievement, or different achievements where none is named
+    earn_achievement     times of one achievement, or different achievements if none is named
     reach_skill_level    the level of one domain, from 0 to 1; a level reached earlier counts too
     complete_action      successful uses of one action
     collect_items        portable items brought out of worlds, of one category or name, or any
 
-A requirement is met in `any` games, added up (sessions of `survive_steps` are not added up); in `all` games of the
-time when the goal was set; or in each game of a list. With `worlds` it must be met in that many different games,
-with the whole count in each.
+A requirement is met in `any` games, whose counts are added up (except sessions of `survive_steps`); in `all` games
+that existed when the goal was set; or in each game of a list. With `worlds`, the count must be reached in each of that
+many different games.
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ class Requirement:
     """The number of different games; 0 for all that `games` names, or for any added up."""
 
     def check(self) -> None:
-        """Check that it can be counted; UsageError, whose message says why, if it can't be."""
+        """Raise UsageError if it can't be counted."""
         if self.type not in TYPES:
-            raise UsageError(f"A meta-goal can't be about {self.type[:60]!r}; it can be about: {', '.join(TYPES)}.")
+            raise UsageError(f"Unknown type of meta-goal: {self.type[:60]!r}; it must be one of: {', '.join(TYPES)}.")
         if not 0 < self.count <= LARGEST or not 0 <= self.worlds <= 1000:
-            raise UsageError("A meta-goal's count must be above 0, and at most a billion; its worlds from 0 to 1000.")
+            raise UsageError("A meta-goal's count must be above 0 and at most a billion; its worlds from 0 to 1000.")
         if self.type == "reach_skill_level" and (self.what not in SKILL_DOMAINS or self.count > 1):
             raise UsageError(
-                f"reach_skill_level needs one of {', '.join(SKILL_DOMAINS)}, and a level above 0 and at most 1."
+                f"reach_skill_level needs one of {', '.join(SKILL_DOMAINS)}, and a level above 0, at most 1."
             )
         if self.type == "complete_action" and not self.what:
             raise UsageError("complete_action needs the name of an action.")
         if isinstance(self.games, str) and self.games not in ("any", "all"):
-            raise UsageError('A meta-goal\'s games are "any", "all" or a list.')
+            raise UsageError('A meta-goal\'s games must be "any", "all" or a list.')
         if isinstance(self.games, tuple) and (not self.games or len(set(self.games)) != len(self.games)):
-            raise UsageError("A meta-goal's list of games must name each game once, and at least one.")
+            raise UsageError("A meta-goal's list of games must not be empty, and must name each game only once.")
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-ready data."""
@@ -89,7 +89,7 @@ class Requirement:
 
 
 def fold(requirement: Requirement, tally: Tally, event: NexusEvent) -> None:
-    """Add an event to a tally if it counts for the requirement. Events of the nexus' own rewards do not."""
+    """Add an event to a tally if it counts for the requirement; events of the nexus' own rewards do not."""
     game = event.game or ""
     if game == NEXUS:
         return
@@ -112,7 +112,7 @@ def fold(requirement: Requirement, tally: Tally, event: NexusEvent) -> None:
 
 
 def measure(requirement: Requirement, tally: Tally, games: Sequence[str]) -> tuple[float, float]:
-    """Return the progress of a requirement, at most its target, and the target. `games`: the meaning of "all"."""
+    """Return the progress of a requirement, at most its target, and the target; `games` is the meaning of "all"."""
     values = values_of(requirement, tally)
     if requirement.type == "reach_skill_level":
         return min(values.get("*", 0.0), requirement.count), requirement.count
@@ -133,7 +133,7 @@ def values_of(requirement: Requirement, tally: Tally) -> dict[str, float]:
 
 
 def named_games(requirement: Requirement, games: Sequence[str]) -> Sequence[str]:
-    """Return the games that a requirement names; `games` where it says "any" or "all"."""
+    """Return the games that a requirement names; `games` for "any" and "all"."""
     return games if isinstance(requirement.games, str) else requirement.games
 
 

@@ -1,8 +1,8 @@
 """The growth of skills from evidence.
 
-A world declares its achievements and actions as evidence for domains. Each repetition of the same evidence in the
-same game counts half as much as the one before, so that one source adds at most twice its first gain. The gain also
-shrinks as the level approaches 1: `level += rate * (1 - level) / 2**n`.
+A world declares achievements and actions as evidence for domains. Each repetition of the same evidence in the same game
+counts half as much as the previous one, so that one source adds at most twice its first gain. The gain also shrinks as
+the level approaches 1: `level += rate * (1 - level) / 2**n`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from wsap_nexus.store.entities import SessionRecord, SkillGain
 from wsap_nexus.worlds.game_info import GameInfo
 
 ACHIEVEMENT_RATE = 0.10
-"""The gain of the first time of an achievement at level 0."""
+"""The gain of an achievement's first time at level 0."""
 ACTION_RATE = 0.01
-"""The gain of the first time of an action at level 0."""
+"""The gain of an action's first time at level 0."""
 HALVINGS = 20
-"""Times after which a source adds nothing."""
+"""Number of times after which a source adds nothing."""
 
 
 def skill_gains(
@@ -37,7 +37,7 @@ def skill_gains(
         declared: domain -> achievements and actions of the game that are evidence.
         done: `achievement:NAME` and `action:NAME` -> successful times in this session.
         levels: domain -> level before, from 0 to 1.
-        shown: (domain, source) -> times in this game before.
+        shown: (domain, source) -> earlier times in this game.
     """
     for domain in sorted(declared):
         level = levels.get(domain, 0.0)
@@ -67,7 +67,7 @@ class Suggestion(Part):
 
 @dataclass(frozen=True)
 class GameEntry(Part):
-    """A world in the nexus' list for an agent."""
+    """A world in the list of the nexus for an agent."""
 
     game: str
     name: str
@@ -76,7 +76,7 @@ class GameEntry(Part):
     active_agents: int = 0
     capacity: int = 1
     visits: int = 0
-    """Visits of this agent."""
+    """Sessions of this agent there."""
     avatars: Sequence[str] = ()
     """This agent's avatars there, dead ones included: "avatar-1 (dormant)"."""
 
@@ -90,7 +90,7 @@ def suggestions(
     sessions: Sequence[SessionRecord] = (),
     specs: Mapping[str, AdapterSpec] | None = None,
 ) -> list[Suggestion]:
-    """Return the suggested worlds, best first.
+    """Return suggested worlds for an agent, best first.
 
     Args:
         entries: the worlds, as listed for this agent.
@@ -98,7 +98,7 @@ def suggestions(
         skills: domain -> level from 0 to 1.
         pursuits: the agent's meta-goals.
         sessions: its last sessions, newest first.
-        specs: the games, for their rules about skills.
+        specs: the games, with their transfer rules.
     """
     domains = {info.id: info.skill_domains for info in infos}
     most = max((entry.visits for entry in entries), default=0)
@@ -112,12 +112,12 @@ def suggestions(
             _by_goals(entry, exercised, pursuits),
             _by_learning(exercised, skills),
             _by_rules((specs or {}).get(entry.game), skills),
-            (0.10, "a body of yours sleeps there") if entry.avatars else (0.0, ""),
+            (0.10, "you have an avatar there") if entry.avatars else (0.0, ""),
             (-0.10, "") if sessions and sessions[0].game == entry.game else (0.0, ""),
         ):
             score += more
             reasons += [reason] if reason else []
-        found.append(Suggestion(entry.game, round(min(max(score, 0.0), 1.0), 3), reasons or ["it is open"]))
+        found.append(Suggestion(entry.game, round(min(max(score, 0.0), 1.0), 3), reasons or ["it is available"]))
     return sorted(found, key=lambda suggestion: (-suggestion.score, suggestion.game))
 
 
@@ -134,10 +134,10 @@ def _by_goals(entry: GameEntry, exercised: Sequence[str], pursuits: Sequence[Pur
             continue
         anywhere_new = any(r.worlds and r.games == "any" for r in pursuit.goal.requirements)
         if entry.game in pursuit.missing() or (anywhere_new and not entry.visits):
-            return 0.25, f"your goal {pursuit.goal.id!r} leads there"
+            return 0.25, f"it counts for your goal {pursuit.goal.id!r}"
         wanted = [domain for domain in pursuit.domains() if domain in exercised]
         if wanted:
-            return 0.25, f"your goal {pursuit.goal.id!r} takes {wanted[0]}, which grows there"
+            return 0.25, f"your goal {pursuit.goal.id!r} needs {wanted[0]}, which you can improve there"
     return 0.0, ""
 
 
@@ -146,11 +146,11 @@ def _by_learning(exercised: Sequence[str], skills: Mapping[str, float]) -> tuple
         return 0.0, ""
     missing = sum(1 - skills.get(domain, 0.0) for domain in exercised) / len(exercised)
     low = sorted(domain for domain in exercised if skills.get(domain, 0.0) < 0.3)
-    return 0.20 * missing, f"you can still learn {', '.join(low[:3])}" if low else ""
+    return 0.20 * missing, f"you can improve {', '.join(low[:3])}" if low else ""
 
 
 def _by_rules(spec: AdapterSpec | None, skills: Mapping[str, float]) -> tuple[float, str]:
     if spec is None:
         return 0.0, ""
     met = [rule for rule in spec.transfer_rules if skills.get(rule.domain, 0.0) >= rule.threshold]
-    return (0.10, f"your {met[0].domain} is worth something there") if met else (0.0, "")
+    return (0.10, f"your {met[0].domain} is an advantage there") if met else (0.0, "")

@@ -41,13 +41,13 @@ from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import NEXUS
 from wsap_nexus.store.tables import METADATA
 
-_BY_RULES = " It decides by rules there, which can't answer."
+_BY_RULES = " Rules decide for it there, so it can't answer."
 
 
 def exchanges(
     tx: Transaction, agent_id: str, *, before: int | None = None, after: int = 0, limit: int = 50
 ) -> list[Exchange]:
-    """Return the conversations of people with an agent, newest first: at most `limit`, numbered in (after, before)."""
+    """Return at most `limit` exchanges of people with an agent, newest first, with numbers in (after, before)."""
     return [
         Exchange(event.seq, time_of(event), event.text, event.reply, event.how)
         for event in latest(tx, agent_id, Talked, Whispered, limit=limit, before=before)
@@ -56,7 +56,7 @@ def exchanges(
 
 
 def leave_message(tx: Transaction, agent_id: str, text: str) -> None:
-    """Add a person's message to an agent's messages."""
+    """Store a message from a person to an agent."""
     row = {"sender": HUMAN_SENDER, "recipient": agent_id, "kind": "talk", "content": text, "created": tx.stamp}
     tx.connection.execute(insert(METADATA.tables["letter"]).values(**row, read=False))
     # Wakes an agent that waits, like any other message.
@@ -64,11 +64,11 @@ def leave_message(tx: Transaction, agent_id: str, text: str) -> None:
 
 
 def known_facts(tx: Transaction, agent_id: str) -> list[str]:
-    """Return the facts about an agent, as sentences in the first person."""
+    """Return facts about an agent, as sentences in the first person."""
     agent = tx.agent(agent_id)
     place = "in the nexus, the place between the worlds"
     if agent.session_id is not None:
-        place = f"in {tx.session(agent.session_id).game}, where nothing moves just now"
+        place = f"in {tx.session(agent.session_id).game}, which is paused now"
     facts = [f"I am {single_line(agent.name)}, and I am {place}."]
     facts.append(f"I have made {agent.lifetime_steps} decisions in worlds so far.")
     skills = [f"{domain} {level:.2f}" for domain, level in sorted(tx.skills(agent_id).items())]
@@ -77,17 +77,17 @@ def known_facts(tx: Transaction, agent_id: str) -> list[str]:
     facts.append(f"I carry {', '.join(carried[:20])}." if carried else "I carry nothing.")
     goals = [f"{p.goal.description} ({p.progress})" for p in pursuits(tx, agent_id, "active")]
     facts += [f"My goals: {'; '.join(single_line(goal) for goal in goals)}."] if goals else []
-    facts += [f"I hold to this: {single_line(line)}" for line in (*agent.core_memories, *agent.strategies)[:10]]
+    facts += [f"I keep in mind: {single_line(line)}" for line in (*agent.core_memories, *agent.strategies)[:10]]
     for number, session in enumerate(s for s in tx.sessions(agent_id=agent_id, limit=4) if s.closed):
         told = session_facts(tx, session)
-        facts.append(("Last, " if number == 0 else "Before that, ") + " ".join(told))
+        facts.append(("Most recently, " if number == 0 else "Before that, ") + " ".join(told))
     others = present(tx, agent_id, limit=20)
-    facts += [f"Others who are here: {', '.join(others)}."] if others else []
+    facts += [f"Other agents here: {', '.join(others)}."] if others else []
     return facts + [f"News: {event.description}" for event in news(tx, agent_id)[:5] if event.type != "speech"]
 
 
 def speaking_plans(agent: AgentIdentity, first: Sequence[str]) -> list[SeatPlan]:
-    """Return the deciders of an agent that may have words: those of `first`, and every model."""
+    """Return the seat plans of an agent that may be able to speak: those for `first`, and every model."""
     games = [*first, *sorted(g for g, p in agent.policies.items() if p.agent == "llm" and g not in first)]
     plans: list[SeatPlan] = []
     for game in games:
@@ -103,10 +103,10 @@ class AgentTalk:
     """Lets agents answer people and write diaries.
 
     Args:
-        store: records their calls of models.
-        title: the nexus' name for models.
+        store: records their model calls.
+        title: the name of the nexus for models.
         visit_of: returns the run of an agent in the nexus.
-        ring: lets an agent in a world look for whispers.
+        ring: makes an agent in a world check for whispers.
     """
 
     nexus_store: NexusStore
@@ -134,7 +134,7 @@ class AgentTalk:
         policy = agent.policy(NEXUS)
         away = agent.place != "nexus"
         if away or (policy is not None and policy.external):
-            how = "hears it at its next decision" if away else "finds it among its messages"
+            how = "will hear it at its next decision" if away else "will find it among its messages"
             silent = "" if not away or await self._has_words(agent, session) else _BY_RULES
             answer = Answered(f"{agent.name} {how}.{silent}", "whisper" if away else "letter")
             with self.nexus_store.change() as tx:
@@ -148,17 +148,13 @@ class AgentTalk:
         return answer
 
     def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
-        """Return an agent's diary, newest first: at most `limit` entries, with numbers below `before` if given.
-
-        Raises:
-            UnknownNameError: there is no such agent.
-        """
+        """Return an agent's diary, as `chronicle.entries` does; UnknownNameError if there is no such agent."""
         with self.nexus_store.look() as tx:
             tx.agent(agent_id)
             return entries(tx, agent_id, before=before, limit=limit)
 
     async def on_event(self, event: NexusEvent) -> None:
-        """Write the diary entry of a session that has ended: the listener `nexus:diary`."""
+        """Write the diary entry of an ended session; called as the listener `nexus:diary`."""
         if isinstance(event, Left) and event.session_id is not None:
             with self.nexus_store.look() as tx:
                 session = tx.session(event.session_id)
@@ -170,19 +166,19 @@ class AgentTalk:
             try:
                 words = await self._speak(agent, plan, self._run_for(agent, plan), "talk", facts, text)
             except WsapError as error:
-                hindered = f" (In my own words I can't say it now: {error_line(error, 200)})"
+                hindered = f" (I can't answer in my own words now: {error_line(error, 200)})"
                 break
             if words:
                 return Answered(words, "words")
-        rules = f"{agent.name} decides by rules, which can't answer. This is what the nexus knows: "
+        rules = f"Rules decide for {agent.name}, so it can't answer. The nexus knows: "
         return Answered(("" if hindered else rules) + " ".join(facts) + hindered, "facts")
 
     async def _has_words(self, agent: AgentIdentity, session: SessionRecord | None) -> bool:
-        """Return whether whoever decides for an agent in a world can answer; True where that can't be told."""
+        """Return whether an agent in a world can answer in words; True if unknown."""
         if session is None:
             return True
         policy = agent.policy(session.game)
-        if policy is None or policy.external:  # without a policy, the world's own agent decides
+        if policy is None or policy.external:  # without a policy, the game's default agent decides
             return policy is not None
         try:
             plan = seat_plan(agent.id, agent, session.game, policy.agent)
@@ -201,12 +197,9 @@ class AgentTalk:
     async def _voice(
         self, agent: AgentIdentity, plan: SeatPlan, run_id: str, purpose: str
     ) -> AsyncIterator[Speaks | None]:
-        """Give the speaker of an agent, with its memories; None if it has no words of its own.
+        """Yield the speaker of an agent, with its memories; None if it can't speak; WsapError if it can't be created.
 
-        Its calls of models are recorded for the seat `SEAT:voice`.
-
-        Raises:
-            WsapError: it can't be made.
+        Its model calls are recorded for the seat `SEAT:voice`.
         """
         with self.nexus_store.look() as tx:
             number, saved = tx.last_seq(), SavedMemories.from_bytes(tx.memories(agent.id))
@@ -263,7 +256,7 @@ class AgentTalk:
             hindered = "the nexus was stopped"
         except TimeoutError:
             hindered = f"it took longer than {SECONDS:g} s"
-        except Exception as error:  # no error of a diary may stop the nexus
+        except Exception as error:  # must not stop the nexus
             hindered = str(error)
         with self.nexus_store.change() as tx:
             text = words or composed(tx, session)

@@ -1,4 +1,4 @@
-"""A nexus over HTTP, from Python: `NexusClient`, and `AsyncNexusClient` with the same methods, to be awaited.
+"""Clients of a nexus over HTTP: `NexusClient`, and `AsyncNexusClient` with the same methods as coroutines.
 
 with NexusClient("http://127.0.0.1:9998", token) as nexus:
     arrived = nexus.enter("eve", "crafter")

@@ -1,4 +1,4 @@
-"""The client whose methods are awaited."""
+"""The asynchronous client."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from wsap_nexus.worlds.game_info import GameInfo
 T = TypeVar("T")
 
 WAIT = 20.0
-"""Seconds that the nexus is asked to wait before it answers 202."""
+"""Seconds that the nexus may wait before it responds with 202."""
 
 
 class AsyncNexusClient:
-    """A nexus over HTTP, to be awaited. What fails and may be tried again is; nothing is done twice.
+    """An asynchronous client of a nexus. Failed requests are retried if that is safe; no action is executed twice.
 
     Args:
-        base_url: where it is: `http://127.0.0.1:9998`.
-        token: of whoever runs it, or of an agent; None to look at what is open.
-        wire_types: classes of games' own messages, so that they are not read as their bases.
-        retries: how often it is tried.
-        within: seconds that one request may take altogether; None for as long as it takes.
+        base_url: such as `http://127.0.0.1:9998`.
+        token: the administrator's or an agent's; None for public data only.
+        wire_types: games' subclasses of messages, to decode as such.
+        retries: how often failed requests are retried.
+        within: maximum seconds for one request with its retries; None for no limit.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class AsyncNexusClient:
         self._within = within
 
     async def aclose(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
@@ -78,18 +78,18 @@ class AsyncNexusClient:
         persona: str = "",
         policies: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Registration:
-        """Register an agent, or get the one of that id; decided for over the wire if no policies are given."""
+        """Register an agent, or return the existing one; without policies, it is decided for over HTTP."""
         body: dict[str, Any] = {"id": agent_id, "name": name, "persona": persona}
         if policies is not None:
             body["policies"] = encode(policies)
         return await self._do("POST", "/nexus/agents", self._one(Registration), body)
 
     def agents(self) -> AsyncGenerator[AgentIdentity, None]:
-        """Give all agents, by id."""
+        """Yield all agents, by id."""
         return self._pages("/nexus/agents", self._many(AgentIdentity, "agents"), "after", first="")
 
     async def agent(self, agent_id: str) -> Whole:
-        """Return everything that is kept of an agent."""
+        """Return all data of an agent."""
         return await self._do("GET", _of_agent(agent_id), self._one(Whole))
 
     async def change(self, /, agent_id: str, **values: Any) -> AgentIdentity:
@@ -97,44 +97,44 @@ class AsyncNexusClient:
         return await self._do("PATCH", _of_agent(agent_id), self._one(AgentIdentity, "agent"), encode(values))
 
     async def observation(self, agent_id: str) -> Seen:
-        """Return what an agent sees at its next decision; waits for it."""
+        """Return the observation of an agent's next decision, and wait for that."""
         return await self._do("GET", _of_agent(agent_id, "/observation"), self._one(Seen), waits=True)
 
     async def action_space(self, agent_id: str) -> ActionSpace:
-        """Return what can be done where an agent is."""
+        """Return the action space of an agent's world, or of the nexus."""
         read = self._one(ActionSpace, "action_space")
         return await self._do("GET", _of_agent(agent_id, "/action-space"), read, waits=True)
 
     async def description(self, agent_id: str) -> str:
-        """Return what an agent is told of where it is."""
+        """Return the description of an agent's world, or of the nexus."""
         read = lambda data: str(data["description"])  # noqa: E731
         return await self._do("GET", _of_agent(agent_id, "/description"), read, waits=True)
 
     async def act(self, agent_id: str, action: Action, *, key: str | None = None) -> ActionResult:
-        """Act for an agent and return what came of it; with a key of one's own, once even across restarts."""
+        """Act for an agent and return the result; with your own key, at most once even after a restart."""
         path, read = _of_agent(agent_id, "/act"), self._one(ActionResult, "result")
         return await self._do("POST", path, read, encode(action), key=key or _new_key(), waits=True)
 
     async def send(self, agent_id: str, content: str, *, to: str | None = None) -> list[str]:
-        """Send a message to another agent, or to all in the nexus; return who gets it."""
+        """Send a message to another agent, or to all in the nexus, and return the recipients."""
         body = {"content": content, "kind": "broadcast" if to is None else "direct", "to": to}
         path = _of_agent(agent_id, "/messages")
         return await self._do("POST", path, lambda data: list(data["recipients"]), body)
 
     async def talk(self, agent_id: str, text: str, *, key: str | None = None) -> Answered:
-        """Say something to an agent, and return what it answers; for whoever runs the nexus."""
+        """Talk to an agent and return its answer; needs the administrator's token."""
         read = lambda data: Answered(str(data["text"]), data["how"])  # noqa: E731
         path = _of_agent(agent_id, "/talk")
         return await self._do("POST", path, read, {"text": text}, key=key or _new_key(), waits=True)
 
     def talked(self, agent_id: str) -> AsyncGenerator[Exchange, None]:
-        """Give what people said to an agent and what it answered, newest first."""
+        """Yield what people said to an agent, with its answers, newest first."""
         names = ("number", "time", "said", "reply", "how")
         read = lambda data: [Exchange(**{name: each[name] for name in names}) for each in data["exchanges"]]  # noqa: E731
         return self._pages(_of_agent(agent_id, "/talk"), read, "before")
 
     def diary(self, agent_id: str) -> AsyncGenerator[DiaryEntry, None]:
-        """Give what an agent wrote about its stays in worlds, newest first."""
+        """Yield an agent's diary entries about its sessions in worlds, newest first."""
         return self._pages(_of_agent(agent_id, "/diary"), self._many(DiaryEntry, "entries"), "before")
 
     async def games(self) -> list[GameInfo]:
@@ -163,16 +163,16 @@ class AsyncNexusClient:
         """Send an agent into a game and return its session and first observation.
 
         Args:
-            agent_id: who goes.
-            game: where to.
-            goals: what it wants there, in words.
+            agent_id: the agent.
+            game: the game's name.
+            goals: its goals in words.
             exit_when: an exit condition, such as `health < 30%`.
-            steps: most decisions.
-            avatar: which of its bodies; `new` for a new one; None for the one that sleeps.
+            steps: maximum number of decisions.
+            avatar: id of its avatar; `new` for a new one; None for its dormant one.
             spawn: "safe", "challenging" or "random".
             difficulty: "easy", "normal", "hard" or "adaptive".
-            respawn: the way back to life, by its id, for a body that is dead.
-            key: an idempotency key; one is made when None.
+            respawn: id of a respawn option, for a dead avatar.
+            key: an idempotency key; None to generate one.
         """
         body = {
             "agent_id": agent_id,
@@ -197,7 +197,7 @@ class AsyncNexusClient:
         destination: str | None = None,
         key: str | None = None,
     ) -> Left:
-        """Bring an agent back, or straight on to another game, and return what it carries."""
+        """Bring an agent back, or directly to another game, and return the exported items and the next observation."""
         onward = None if destination is None else {"agent_id": agent_id, "game": destination}
         body = {"agent_id": agent_id, "mode": mode, "force": force, "destination": onward}
         path = "/nexus/transit/exit"
@@ -208,18 +208,18 @@ class AsyncNexusClient:
         return await self._do("GET", _of_session(session_id), self._one(SessionRecord))
 
     async def avatars(self, session_id: str) -> list[Avatar]:
-        """Return an agent's bodies in the world of a session."""
+        """Return an agent's avatars in the world of a session."""
         return await self._do("GET", _of_session(session_id, "/avatars"), self._many(Avatar, "avatars"))
 
     async def view(self, session_id: str) -> View | None:
-        """Return what can be drawn of a session."""
+        """Return the view of a session; None if there is none."""
         read = lambda data: self._maybe(View, data["view"])  # noqa: E731
         return await self._do("GET", _of_session(session_id, "/view"), read)
 
     async def events(
         self, *, after: int | None = None, agent: str | None = None, kinds: Sequence[str] = ()
     ) -> AsyncGenerator[Event, None]:
-        """Give what happens, for ever: from now on, or from after an event on; goes on where a stream breaks."""
+        """Yield new events, or all after a number, without end; a broken stream is resumed."""
         broken = Tries(self._retries, repeatable=True)
         asked: dict[str, Any] = {"agent": agent, "kind": list(kinds), "after": after}
         params = {name: value for name, value in asked.items() if value not in (None, [])}
@@ -239,12 +239,12 @@ class AsyncNexusClient:
             except httpx2.TransportError as error:
                 await asyncio.sleep(_wait_after(broken, error))
 
-    # --- asking -----------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
     async def _pages(
         self, path: str, read: Callable[[Any], list[T]], cursor: str, first: str | None = None
     ) -> AsyncGenerator[T, None]:
-        # `cursor` is the parameter that says where a page begins.
+        # `cursor` is the parameter for the start of a page.
         place: Any = first
         while True:
             params = {"limit": 200} if place is None else {"limit": 200, cursor: place}
@@ -265,16 +265,16 @@ class AsyncNexusClient:
         waits: bool = False,
         params: Mapping[str, Any] | None = None,
     ) -> T:
-        """Return what a request comes to, tried again where that helps and does no harm.
+        """Return the response of a request, which is retried if that may help and is safe.
 
         Args:
-            key: the idempotency key: with one, it may be sent again whatever happened.
-            waits: whether it may be answered by 202, and asked again.
+            key: the idempotency key, with which retries are always safe.
+            waits: whether the response may be 202, and the request is then repeated.
 
         Raises:
             RefusedError: the nexus refused.
-            StillPendingError: it is not through in time.
-            NoAnswerError: nothing answers, or what answers is no nexus.
+            StillPendingError: it did not complete in time.
+            NoAnswerError: there is no response, or not one of a nexus.
         """
         tries = Tries(self._retries, repeatable=key is not None or method in ("GET", "PUT", "DELETE", "PATCH"))
         until = None if self._within is None else time.monotonic() + self._within
@@ -292,12 +292,12 @@ class AsyncNexusClient:
             data = _json(response)
             if response.status_code == 202:
                 if until is not None and time.monotonic() >= until:
-                    raise parts.StillPendingError(str(data.get("message") or "It is not through yet."))
+                    raise parts.StillPendingError(str(data.get("message") or "The request has not completed yet."))
             elif response.status_code < 400:
                 try:
                     return read(data)
                 except (KeyError, TypeError, AttributeError, WireError) as error:
-                    raise parts.NoAnswerError(f"The nexus answered {path} with what can't be read: {error}") from error
+                    raise parts.NoAnswerError(f"The nexus' response to {path} can't be decoded: {error}") from error
             else:
                 refused = parts.refusal(response.status_code, data)
                 wait = tries.refused(retryable=refused.retry, after=response.headers.get("retry-after", ""))
@@ -305,7 +305,7 @@ class AsyncNexusClient:
                     raise refused
                 await asyncio.sleep(wait)
 
-    # --- reading ----------------------------------------------------------------------------------
+    # --- responses --------------------------------------------------------------------------------
 
     def _part(self, kind: type[T], data: Any) -> T:
         return self._codec.decode(kind, data, where="nexus' answer")
@@ -343,10 +343,10 @@ def _new_key() -> str:
 
 
 def _wait_after(tries: Tries, error: httpx2.TransportError) -> float:
-    """Return the seconds to wait after no answer came; NoAnswerError if it must not be sent again."""
+    """Return the seconds to wait before a retry without a response; NoAnswerError if it must not be retried."""
     wait = tries.unanswered(error)
     if wait is None:
-        raise parts.NoAnswerError(f"The nexus does not answer: {str(error) or type(error).__name__}") from error
+        raise parts.NoAnswerError(f"The nexus does not respond: {str(error) or type(error).__name__}") from error
     return wait
 
 
@@ -356,5 +356,5 @@ def _json(response: httpx2.Response) -> dict[str, Any]:
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        raise parts.NoAnswerError(f"What answers at {response.url} ({response.status_code}) is no nexus.")
+        raise parts.NoAnswerError(f"The server at {response.url} is not a nexus (status {response.status_code}).")
     return data

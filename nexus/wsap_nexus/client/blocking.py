@@ -1,4 +1,4 @@
-"""The client whose methods are called: those of `AsyncNexusClient`, which does the work in a thread of its own."""
+"""The synchronous client, which runs an `AsyncNexusClient` in a thread."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _iterated(
                 yield value
         finally:
             self.open.discard(each)
-            with suppress(RuntimeError):  # the client was closed, and this with it
+            with suppress(RuntimeError):  # the client was closed, and thus the generator
                 _wait(self.portal, each.aclose)
 
     return iterate
@@ -51,13 +51,13 @@ def _wait(portal: BlockingPortal, call: Callable[[], Awaitable[T]]) -> T:
     try:
         return waiting.result()
     except BaseException:
-        # Ctrl-C leaves the request under way, and `close` would wait for it.
+        # After Ctrl-C the request would continue, and `close` would wait for it.
         waiting.cancel()
         raise
 
 
 class NexusClient:
-    """A nexus over HTTP: an `AsyncNexusClient` with the same arguments, whose methods are called and not awaited."""
+    """A synchronous client of a nexus, with the arguments and methods of `AsyncNexusClient`."""
 
     def __init__(
         self,
@@ -71,19 +71,19 @@ class NexusClient:
         self.client = AsyncNexusClient(base_url, token, wire_types=wire_types, retries=retries, within=within)
         self._closing = ExitStack()
         self.portal = self._closing.enter_context(start_blocking_portal(name="nexus-client"))
-        """Where it is awaited."""
+        """Runs the asynchronous client."""
         self.open: set[AsyncGenerator[Any, None]] = set()
-        """What is being iterated over. Any: each gives what it is of."""
-        self._closing.callback(self.portal.call, self.portal.stop, True)  # cancels what other threads wait for
+        """The generators in use. Any: of any type."""
+        self._closing.callback(self.portal.call, self.portal.stop, True)  # cancels the requests of other threads
         self._closing.callback(self.portal.call, self._aclose)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._closing.close()
 
     async def _aclose(self) -> None:
         for each in list(self.open):
-            with suppress(RuntimeError):  # another thread waits for its next
+            with suppress(RuntimeError):  # another thread is using it
                 await each.aclose()
         await self.client.aclose()
 

@@ -1,4 +1,4 @@
-"""The nexus that runs on this machine: where it is, and the token of whoever runs it."""
+"""The nexus that runs on this machine."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from wsap_nexus.state import read, state_file, token_file
 
 
 def here(database: str | None = None) -> tuple[str, str]:
-    """Return the address of the nexus that runs on this machine, and its token: `NexusClient(*here())`.
+    """Return the address and the administrator's token of the nexus on this machine: `NexusClient(*here())`.
 
     Args:
-        database: its database, a path or URL; as `wsap nexus start` chooses it when None.
+        database: path or URL of its database; None for the default of `wsap nexus start`.
 
     Raises:
-        NoAnswerError: none runs, or its token can't be read.
+        NoAnswerError: no nexus is running, or its token can't be read.
     """
     running = read(state_file(database_location(database, os.environ), os.environ))
     if running is None:
-        raise NoAnswerError("No nexus runs here; start one with: wsap nexus start")
+        raise NoAnswerError("No nexus is running; start one with: wsap nexus start")
     try:
         return running.url, token_file(os.environ).read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
-        raise NoAnswerError(f"The nexus' token can't be read: {error}") from error
+        raise NoAnswerError(f"The token of the nexus can't be read: {error}") from error

@@ -1,4 +1,4 @@
-"""What a client asks and gets."""
+"""The responses and errors of the clients."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 
 
 class RefusedError(WsapError):
-    """The nexus refused; `told` is its stable code.
+    """The nexus refused a request.
 
     Args:
-        told: its code.
-        status: of HTTP.
+        told: the stable error code.
+        status: the HTTP status.
         retry: whether the same request can succeed later.
-        details: what else it says. Any: JSON.
+        details: further data. Any: JSON.
     """
 
     code = "REFUSED"
@@ -36,7 +36,7 @@ class RefusedError(WsapError):
 
 
 class NoAnswerError(WsapError):
-    """The nexus can't be reached, or what answers is none."""
+    """The nexus can't be reached, or the response is not from a nexus."""
 
     code = "NO_ANSWER"
     http_status = 502
@@ -44,7 +44,7 @@ class NoAnswerError(WsapError):
 
 
 class StillPendingError(WsapError):
-    """What was asked for is not through within the time that was given; ask again to go on waiting."""
+    """The request did not complete within the given time; repeat it to continue waiting."""
 
     code = "STILL_PENDING"
     http_status = 504
@@ -53,7 +53,7 @@ class StillPendingError(WsapError):
 
 @dataclass(frozen=True)
 class Registration:
-    """An agent, and the token that is good for it alone if it is new."""
+    """An agent and, if it is new, its token."""
 
     agent: AgentIdentity
     token: str | None = None
@@ -61,7 +61,7 @@ class Registration:
 
 @dataclass(frozen=True)
 class Whole:
-    """Everything that is kept of an agent; without its token only who and where it is, and its sessions."""
+    """All data of an agent; without its token, only identity, place and sessions."""
 
     agent: AgentIdentity
     sessions: tuple[SessionRecord, ...]
@@ -74,7 +74,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Seen:
-    """What an agent sees at its next decision."""
+    """The observation of an agent's next decision."""
 
     place: str
     """`nexus`, or the game."""
@@ -84,7 +84,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Entered:
-    """An agent has arrived in a world."""
+    """An agent's entry into a world."""
 
     session: SessionRecord
     bridge_url: str
@@ -95,21 +95,21 @@ class Entered:
 
 @dataclass(frozen=True)
 class Left:
-    """An agent has left a world."""
+    """An agent's exit from a world."""
 
     session: SessionRecord
     package: TransitPackage
     observation: Observation | None
-    """What it sees in the nexus; None where it went straight on."""
+    """Its observation in the nexus; None if it went on to another world."""
     entered: Entered | None
-    """The stay that it went straight on to."""
+    """Its entry into the destination."""
     onward_error: RefusedError | None
-    """Why it is in the nexus though it was to go straight on."""
+    """Why it could not enter the destination."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened in the nexus."""
+    """An event of the nexus."""
 
     seq: int
     kind: str
@@ -122,7 +122,7 @@ class Event:
 
 
 def refusal(status: int, data: Mapping[str, Any]) -> RefusedError:
-    """Return the error that a refusal stands for."""
+    """Return the error of a refusing response."""
     error = data.get("error")
     known: Mapping[str, Any] = error if isinstance(error, dict) else {}
     details = known.get("details")
@@ -136,7 +136,7 @@ def refusal(status: int, data: Mapping[str, Any]) -> RefusedError:
 
 
 def read_event(data: str) -> Event | None:
-    """Return the event that a part of a stream holds; None for a sign of life."""
+    """Return the event in a message of a stream; None for a keep-alive."""
     if not data:
         return None
     known = json.loads(data)
