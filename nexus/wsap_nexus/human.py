@@ -62,11 +62,7 @@ class LineChooser:
         print(strip_control(text).strip(), file=sys.stderr, flush=True)  # noqa: T201
 
     async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
-        """Show the observation, and ask until the person enters a legal action.
-
-        Raises:
-            UsageError: the standard input has ended.
-        """
+        """Show the observation, and ask until the person enters a legal action; UsageError at the end of input."""
         self.say(observation.to_text())
         possible = ", ".join(action.name for action in legal_actions(space, observation))
         self.say(f"{single_line(seat)}, what do you do? {possible}")
@@ -81,11 +77,7 @@ class LineChooser:
 
 
 def create(context: Context) -> HumanAgent:
-    """Return the agent for the person at this terminal.
-
-    Raises:
-        UsageError: there is no terminal.
-    """
+    """Return the agent for the person at this terminal; UsageError if there is no terminal."""
     seat = context.agent_id or ""
     chooser: object = context.services.views
     if isinstance(chooser, Chooser):

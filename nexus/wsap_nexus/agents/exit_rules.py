@@ -139,8 +139,6 @@ def _tokens(text: str) -> list[_Token]:
 
 
 class _Parser:
-    """A recursive-descent parser."""
-
     def __init__(self, tokens: Sequence[_Token], text: str) -> None:
         self.tokens = tokens
         self.at = 0

@@ -108,11 +108,7 @@ def change(
 
 
 async def check_models(policies: Iterable[Policy], host: PluginHost) -> None:
-    """Check that the models of policies are available, without requesting a reply.
-
-    Raises:
-        UsageError: one is not available; the message says why.
-    """
+    """Raise UsageError, with the reason, if a policy's model is not available; no reply is requested."""
     for policy in policies:
         if policy.agent != "llm" or not (address := policy.options.get("model")):
             continue
@@ -125,12 +121,9 @@ async def check_models(policies: Iterable[Policy], host: PluginHost) -> None:
 
 
 def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:
-    """Return the plan of a seat, with the agent's persona if its policy takes one.
+    """Return the plan of a seat in a game or the "nexus", with the agent's persona if its policy takes one.
 
-    Args:
-        agent: None for a seat without an agent of the nexus.
-        game: the game, or "nexus".
-        default: the policy's agent if the agent has no policy.
+    Without a policy, or an agent of the nexus, `default` decides.
     """
     policy = (agent.policy(game) if agent is not None else None) or Policy(default)
     options = dict(policy.options)

@@ -126,7 +126,6 @@ class AgentMemories(RunMemories):
     """The memories of the seats of a run in the nexus.
 
     Args:
-        read: returns the saved memories of an agent.
         owners: seat -> agent.
         past: seat -> memory recorded at the start of the run.
     """

@@ -56,14 +56,10 @@ def checked(text: str) -> str:
 
 
 def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | None = None) -> list[str]:
-    """Send a message from an agent in the nexus and return its recipients.
-
-    Args:
-        kind: "broadcast", "direct" or "team".
-        content: at most 2000 characters.
+    """Send a message of a kind ("broadcast", "direct" or "team") from an agent in the nexus; return its recipients.
 
     Raises:
-        UsageError: it can't be sent.
+        UsageError: it can't be sent, such as one of more than 2000 characters.
     """
     checked(content)
     if to is not None and kind != "direct":

@@ -85,11 +85,7 @@ def _diary(tx: Transaction, agent_id: str) -> list[agent_file.PackedEntry]:
 
 
 def remove(tx: Transaction, agent_id: str) -> None:
-    """Remove an agent; its id is not reused, and its events are kept.
-
-    Raises:
-        RemovalRefusedError: it is in a world or in transit.
-    """
+    """Remove an agent, but keep its id and events; RemovalRefusedError if it is in a world or in transit."""
     check_not_removed(tx, agent_id)
     if tx.agent(agent_id).place != "nexus":
         raise RemovalRefusedError(
@@ -126,10 +122,9 @@ def import_agent(
 
     Args:
         agent_id: None for the id in the file.
-        policies: have precedence over the file's.
+        policies: take precedence over the file's.
         known: agents whose policies are imported from the file if they have no options.
         trust: import all policies of the file.
-        paused: add the agent paused.
 
     Raises:
         ImportRefusedError: the id is taken.

@@ -96,8 +96,7 @@ def suggestions(
         entries: the worlds, as listed for this agent.
         infos: their catalogue entries.
         skills: domain -> level from 0 to 1.
-        pursuits: the agent's meta-goals.
-        sessions: its last sessions, newest first.
+        sessions: the agent's last sessions, newest first.
         specs: the games, with their transfer rules.
     """
     domains = {info.id: info.skill_domains for info in infos}

@@ -45,11 +45,7 @@ def command(*examples: str, name: str | None = None, **more: Any) -> Callable[[C
 
 
 def open_for_reading(database: str | None) -> Database | None:
-    """Return the opened database; None if the default one does not exist yet.
-
-    Raises:
-        StorageError: it can't be read, or is named and does not exist.
-    """
+    """Return the opened database, or None without a default one yet; StorageError if a named one can't be opened."""
     from wsap_nexus.paths import database_location, is_url
     from wsap_nexus.runs.store import open_database
 

@@ -246,7 +246,6 @@ def _timed(work: Callable[..., Any]) -> float:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """Wrap a sentence to the width of a terminal, less the indent."""
     if not sys.stdout.isatty():
         return [text] if text else []
     return textwrap.wrap(text, max(16, shutil.get_terminal_size().columns - indent))

@@ -154,7 +154,6 @@ def _is_decision(text: str) -> bool:
 
 
 def _hint(error: Exception, address: str) -> str:
-    """Return a hint for an error whose message has none."""
     from wsap_core.seams import model_errors as errors
 
     hints = {

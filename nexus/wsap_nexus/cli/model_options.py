@@ -65,11 +65,7 @@ def limit_option(help_text: str) -> Callable[[F], F]:
 
 
 def refuse_key(options: Mapping[str, Any], shown: str = "--model-option api_key") -> None:
-    """Refuse an API key among options; the name of an environment variable with the key is fine.
-
-    Raises:
-        UsageError: there is a key; the message suggests `shown`=env:NAME.
-    """
+    """Raise UsageError if the options contain an API key; it suggests `shown`=env:NAME, which is fine."""
     from wsap_llm.secrets import is_reference  # deferred for weight
 
     key = options.get("model.api_key")
@@ -107,11 +103,7 @@ class ModelRequest:
         self.prices(())
 
     def agent_options(self, others: Mapping[str, Any], *, named: bool = False) -> dict[str, Any]:
-        """Return the agents' options, these included.
-
-        Args:
-            others: the values of `--agent-option`.
-            named: whether a seat has a model of its own.
+        """Return the agents' options: these and the `others`; `named`: whether a seat has a model of its own.
 
         Raises:
             UsageError: an option is given twice, needs a model, or contains an API key.
@@ -194,9 +186,7 @@ def default_model() -> str | None:
 def with_default(request: ModelRequest, agents: Iterable[str | None], *, named: bool) -> ModelRequest:
     """Return the request with the default model, and print it, if the agent `llm` plays and no model is named.
 
-    Args:
-        agents: the requested agents.
-        named: whether a model is named in another way.
+    `named`: whether a model is named in another way.
     """
     if request.model is not None or named or MODEL_AGENT not in agents:
         return request

@@ -57,7 +57,6 @@ def models(*, as_json: bool, wait: float) -> None:
 
 
 def _fits(listings: Sequence[Listing]) -> Mapping[str, Fit]:
-    """Return address -> suggested context, for models whose context can be set."""
     from wsap_llm.backends.fitting import fit, is_here, memory_here
 
     here = memory_here()
@@ -95,7 +94,6 @@ def _provider(listing: Listing, fits: Mapping[str, Fit]) -> dict[str, Any]:
 
 
 def _abilities(abilities: Abilities) -> list[str]:
-    """Return a model's abilities by field name."""
     names = ("json_schema", "regex", "prefill", "resume", "images", "thinking")
     return [name for name in names if getattr(abilities, name)]
 

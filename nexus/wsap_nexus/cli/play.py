@@ -144,7 +144,6 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, ResolvedSpecs]:
 def _as_agents(
     request: Request, seating: Seating, seats: tuple[SeatPlan, ...], host: PluginHost
 ) -> tuple[SeatPlan, ...]:
-    """Return the seats with the agents of the database that `--as` names."""
     from wsap_core.references import load_adapter_spec
     from wsap_nexus.hub.play_as import seat_agents
     from wsap_nexus.runs.store import open_store
@@ -244,7 +243,6 @@ class _Playing:
     def _conduct(
         self, session: RunHandle, parts: ResolvedSpecs, *, past: Sequence[Any] = (), again: Original | None = None
     ) -> None:
-        """Play a run, watched or not, and report its result."""
         from wsap_nexus.runs.gc_tuning import tune_gc
 
         tune_gc()
@@ -300,7 +298,6 @@ def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterato
 
 
 def _follow(request: Request, run: Run, parts: ResolvedSpecs, view: LiveView | None, past: Sequence[Any]) -> None:
-    """Show the run's progress in the view or as lines."""
     from wsap_nexus.terminal.plain import PlainProgress
     from wsap_nexus.terminal.spending import spending_so_far
 

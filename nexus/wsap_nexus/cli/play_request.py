@@ -29,11 +29,7 @@ seat_option = click.option(
 
 
 def agents_by_seat(given: Iterable[str]) -> dict[str, str]:
-    """Return seat -> agent from the values of `--as`; the seat is empty if none is named.
-
-    Raises:
-        UsageError: a seat is given two agents.
-    """
+    """Return seat (empty if not named) -> agent from the values of `--as`; UsageError if a seat has two agents."""
     chosen: dict[str, str] = {}
     for text in given:
         seat, _, agent = text.rpartition("=")
@@ -57,11 +53,7 @@ class Seating:
 
     @classmethod
     def taken_from(cls, seats: Iterable[str], fill: str | None, options: Iterable[str]) -> Seating:
-        """Return it from the values of `--seat`, `--fill` and `--seat-option`.
-
-        Raises:
-            UsageError: a value is malformed, or contains an API key.
-        """
+        """Parse `--seat`, `--fill` and `--seat-option`; UsageError if a value is malformed, or contains an API key."""
         given = pairs("--seat", seats, example="NAME=AGENT")
         own = typed_pairs("--seat-option", options)
         refuse_key({name.partition(".")[2]: value for name, value in own.items()})
@@ -122,11 +114,7 @@ class Request:
     pace: int
 
     def check(self) -> None:
-        """Refuse options that exclude each other or have no effect.
-
-        Raises:
-            UsageError: there is one; the message says what to leave out.
-        """
+        """Raise UsageError if options exclude each other or have no effect."""
         if self.resume is None and self.replay is None and self.game is None:
             raise UsageError("Name the game to play, for example: wsap play crafter (`wsap games` lists them).")
         if self.resume is not None and self.replay is not None:
@@ -150,11 +138,7 @@ class Request:
             refuse_given(f"with {'--json' if self.as_json else '--no-watch'}, as there is no live view", "fps", "pace")
 
     def check_plan(self, plan: RunPlan, parts: ResolvedSpecs) -> None:
-        """Refuse model limits and prices in a run without models, and seat options in a run without seats.
-
-        Raises:
-            UsageError: there is one.
-        """
+        """Raise UsageError for model limits and prices without models, and for seat options without seats."""
         asked = plan.addresses
         if not asked:
             refuse_given("where no seat has a model's address", "price_in", "price_out")
@@ -169,11 +153,7 @@ class Request:
             refuse_given("where --seat names every seat", "agent", "fill")
 
     def check_people(self, plan: RunPlan, agents: Mapping[str, AgentSpec]) -> None:
-        """Refuse a person where there is no terminal, before anything is recorded.
-
-        Raises:
-            UsageError: there is no terminal, or two people would share it.
-        """
+        """Raise UsageError if a person would play without a terminal, or two would share it."""
         from wsap_nexus.terminal.keys import has_keyboard
 
         people = [seat.name for seat in plan.seats if agents[seat.name].interactive]
@@ -184,11 +164,7 @@ class Request:
             raise UsageError(f"Seats {people[0]!r} and {people[1]!r} can't both be played at one keyboard.")
 
     def watches(self) -> bool:
-        """Return whether the live view is shown; if only the terminal is too small, print that.
-
-        Raises:
-            UsageError: it was requested, and there is no terminal.
-        """
+        """Return whether to show the live view; UsageError for --watch without a terminal."""
         if self.as_json or self.watch is False:
             return False
         if not sys.stdout.isatty() or is_dumb():

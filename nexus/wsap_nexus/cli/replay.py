@@ -165,7 +165,6 @@ def _browse(recording: Recording, position: int) -> None:
 
 
 def _print_steps(recording: Recording, first: int, last: int | None, every: int, *, full: bool, as_json: bool) -> None:
-    """Print the recorded steps from `first` to `last`."""
     from wsap_nexus.terminal.plain import note_line
 
     if recording.remark:

@@ -117,7 +117,6 @@ def rm(*, names: tuple[str, ...], yes: bool, as_json: bool, database: str | None
 
 
 def _check_removable(repository: Repository, records: Sequence[RunRecord]) -> None:
-    """Refuse to delete runs of a nexus, and runs with branches that are kept."""
     chosen = {record.id for record in records}
     for record in records:
         if repository.is_of_nexus(record.id):

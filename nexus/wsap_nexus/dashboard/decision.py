@@ -174,7 +174,6 @@ def _message(message: Any) -> dict[str, str]:
 
 
 def _conversation(repository: Repository, record: RunRecord, event: EventRecord) -> tuple[list[dict[str, str]], bool]:
-    """Return the messages of a call, and whether they are complete."""
     data = event.data
     # A call is recorded without the messages that it shares with the previous one; a world's, without its prompt.
     parts = [[_message(m) for m in data.get("messages", ())]]

@@ -93,7 +93,6 @@ def mind_of(tx: Transaction, identity: AgentIdentity) -> dict[str, Any]:
 
 
 def _seat_of(nexus: Nexus, run_id: str, agent_id: str) -> str | None:
-    """Return an agent's seat in a run; None if unknown."""
     config = nexus.store.repository.get_run(run_id).config
     seats = [seat for seat in config.get("seats", ()) if isinstance(seat, dict)]
     return next((str(seat.get("name")) for seat in seats if agent_id in (seat.get("mind"), seat.get("name"))), None)
@@ -110,7 +109,6 @@ def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
 
 
 def _kept(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
-    """Return the stored memories of an agent."""
     with nexus.nexus_store.look() as tx:
         saved = SavedMemories.from_bytes(tx.memories(agent_id))
     found, missing = recollections(saved, nexus.host, limit=most)

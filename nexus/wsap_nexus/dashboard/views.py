@@ -300,7 +300,6 @@ def _full_disk(nexus: Nexus) -> list[dict[str, Any]]:
 
 
 def _attention(tx: Transaction) -> list[dict[str, Any]]:
-    """Return failed agents, unresolved transfers, and unavailable games."""
     failed = select(_AGENT).where(_AGENT.c.state == "paused").order_by(_AGENT.c.id).limit(20)
     found: list[dict[str, Any]] = []
     for row in tx.connection.execute(failed).all():

@@ -24,10 +24,9 @@ _TITLE, _LEFT_OUT = Style(bold=True), Style(dim=True)
 
 
 class Stacked:
-    """Renderables below each other, with titles, cut in the middle or at the beginning if there is not enough room.
+    """Renderables below each other, cut in the middle or at the beginning if there is not enough room.
 
-    Args:
-        parts: title (may be empty), renderable, and whether its beginning is kept as well as its end.
+    `parts`: title (may be empty), renderable, and whether its beginning is kept as well as its end.
     """
 
     def __init__(self, parts: Sequence[tuple[str, RenderableType, bool]]) -> None:

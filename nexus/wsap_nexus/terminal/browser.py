@@ -145,11 +145,7 @@ class Browser:
 
 
 async def browse(recording: Recording, console: Console, *, position: int = 0, fps: float = 20.0) -> int:
-    """Show a run until the user leaves, and return the position then.
-
-    Raises:
-        WsapError: the recording can't be read.
-    """
+    """Show a run until the user leaves, and return the position then; WsapError if the recording can't be read."""
     browser = Browser(recording, position)
     pressed = asyncio.Event()
     if recording.remark:

@@ -177,7 +177,6 @@ _WALKED_ON = frozenset({"grass", "path", "sand", "floor"})
 
 
 def _piece(glyph: str, word: str, scale: int, line: int) -> str:
-    """Return one line of a tile."""
     if scale == 0:
         return glyph
     width = 2 * scale

@@ -99,12 +99,7 @@ class LiveView:
     def follow(
         self, run: Run, spec: AdapterSpec, *, past: Sequence[Note] = (), interactive: Sequence[str] = ()
     ) -> None:
-        """Show a run.
-
-        Args:
-            past: its last recorded steps, if it is resumed.
-            interactive: the seats of people; with several seats, they see only their own.
-        """
+        """Show a run, and its last recorded steps (`past`); with several seats, people (`interactive`) see only theirs."""
         self._run, self._spec = run, spec
         self._interactive = frozenset(interactive)
         self._stories = {tally.name: SeatStory(tally) for tally in run.tallies}
@@ -184,7 +179,6 @@ class LiveView:
             self._set_pace(None if controls.pace else self._last_pace)
 
     def _focus_next(self) -> None:
-        """Show the next seat, or a person's next seat if people play."""
         seats = [name for name in self._stories if not self._interactive or name in self._interactive]
         if self._focus in seats:
             self._focus = seats[(seats.index(self._focus) + 1) % len(seats)]

@@ -211,7 +211,6 @@ def achievements(scene: SeatScene, catalogue: tuple[Achievement, ...], width: in
 
 
 def _cut(done: list[tuple[str, int]], missing: int, room: int) -> list[Text]:
-    """Return the newest achievements that fit, and the numbers of others."""
     shown = done[-(room - 1) :] if room > 1 else []
     earlier = len(done) - len(shown)
     words = ([f"{earlier} earlier"] if earlier else []) + ([f"{missing} to go"] if missing else [])
@@ -267,12 +266,7 @@ def has_bars(scene: SeatScene) -> bool:
 
 
 def figures(stage: Stage, *, status: bool = False, now: bool = True) -> Text:
-    """Return the second line: step, episode, reward, scores, time of day.
-
-    Args:
-        status: include the status.
-        now: include the time of day, because the last observation is current.
-    """
+    """Return the second line: step, the status if requested, episode, reward, scores, and the time of day if `now`."""
     seat = stage.seat
     limit = f"/{stage.limit}" if stage.limit is not None else ""
     shown: list[tuple[str, str]] = [("step", f"{seat.steps}{limit}")]
@@ -312,12 +306,7 @@ def spending(stage: Stage, width: int, most: int) -> list[Text]:
 
 
 def table_of_seats(stage: Stage, width: int, most: int) -> list[Text]:
-    """Return a line for each visible seat: agent, steps, reward, last action.
-
-    Args:
-        width: cells of a line; figures are left out if there are few.
-        most: maximum number of lines; the seat in focus is among them.
-    """
+    """Return at most `most` lines for visible seats, the one in focus included: agent, last action, figures if wide."""
     chosen = stage.seat
     shown = [seat for seat in stage.seats if not seat.hidden]
     hidden = Counter(single_line(seat.agent) for seat in stage.seats if seat.hidden)

@@ -83,7 +83,6 @@ class PlainProgress:
             self.write(f"tick {tick.number}: {single_line(tick.summary)}")
 
     def _taken(self) -> list[str]:
-        """Return the lines on model usage so far; none if no model was called."""
         if self.spending is None:
             return []
         spent, width = self.spending(), max(20, self.width) - 2
@@ -98,14 +97,14 @@ def summary_lines(
     again: bool = False,
     planned: int | None = None,
 ) -> list[str]:
-    """Return the result of a run as lines.
+    """Return the summary of a run as lines.
 
     Args:
         summary: from `RunSummary.to_json`.
         units: metric -> unit.
         catalogue: number of the game's achievements.
-        again: whether it was a replay, so that the model usage is that of the original run.
-        planned: planned steps of all seats; None if unknown.
+        again: whether the model usage is that of the original run.
+        planned: planned steps of all seats, if known.
     """
     episodes = int(summary["episodes"])
     steps = int(summary["steps"])
@@ -146,7 +145,6 @@ def _scores(score: Mapping[str, Any], units: Mapping[str, str]) -> list[str]:
 
 
 def _left_out(seat: Mapping[str, Any], units: Mapping[str, str]) -> list[str]:
-    """Return the lines on episodes of a seat that are not in its score."""
     words = {"unfinished": "unfinished", "forfeited": "forfeited (most decisions forced)"}
     lines = []
     for kind, those in seat["left_out"].items():
@@ -189,7 +187,6 @@ def _who(seat: Mapping[str, Any]) -> str:
 
 
 def _how_decided(decisions: Mapping[str, Any]) -> list[str]:
-    """Return the lines on decisions for several steps, and on irregular ones."""
     rest = {"chosen": "chosen among the options", "unconstrained": "unconstrained", "cut": "with a truncated reply"}
     # Summaries of older versions have fewer figures.
     more = [f"{decisions[name]} {words}" for name, words in rest.items() if decisions.get(name)]

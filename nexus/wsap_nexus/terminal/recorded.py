@@ -113,7 +113,6 @@ class Recording:
         return self._parts[index]
 
     def _tallies(self, position: int) -> dict[str, SeatTally]:
-        """Return the totals at a position."""
         self._index.complete(self._tell)
         index = self._index.before(position)
         totals, notes = self._part(index)
@@ -234,7 +233,6 @@ class Recording:
         )
 
     def _plan(self, seat: str, seq: int) -> tuple[str, ...]:
-        """Return the last plan of a seat's agent before an event."""
         event = self._repository.last_event(self.run.id, "plan", seat=seat, before=seq)
         return () if event is None else tuple(single_line(line) for line in event.data.get("plan", ()))
 

@@ -207,7 +207,6 @@ def _picture(seat: SeatScene, chart: GridMapBlock | None, image: ImageBlock | No
 
 
 def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory: bool) -> Layout:
-    """Return the right column: seats, messages, last actions, achievements or the question."""
     seat = stage.seat
     inner = width - 4
     parts: list[Layout] = []
@@ -243,7 +242,6 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
 
 
 def _bottom(stage: Stage, width: int, height: int, look: Look) -> tuple[RenderableType | None, int]:
-    """Return the panel at the bottom right, and its rows."""
     if look.prompt is not None:
         lines = look.prompt(width)
         rows = min(len(lines) + 2, max(5, height * 6 // 10))

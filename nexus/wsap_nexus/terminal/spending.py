@@ -36,11 +36,7 @@ class Spent:
 
 
 def spending_of(summary: Mapping[str, Any], *, planned: int | None = None) -> Spent:
-    """Return the usage in a summary from `RunSummary.to_json`; older ones have fewer figures.
-
-    Args:
-        planned: planned steps of all seats; None if unknown.
-    """
+    """Return the usage in a summary from `RunSummary.to_json`; `planned`: planned steps of all seats, if known."""
     usage, decisions = summary.get("usage") or {}, summary.get("decisions") or {}
     return Spent(
         Usage(

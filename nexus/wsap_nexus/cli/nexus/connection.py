@@ -51,11 +51,7 @@ def looking(database: str | None, name: str) -> Iterator[Transaction]:
 
 @contextmanager
 def writing(database: str | None, *, lock: bool = True) -> Iterator[NexusStore]:
-    """Yield the store of the nexus for writing; with `lock`, no nexus can be started meanwhile.
-
-    Raises:
-        NexusRunningError: a nexus is running, and `lock` is set.
-    """
+    """Yield the store of the nexus for writing; `lock` excludes a running nexus (NexusRunningError)."""
     from wsap_nexus.runs.store import open_database
     from wsap_nexus.store.lock import instance_lock
     from wsap_nexus.store.nexus_store import NexusStore
@@ -87,11 +83,7 @@ def _settle(nexus_store: NexusStore) -> None:
 
 
 def require_nexus(database: str | None, what: str) -> NexusHttp:
-    """Return the HTTP client of the nexus that runs on a database.
-
-    Raises:
-        UsageError: none is running; the message says that `what` needs one.
-    """
+    """Return the HTTP client of the nexus that runs on a database; UsageError, which names `what`, if there is none."""
     nexus = running_on(database)
     if nexus is None:
         raise UsageError(f"A running nexus is needed to {what}; start it with: wsap nexus start")

@@ -61,13 +61,7 @@ def address_of(request: StartRequest, running: Running) -> str:
 
 
 def say_ready(request: StartRequest, running: Running, tokens: str, hint: str, opening: str) -> None:
-    """Print the address of a nexus that is ready.
-
-    Args:
-        tokens: the file with its token.
-        hint: how to stop it.
-        opening: the one-time address of the controls; empty if there is none.
-    """
+    """Print the address of a ready nexus, a hint how to stop it, and the one-time address `opening` if not empty."""
     url = address_of(request, running)
     if request.as_json:
         click.echo(json.dumps({"url": url, "pid": running.pid, "database": running.database, "token_file": tokens}))
@@ -118,11 +112,7 @@ class NotStartedError(WsapError):
 
 
 def start_detached(request: StartRequest) -> None:
-    """Start a nexus in the background, and return once it is ready.
-
-    Raises:
-        NotStartedError: it ended, or took too long; the message has its last line of output.
-    """
+    """Start a nexus in the background and wait until it is ready; NotStartedError, with its last output, otherwise."""
     log = state.token_file(os.environ).with_name(LOG_NAME)
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # A file, because a pipe would break when this process ends.

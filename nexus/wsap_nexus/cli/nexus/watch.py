@@ -195,7 +195,6 @@ class _Live:
             self._chosen = rows[(rows.index(row) + by) % len(rows)].id
 
     def _ask(self, what: str) -> None:
-        """Send a request to the nexus in the background."""
         from wsap_nexus.cli.nexus.connection import NexusHttp
 
         running, row = self._sight.running, self._agent()

@@ -42,13 +42,7 @@ _BORDER = "grey42"
 def overview(
     sight: Sight, chosen: int, width: int, height: int, *, now: float, note: str = "", helping: bool = False
 ) -> RenderableType:
-    """Return the screen with all agents.
-
-    Args:
-        chosen: index of the selected agent.
-        now: seconds since 1970.
-        note: a message instead of the keys.
-    """
+    """Return the screen with all agents; `note` replaces the keys."""
     root = Layout()
     body = _help() if helping else _body(sight, chosen, width, height - 2)
     root.split_column(
@@ -149,12 +143,7 @@ def clock(moment: float) -> str:
 def agent_screen(
     follow: Following | None, agent: AgentRow, width: int, height: int, *, plain: bool, note: str, helping: bool
 ) -> RenderableType:
-    """Return the screen with one agent; in a small terminal, lines instead of the map.
-
-    Args:
-        follow: its recording; None if there is none yet.
-        note: a message instead of the keys.
-    """
+    """Return the screen with one agent, without the map in a small terminal; `note` replaces the keys."""
     if follow is None:
         return Text(f" {single_line(agent.id)} has done nothing yet.", "dim")
     state = f"❚❚ {held(agent)}" if agent.state == "paused" else "▶ live"
