@@ -44,7 +44,7 @@ def runs(
     context: click.Context, *, as_json: bool, limit: int, game: str | None, agent: str | None, everything: bool,
     database: str | None,
 ) -> None:  # fmt: skip
-    """List the recorded runs, the newest first.
+    """List the recorded runs, newest first.
 
     Replays of other runs are listed only with --all, and runs of agents in a nexus only with --all
     or --agent.
@@ -91,10 +91,11 @@ def runs(
 @json_option
 @database_option
 def rm(*, names: tuple[str, ...], yes: bool, as_json: bool, database: str | None) -> None:
-    """Delete each RUN permanently, with its steps, snapshots, model calls and pictures.
+    """Delete each RUN permanently.
 
-    RUN is its id, the beginning or end of the id, or last. Agents of the database keep their memories
-    of it. Recordings of a nexus are deleted with: wsap nexus prune
+    RUN is its id, the beginning or end of the id, or last. Its steps, snapshots, model calls and
+    pictures are deleted, but agents of the database keep their memories of it. Recordings of a nexus
+    are deleted with: wsap nexus prune
     """
     from wsap_nexus.runs.store import hold_run, open_database
     from wsap_nexus.store.repository import Repository

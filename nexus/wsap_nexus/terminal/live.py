@@ -99,7 +99,7 @@ class LiveView:
     def follow(
         self, run: Run, spec: AdapterSpec, *, past: Sequence[Note] = (), interactive: Sequence[str] = ()
     ) -> None:
-        """Show a run, and its last recorded steps (`past`); with several seats, people (`interactive`) see only theirs."""
+        """Show a run and its last recorded steps; with several seats, people (`interactive`) see only their own."""
         self._run, self._spec = run, spec
         self._interactive = frozenset(interactive)
         self._stories = {tally.name: SeatStory(tally) for tally in run.tallies}

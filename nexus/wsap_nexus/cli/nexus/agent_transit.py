@@ -33,7 +33,7 @@ from wsap_nexus.cli.nexus.connection import (
               help="Where a new avatar starts.")  # fmt: skip
 @click.option("--difficulty", type=click.Choice(["easy", "normal", "hard", "adaptive"]), default="normal",
               show_default=True, help="How hard the game is.")  # fmt: skip
-@click.option("--avatar", metavar="ID", help="The avatar to enter with; new for another one.")
+@click.option("--avatar", metavar="ID", help="The avatar to enter with; new for a new one.")
 def send(*, name: str, game: str, as_json: bool, database: str | None, goals: tuple[str, ...], **terms: Any) -> None:
     """Send the agent NAME into GAME, from the nexus or another world."""
     nexus = require_nexus(database, "send an agent into a game")
@@ -98,7 +98,7 @@ def recall(*, name: str, as_json: bool, database: str | None) -> None:
               help="Where the items are: in the world (arrived), or back with NAME (returned).")  # fmt: skip
 @click.option("--transfer", metavar="ID", help="The transfer to settle; all unresolved ones if not given.")
 def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, database: str | None) -> None:
-    """Set the outcome of transfers of NAME that the game can no longer tell.
+    """Set the outcome of unresolved transfers of the agent NAME.
 
     Only do so if the game will not come back: until then, the nexus keeps asking it. If the world no
     longer exists, items that arrived there are lost.

@@ -85,7 +85,7 @@ class Progress:
 
 @command("wsap nexus prune --dry-run", "wsap nexus prune --keep-days 30", "wsap nexus prune --all --json")
 @click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
-              help="Delete data that is older; 0 keeps everything, as in wsap nexus start.")  # fmt: skip
+              help="Delete data older than this; 0 keeps everything, as in wsap nexus start.")  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Delete everything that can be deleted, whatever its age.")
 @click.option("--dry-run", is_flag=True, help="Only print the number and size of what would be deleted.")
 @click.option("--compact/--no-compact", default=True,

@@ -17,7 +17,7 @@ AGENT_COMMANDS: Mapping[str, tuple[str, str]] = {
     "resume": (f"{_HERE}.agent_registry:resume", "Let a paused agent continue."),
     "send": (f"{_HERE}.agent_transit:send", "Send an agent into a game."),
     "recall": (f"{_HERE}.agent_transit:recall", "Bring an agent back into the nexus."),
-    "settle": (f"{_HERE}.agent_transit:settle", "Set the outcome of a transfer if it is unknown."),
+    "settle": (f"{_HERE}.agent_transit:settle", "Set the outcome of an unresolved transfer."),
     "talk": (f"{_HERE}.talk:talk", "Talk with an agent."),
     "diary": (f"{_HERE}.talk:diary", "Show an agent's entries about its sessions."),
     "memory": (f"{_HERE}.talk:memory", "Show what an agent remembers."),

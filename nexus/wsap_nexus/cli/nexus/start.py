@@ -82,12 +82,12 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
     "worlds",
     multiple=True,
     metavar="NAME=GAME[,OPTION=VALUE...]",
-    help="A world that lives, with or without agents in it, of a game that supports this; may be repeated.",
+    help="A world that lives, with or without agents in it; its game must support this. May be repeated.",
 )
 @click.option("--model", metavar="ADDRESS", help="The language model of new agents; none if not given.")
 @limit_option(
-    "Pause agents before calls, tokens or cost (US dollars) of models exceed N: day.cost=2 for all runs of the "
-    "database in a day, decision.tokens=9000 for one decision. May be repeated."
+    "Pause agents before calls, tokens or cost (US dollars) of models exceed N: day.cost=2 per day for all runs of the "
+    "database, decision.tokens=9000 per decision. May be repeated."
 )
 @click.option("--workers", type=click.IntRange(0, 64), show_default="one per processor, up to 4",
               help="Number of worker processes for worlds, which isolate games that fail; 0 runs worlds in the process "
@@ -98,9 +98,9 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
 @click.option("--game-host", "game_hosts", multiple=True, metavar="HOST",
               help="A host, other than this machine, on which remote games may run; may be repeated.")  # fmt: skip
 @click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
-              help="Once a day, delete recordings and events that are older; 0 keeps everything.")  # fmt: skip
+              help="Once a day, delete recordings and events older than this; 0 keeps everything.")  # fmt: skip
 @click.option("--keep-size", callback=size_of_text, default="0", metavar="SIZE", show_default="no limit",
-              help="Delete old data when the database is larger, such as 2GB: finished recordings, the oldest first, "
+              help="Maximum size of the database, such as 2GB: above it, finished recordings are deleted, oldest first, "
               "then old events of the nexus.")  # fmt: skip
 @click.option("--detach", is_flag=True, help="Run in the background; wsap nexus stop stops it.")
 def start(*, detach: bool, **given: object) -> None:
@@ -295,7 +295,7 @@ class StillRunningError(WsapError):
 @command("wsap nexus stop", "wsap nexus stop --force")
 @click.option("--wait", type=click.FloatRange(0, 3600), default=60.0, show_default=True,
               help="Seconds to wait for it to stop.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Kill it; the next start continues where it was.")
+@click.option("--force", is_flag=True, help="Kill it immediately; the next start continues where it was.")
 def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> None:
     """Stop a running nexus: agents finish their decisions, and everything is kept.
 
