@@ -459,7 +459,7 @@ def test_a_world_that_lives_is_played_listed_looked_at_and_verified_from_the_com
 
     code, out, _ = typed("play", GAME, "--steps", "3", "--seed", "3")
     assert code == 0
-    assert re.match(r"meadow, by itself, seed 3, 3 ticks, recorded as \S+\ntick 1: \d+ flowers\ntick 2: ", out)
+    assert re.match(r"meadow, without agents, seed 3, 3 ticks, recorded as \S+\ntick 1: \d+ flowers\ntick 2: ", out)
     assert "\n3 ticks, " in out
     (row,) = json.loads(typed("runs", "--json")[1])
     assert (row["ticks"], row["steps"], row["agent"]) == (3, 0, "world")

@@ -70,7 +70,7 @@ def header(run: Run) -> str:
     length = " or ".join(plural(limit, what) for limit, what in limits if limit is not None) or endless
     length += " and the rest of the episode" if plan.steps is not None and run.whole_episodes else ""
     played_as = f" as {' and '.join(plan.identities.values())}" if plan.identities else ""
-    who = f"{plan.agent_label}{played_as}" if plan.seats else "by itself"
+    who = f"{plan.agent_label}{played_as}" if plan.seats else "without agents"
     return f"{run.spec.display_title}, {who}, seed {plan.seed}, {length}, {recorded}"
 
 

@@ -286,7 +286,7 @@ class LiveView:
         for _ in range(count):
             note, step = self._pending.popleft()
             story = self._stories[note.seat]
-            # Earlier observations were used by the decision; only the last one is shown.
+            # Of several pending steps, only the last observation is shown.
             story.take(note, step.result.observation, plan=step.plan, planned=step.planned)
             if note.seat in self._interactive:
                 self._scroll.at = 0

@@ -57,7 +57,7 @@ def _send(nexus: NexusHttp, name: str, body: dict[str, Any]) -> dict[str, Any]:
         except RefusedError as error:
             if error.reason != "NOT_IN_WORLD":
                 raise
-            continue  # it has just returned itself
+            continue  # it has just returned
         if left.get("entered"):
             return _session_in(left["entered"], name)
         onward = left.get("onward_error")

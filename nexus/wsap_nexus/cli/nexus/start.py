@@ -100,8 +100,8 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
 @click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
               help="Once a day, delete recordings and events older than this; 0 keeps everything.")  # fmt: skip
 @click.option("--keep-size", callback=size_of_text, default="0", metavar="SIZE", show_default="no limit",
-              help="Maximum size of the database, such as 2GB: above it, finished recordings are deleted, oldest first, "
-              "then old events of the nexus.")  # fmt: skip
+              help="Maximum size of the database, such as 2GB: above it, finished recordings are deleted, oldest "
+              "first, then old events of the nexus.")  # fmt: skip
 @click.option("--detach", is_flag=True, help="Run in the background; wsap nexus stop stops it.")
 def start(*, detach: bool, **given: object) -> None:
     """Start the nexus and keep it running until Ctrl-C.
@@ -269,7 +269,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _write(text: str) -> None:
-    # In a signal handler, `print` might be called while it is already running.
+    # Safe in a signal handler, unlike `print`.
     with contextlib.suppress(OSError):
         os.write(2, text.encode())
 
