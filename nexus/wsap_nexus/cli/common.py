@@ -15,6 +15,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_core.cli.params import json_option
+from wsap_core.protocol.lines import plural as plural
 from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:
@@ -72,11 +73,6 @@ def text_of_size(count: int) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} TB"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun: "1 run", "2 runs"."""
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def said(as_json: bool, text: str, **facts: Any) -> None:
