@@ -27,12 +27,7 @@ def wsap_commands() -> Iterable[CommandSpec]:
 def wsap_agents() -> Iterable[AgentSpec]:
     """Offer the person at the keyboard, and the wanderer."""
     return [
-        AgentSpec(
-            "human",
-            "A person at the keyboard of a terminal.",
-            "wsap_nexus.human:create",
-            interactive=True,
-        ),
+        AgentSpec("human", "A person at the keyboard of a terminal.", "wsap_nexus.human:create", interactive=True),
         AgentSpec(
             "wanderer",
             "Enters one game after another; needs no model.",

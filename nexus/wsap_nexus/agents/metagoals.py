@@ -151,14 +151,7 @@ TEMPLATES: Mapping[str, MetaGoal] = {
 
 
 def own_goal(
-    goal_id: str,
-    description: str,
-    kind: str,
-    *,
-    what: str = "",
-    count: float = 1,
-    games: str = "any",
-    worlds: int = 0,
+    goal_id: str, description: str, kind: str, *, what: str = "", count: float = 1, games: str = "any", worlds: int = 0
 ) -> MetaGoal:
     """Return a goal made by an agent or a person; reaching it is logged, but not rewarded.
 

@@ -27,14 +27,7 @@ from wsap_nexus.store.events.agents import SkillGained
 from wsap_nexus.store.events.sessions import Entered, ItemFound, Left
 from wsap_nexus.store.repository import NEXUS
 
-TYPES = (
-    "survive_steps",
-    "visit_game",
-    "earn_achievement",
-    "reach_skill_level",
-    "complete_action",
-    "collect_items",
-)
+TYPES = ("survive_steps", "visit_game", "earn_achievement", "reach_skill_level", "complete_action", "collect_items")
 KINDS = (Entered, Left, SkillGained, ItemFound)
 """The events that are counted."""
 LARGEST = 1_000_000_000

@@ -37,12 +37,7 @@ SLOW_RESET = 0.5
 
 
 @click.command(
-    cls=GroupedCommand,
-    examples=(
-        "wsap doctor",
-        "wsap doctor --model ollama/qwen3:8b",
-        "wsap doctor --no-model --json",
-    ),
+    cls=GroupedCommand, examples=("wsap doctor", "wsap doctor --model ollama/qwen3:8b", "wsap doctor --no-model --json")
 )
 @json_option
 @database_option

@@ -30,11 +30,7 @@ def model_options(command: F) -> F:
     for option in reversed(
         (
             click.option("--model", metavar="ADDRESS", help="The language model that plays, such as ollama/qwen3:8b."),
-            click.option(
-                "--style",
-                type=click.Choice(STYLES),
-                help="How the model answers; auto if not given.",
-            ),
+            click.option("--style", type=click.Choice(STYLES), help="How the model answers; auto if not given."),
             click.option("--persona", metavar="TEXT", help="The character to play; @FILE reads it from a file."),
             click.option("--memory", metavar="KIND", help="The kind of memory, such as fulltext; none if not given."),
             click.option("--tools", metavar="NAMES", help="Tools that the model may use, separated by commas."),

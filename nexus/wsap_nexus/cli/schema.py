@@ -11,8 +11,7 @@ from wsap_core.errors import UsageError
 
 
 @click.command(
-    cls=GroupedCommand,
-    examples=("wsap schema Observation", "wsap schema --list", "wsap schema --output schemas"),
+    cls=GroupedCommand, examples=("wsap schema Observation", "wsap schema --list", "wsap schema --output schemas")
 )
 @click.argument("name", required=False)
 @click.option("--list", "list_names", is_flag=True, help="List the names of all messages.")
