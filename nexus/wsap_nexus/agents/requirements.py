@@ -31,7 +31,6 @@ TYPES = ("survive_steps", "visit_game", "earn_achievement", "reach_skill_level",
 KINDS = (Entered, Left, SkillGained, ItemFound)
 """The events that are counted."""
 LARGEST = 1_000_000_000
-"""The largest count."""
 
 Tally = dict[str, dict[str, float]]
 """Counts: game -> name -> number."""

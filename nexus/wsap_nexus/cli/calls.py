@@ -31,7 +31,6 @@ class ShownCall:
     messages: tuple[tuple[str, str], ...]
     """The other messages: role and text, with the size of images."""
     prefill: str
-    """The prefilled beginning of the reply."""
     reply: Reply
     chances: tuple[tuple[str, float], ...] = ()
     """Each option and its probability, if the reply is a choice."""

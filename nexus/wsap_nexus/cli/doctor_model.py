@@ -22,7 +22,6 @@ class Finding:
     """The result of one check."""
 
     check: str
-    """The name of the check."""
     status: str
     """"ok", "warning" (it works, with a reservation) or "problem"."""
     detail: str

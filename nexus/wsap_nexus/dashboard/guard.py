@@ -26,7 +26,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-"""The headers of every response."""
 
 
 async def spectator(request: Request, who: Reader) -> bool:

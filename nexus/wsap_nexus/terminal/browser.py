@@ -46,11 +46,9 @@ class Browser:
         self.position = max(0, min(position, self._last))
         """Number of steps up to the one shown."""
         self.running = False
-        """Whether it plays."""
         self.pace = 10.0
         """Steps per second while it plays."""
         self.left = False
-        """Whether the user has left."""
         self._focus = 0
         self._typed: str | None = None
         self._help = False

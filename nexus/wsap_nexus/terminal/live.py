@@ -41,7 +41,6 @@ DEFAULT_PACE = 20.0
 """Default steps per second at a terminal: fast, but possible to follow."""
 
 FRAMES = 12
-"""Maximum frames per second."""
 
 SOON = 2.0
 """Seconds of waiting for other players before the duration is shown."""

@@ -42,7 +42,6 @@ class Viewer:
         self._load = load
         self._chosen = dict(selection)
         self.left = False
-        """Whether the user has left."""
         self._window = _Window()
         self._details = False
         self._typed: str | None = None
@@ -57,7 +56,6 @@ class Viewer:
     def refresh(self) -> None:
         """Load the view again."""
         self.view = self._load(self._chosen)
-        """The view of the selections."""
 
     def press(self, key: str) -> None:
         """Handle a key."""

@@ -146,9 +146,7 @@ class Stage:
     state: str = ""
     """"playing 20/s", "paused", ..."""
     keys: str = ""
-    """The keys, for the last line."""
     spending: Spent = NOTHING_SPENT
-    """Model usage over all seats."""
     episodes: int | None = None
     """Requested number of episodes, if any."""
     notice: str = ""

@@ -77,7 +77,6 @@ class KeptLine:
     agents: int
     """Agents in it now."""
     failures: int
-    """How often it has failed."""
 
     def text(self) -> str:
         """Return it as one line."""
@@ -108,7 +107,6 @@ class Status:
     events: int = 0
     """Events in the log of the nexus."""
     sessions: int = 0
-    """Sessions, open and closed."""
     reason: str | None = None
     """Why a running nexus holds its agents."""
     storage: dict[str, Any] | None = None
