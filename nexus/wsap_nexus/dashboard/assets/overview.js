@@ -53,7 +53,7 @@ export async function overviewPage(context) {
       });
       return el('article.card', {}, picture, el('div.grow', {},
         el('h3', {}, link(to('world', world.id), world.title), ' ', el('small', {}, world.id)), stays,
-        world.stays.length ? null : el('small', {}, 'A world that lives; no agents are in it.')));
+        world.stays.length ? null : el('small', {}, 'Lives on its own; no agents are in it.')));
     }), found.more_worlds ? el('p.more', {}, link('#/worlds', `${many(found.more_worlds, 'more world')}`)) : null,
     found.worlds.length ? null : empty('No agents are in worlds. They choose one themselves within seconds; or open an ',
       link('#/agents', 'agent'), ' and send it into one.'));

@@ -27,7 +27,7 @@ export async function worldsPage(context) {
     next.hidden = found.worlds.length < 60 || rows.length >= 3000;
     const shown = new Set(awake.map((w) => w.id));
     fill(list, rows.length ? table([
-      { title: 'World', cell: (w) => [link(to('world', w.id), w.id), w.lives ? el('small', {}, ' lives') : null] },
+      { title: 'World', cell: (w) => [link(to('world', w.id), w.id), w.lives ? el('small', {}, ' lives on its own') : null] },
       { title: 'Agents', cell: (w) => (w.agents.length ? w.agents.map((a, i) => [i ? ', ' : '', link(to('agent', a), names[a] || a)]) : el('small', {}, 'none')) },
       { title: 'Owner', cell: (w) => (w.owner ? link(to('agent', w.owner), names[w.owner] || w.owner) : el('small', {}, 'shared')) },
       { title: 'Created', cell: (w) => when(w.created) },
