@@ -211,7 +211,7 @@ def test_a_good_model_is_found_good_by_one_request(ollama: ModelServer, capsys: 
     assert code == 0
     assert found["model"]["status"] == "ok"
     assert re.fullmatch(
-        r"ollama/llama3\.2:latest \(as asked for\) answers in [\d.]+ s, [\d.]+ tokens/s, context 30000 tokens",
+        r"ollama/llama3\.2:latest \(as requested\) answers in [\d.]+ s, [\d.]+ tokens/s, context 30000 tokens",
         found["model"]["detail"],
     )
     chats = [r for r in ollama.requests if r.path == "/api/chat"]

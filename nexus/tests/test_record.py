@@ -180,7 +180,7 @@ def test_a_branched_run_stays_while_its_branch_needs_it(capsys: pytest.CaptureFi
         branch = NewRun(game="pond", agent="world", id="branch", config={"branched_from": {"run": "whole", "step": 3}})
         store.repository.create_run(branch)
     code, _, err = typed(capsys, "runs", "rm", whole.id, "--yes")
-    assert (code, "is what 'branch' was branched from" in err) == (2, True)
+    assert (code, "has the branch 'branch'" in err) == (2, True)
     assert rows(capsys)[0]["branched_from"] == {"run": "whole", "step": 3}
     assert typed(capsys, "runs", "rm", "whole", "branch", "--yes")[0] == 0
 

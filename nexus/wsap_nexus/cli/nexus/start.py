@@ -245,7 +245,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         )
         state.write(path, running)
         opening = f"{address_of(request, running)}{key.fragment}"
-        say_ready(request, running, str(tokens), "Ctrl-C stops it; the next start continues it", opening)
+        say_ready(request, running, str(tokens), "Ctrl-C stops it; the next start continues", opening)
         if request.keep is not None:
             from wsap_nexus.hub.prune import look_after
 
