@@ -183,7 +183,9 @@ def test_a_second_nexus_on_the_database_is_refused_and_changes_nothing(environ: 
         before = path.read_text()
         code, sentence = refused(environ, "start", *QUICK)
         assert code == 6
-        assert f"A nexus is already running on the database {home(environ) / 'wsap.db'}: {hub.ready['url']}" in sentence
+        assert (
+            f"A nexus is already running on the database {home(environ) / 'wsap.db'}, at {hub.ready['url']}" in sentence
+        )
         assert refused(environ, "start", "--detach") == (code, sentence), "also where its port would be in the way"
         assert path.read_text() == before
         kinds = nexus_json_events(environ)

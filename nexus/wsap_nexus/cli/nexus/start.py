@@ -141,8 +141,8 @@ def _check(request: StartRequest) -> None:
     if nexus is not None:
         running = nexus.running
         raise NexusRunningError(
-            f"A nexus is already running on the database {running.database}: {running.url} See wsap nexus status, or "
-            "stop it with: wsap nexus stop"
+            f"A nexus is already running on the database {running.database}, at {running.url} (see: wsap nexus "
+            "status); stop it with: wsap nexus stop"
         )
 
 
