@@ -63,7 +63,7 @@ def test_what_does_not_exist_is_one_sentence(folder: Path) -> None:
     assert "no tick 99" in refusal(folder, "rewind", "brod", "99")
     assert "nobody" in refusal(folder, "whisper", "brod", "nobody", "psst")
     assert "already" in refusal(folder, "new", "brod")
-    assert "small letters" in refusal(folder, "new", "../brod")
+    assert "lower-case letters" in refusal(folder, "new", "../brod")
     assert "template" in refusal(folder, "new", "other", "--template", "nowhere")
     assert "BACKEND/MODEL" in refusal(folder, "new", "other", "--model", "qwen3:8b")
     assert "nobody" in refusal(folder, "new", "other", "--scene-model", "nobody/qwen3:8b")
@@ -114,7 +114,7 @@ def test_a_story_is_written_as_files_that_hold_what_happened(folder: Path) -> No
         out = folder / f"brod.{form}"
         told(folder, "export", "brod", "--format", form, "--out", str(out))
         assert "Ольховый Брод" in out.read_text("utf-8")
-        assert "exists already" in refusal(folder, "export", "brod", "--format", form, "--out", str(out))
+        assert "already exists" in refusal(folder, "export", "brod", "--format", form, "--out", str(out))
 
 
 def test_an_estimate_asks_nobody_and_a_free_story_keeps_a_limit_of_cost_and_takes_no_price(folder: Path) -> None:

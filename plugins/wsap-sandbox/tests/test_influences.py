@@ -103,7 +103,7 @@ def test_who_is_taken_over_does_what_somebody_outside_wants_and_is_not_asked() -
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ({}, "no influence None"),
+        ({}, "Unknown influence None"),
         ({"kind": "bless"}, "choose one of whisper, event"),
         ({"kind": "whisper", "character": "nobody", "text": "x"}, "no character 'nobody'"),
         ({"kind": "whisper", "character": "anna", "text": " \u200b "}, "'text'"),
@@ -152,11 +152,11 @@ def test_data_of_another_version_or_damaged_is_refused() -> None:
     [
         ({"places": (Place("mill", "m", "d", exits=("moon",)),), "characters": ()}, "an exit of mill leads to 'moon'"),
         ({"characters": (Character("x", "X", "a", "d", "moon"),)}, "x is in 'moon'"),
-        ({"objects": (WorldObject("stay", "s"),)}, "the id 'stay' has a meaning in replies"),
-        ({"objects": (WorldObject("anna", "s"),)}, "'anna' is the id of two"),
-        ({"cells": 0}, "cells = 0 is not possible"),
-        ({"cells": 11}, "cells = 11 is not possible"),
-        ({"language": "fr"}, "the language 'fr' is not known; choose en or ru"),
+        ({"objects": (WorldObject("stay", "s"),)}, "the id 'stay' is reserved"),
+        ({"objects": (WorldObject("anna", "s"),)}, "the id 'anna' is used twice"),
+        ({"cells": 0}, "cells = 0 is out of range"),
+        ({"cells": 11}, "cells = 11 is out of range"),
+        ({"language": "fr"}, "the language 'fr' is unknown; choose en or ru"),
     ],
 )
 def test_each_reason_why_a_world_cannot_be_is_given(broken: dict[str, Any], told: str) -> None:

@@ -287,6 +287,6 @@ def test_a_damaged_file_is_not_taken_for_a_beginning(receiver: Receiver, hook: M
     asyncio.run(hook(runs).send())
     (kept,) = (tmp_path / "sent").iterdir()
     kept.write_text("{")
-    with pytest.raises(StorageError, match="delete it to send anew"):
+    with pytest.raises(StorageError, match="delete the file to start over"):
         asyncio.run(hook(runs).send())
     assert len(receiver.seen) == 3

@@ -1,7 +1,4 @@
-"""The world as data: places, characters with their memories, objects, and the record of a tick.
-
-A world and a tick's record have one JSON form each (`dump`, `load`), which gives the same bytes after a round trip.
-"""
+"""The world as data: places, characters with their memories, objects, and tick records; JSON by `dump` and `load`."""
 
 from __future__ import annotations
 
@@ -20,15 +17,15 @@ LANGUAGES = ("en", "ru")
 """The languages that worlds can be written in."""
 
 RESERVED = frozenset({"", "stay", "here", "none", "happening"})
-"""What can't be an id, because it says something else where ids are listed."""
+"""Words that can't be ids because they have a meaning in models' replies."""
 
 T = TypeVar("T", "World", "TickRecord")
 
 Outcome = Literal["success", "partial", "failure"]
 EventKind = Literal["act", "move", "happening", "influence"]
-"""A resolved intention, one that led to another place, something without an actor, an influence from outside."""
+"""A resolved intention, one that led to another place, an event without an actor, an influence from outside."""
 DecidedBy = Literal["model", "seat", "outside", "fallback"]
-"""A model, whoever sits in the character, an influence, or nobody who could be understood."""
+"""A model, the agent in the character's seat, an influence, or nobody: the reply was unusable."""
 Phase = Literal["intent", "scene", "story", "memory"]
 """What a model is asked for."""
 InfluenceKind = Literal["whisper", "event", "object", "edit", "move", "take_over"]
@@ -36,15 +33,15 @@ InfluenceKind = Literal["whisper", "event", "object", "edit", "move", "take_over
 
 @dataclass(frozen=True, slots=True)
 class WorldObject:
-    """Something that lies in a place or is carried; who has it, `Place.objects` and `Character.inventory` say."""
+    """An object; `Place.objects` or `Character.inventory` lists it."""
 
     kind: ClassVar = "object"
     id: str
     name: str
     description: str = ""
-    """What it is; stays as it is."""
+    """What it is; never changes."""
     condition: str = ""
-    """What has become of it, as the last scene left it."""
+    """Its state after the last scene."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +54,13 @@ class Place:
     description: str
     """What it is; changed only by an event with a cause."""
     moment: str = ""
-    """What is passing there now: weather, light, smells; every scene writes it anew."""
+    """What passes there now: weather, light, smells; rewritten by every scene."""
     exits: tuple[str, ...] = ()
-    """Ids of the places that one can go to from here."""
+    """Ids of the adjacent places that can be reached from here."""
     objects: tuple[str, ...] = ()
     """Ids of the objects that lie here."""
     past: tuple[str, ...] = ()
-    """What happened here in the last scene, as the ledger has it; for the game master."""
+    """The ledger's text of the last scene here, for the game master."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,43 +72,43 @@ class Cell:
     came_of_it: str
     interpretation: str
     events: tuple[str, ...] = ()
-    """Ids of the events of the ledger that it witnessed."""
+    """Ids of the ledger events that it witnessed."""
 
     @property
     def text(self) -> str:
-        """The three parts, one after another."""
+        """The three parts as one text."""
         return " ".join(part for part in (self.tried, self.came_of_it, self.interpretation) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a character remembers; subjective, and private."""
+    """A character's subjective, private memory."""
 
     cells: tuple[Cell, ...] = ()
-    """The newest first, `World.cells` at most."""
+    """Newest first, at most `World.cells`."""
     summary: str = ""
-    """All that was before, in the character's own words."""
+    """Everything before the cells, in the character's own words."""
     overflow: tuple[Cell, ...] = ()
-    """Cells that have fallen out and are in no summary yet, because one failed; the oldest first."""
+    """Cells that were dropped but not summarized yet because a summary failed; oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """Somebody who lives in the world."""
+    """An inhabitant of the world."""
 
     kind: ClassVar = "character"
     id: str
     name: str
     appearance: str
-    """What everybody sees of it."""
+    """What everybody sees."""
     description: str
-    """Its nature; the game master and itself alone know it."""
+    """Its nature, known only to itself and the game master."""
     place: str
-    """The id of the place where it is."""
+    """The id of its place."""
     triggers: tuple[str, ...] = ()
-    """What it always reacts to, and how; the game master and itself alone know them."""
+    """What it always reacts to, and how; known only to itself and the game master."""
     secret: str = ""
-    """What nobody but itself knows, not even the game master."""
+    """Known only to itself, not even to the game master."""
     internal_state: str = ""
     external_intent: str = ""
     inventory: tuple[str, ...] = ()
@@ -123,82 +120,82 @@ class Character:
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """What somebody outside did and the next tick takes up."""
+    """A change from outside that the next tick takes up."""
 
     kind: InfluenceKind
     text: str
-    """What happened, in the world's language; of a whisper what is whispered, of `take_over` the intention."""
+    """What happened, in the world's language; the words of a whisper, the intention of `take_over`."""
     place: str = ""
-    """Where it can be noticed; empty where nobody can."""
+    """The id of the place where it is noticed; empty if nobody notices it."""
     character: str = ""
-    """Whom it concerns: who hears the whisper, whose intention it is."""
+    """The id of the character concerned: who hears the whisper or has the intention."""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Everything that what happens next depends on."""
+    """The complete state of a world between two ticks."""
 
     title: str
     language: str
-    """The code of its language, such as `en`."""
+    """The language's code, such as `en`."""
     places: tuple[Place, ...]
     characters: tuple[Character, ...] = ()
     objects: tuple[WorldObject, ...] = ()
     premise: str = ""
-    """What everybody in the world knows of it, and what is at stake."""
+    """What everybody in the world knows about it, and what is at stake."""
     cells: int = 5
-    """How many cells a memory has, 1 to 10."""
+    """Cells of each memory, 1 to 10."""
     tick: int = 0
     """The number of the last tick."""
     seed: int = 0
     era: int = 0
-    """How often the world was set back to an earlier tick."""
+    """How often the world was rewound to an earlier tick."""
     influences: tuple[Influence, ...] = ()
     """What the next tick takes up."""
 
     def place(self, place_id: str) -> Place:
-        """Return a place by its id; KeyError if there is none."""
+        """Return a place by its id. Raises KeyError."""
         return _found(self.places, place_id)
 
     def character(self, character_id: str) -> Character:
-        """Return a character by its id; KeyError if there is none."""
+        """Return a character by its id. Raises KeyError."""
         return _found(self.characters, character_id)
 
     def object(self, object_id: str) -> WorldObject:
-        """Return an object by its id; KeyError if there is none."""
+        """Return an object by its id. Raises KeyError."""
         return _found(self.objects, object_id)
 
     @property
     def parts(self) -> tuple[Place | Character | WorldObject, ...]:
-        """Every place, character and object; no two have the same id."""
+        """All places, characters and objects; their ids are unique."""
         return (*self.places, *self.characters, *self.objects)
 
     def free_id(self, name: str, otherwise: str) -> str:
-        """Return an id after a name that no part has; after `otherwise` if the name has no Latin letter or digit."""
+        """Return an unused id derived from a name, or from `otherwise` if the name has no Latin letter or digit."""
         used = RESERVED.union(part.id for part in self.parts)
         stem = "-".join(re.findall(r"[a-z0-9]+", name.casefold())) or otherwise
         numbered = (f"{stem}-{number}" for number in range(2, len(used) + 3))
         return next(one for one in (stem, *numbered) if one not in used)
 
     def present(self, place_id: str) -> tuple[Character, ...]:
-        """Return the characters who are in a place, in the world's order."""
+        """Return the characters in a place, in the world's order."""
         return tuple(one for one in self.characters if one.place == place_id)
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEvent:
-    """One thing that happened, as it was."""
+    """One event as it really happened."""
 
     id: str
     """`TICK.PLACE.ORDER`."""
     tick: int
     order: int
-    """When in its scene, from 1."""
+    """Its position in the scene, from 1."""
     place: str
     kind: EventKind
     text: str
     actor: str = ""
-    """The id of the character who did it, or, of a whisper and the like, whom it concerns; empty if nobody did."""
+    """The id of the character who acted or whom an influence concerns; empty if there is none."""
     outcome: Outcome = "success"
     triggers: tuple[str, ...] = ()
     """The actor's triggers that fired."""
@@ -207,13 +204,13 @@ class LedgerEvent:
 
     @property
     def public(self) -> bool:
-        """Whether it can be told; what somebody outside did to one character alone is not."""
+        """Whether it may be told; an influence on a single character may not."""
         return not (self.kind == "influence" and self.actor)
 
 
 @dataclass(frozen=True, slots=True)
 class CharacterChange:
-    """What a tick made of a character; all of its changeable part."""
+    """A character's changeable fields after a tick."""
 
     id: str
     place: str
@@ -222,36 +219,35 @@ class CharacterChange:
     external_intent: str
     inventory: tuple[str, ...]
     intention: str
-    """What it meant to do."""
     decided_by: DecidedBy
     cell: Cell
-    """The new cell of its memory."""
+    """The new memory cell."""
     summary: str | None = None
-    """The new summary; None if it stays."""
+    """The new summary; None if unchanged."""
     summed_up: int = 0
-    """How many cells, from the oldest, went into the new summary."""
+    """How many of the oldest cells the new summary covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceChange:
-    """What a tick made of a place."""
+    """A place's changeable fields after a tick."""
 
     id: str
     moment: str
     objects: tuple[str, ...]
     description: str | None = None
-    """The new description; None if it stays."""
+    """The new description; None if unchanged."""
     cause: str = ""
     """The id of the event that changed the description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Degraded:
-    """A part of a model's result that could not be used, and was replaced by what changes least."""
+    """A part of a model's reply that was unusable and was replaced by the smallest possible change."""
 
     phase: Phase
     subject: str
-    """The id of the character or place that it concerns."""
+    """The id of the character or place concerned."""
     kind: str
     """One of `DEGRADATIONS`."""
     detail: str = ""
@@ -260,12 +256,12 @@ class Degraded:
 DEGRADATIONS = (
     "unreadable", "missing", "doubled", "unknown_id", "impossible_place", "uncaused", "withheld", "language", "empty"
 )  # fmt: skip
-"""Kinds of degraded results; the problems of each language say what each means."""
+"""Kinds of degraded results; `Words.problems` explains them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TickRecord:
-    """Everything that happened and changed in one tick; `after` makes the next world of it."""
+    """Everything that happened and changed in one tick; `after` applies it to the world."""
 
     tick: int
     events: tuple[LedgerEvent, ...]
@@ -273,24 +269,24 @@ class TickRecord:
     characters: tuple[CharacterChange, ...]
     places: tuple[PlaceChange, ...]
     conditions: tuple[tuple[str, str], ...] = ()
-    """Ids of objects whose condition changed, and what it is now."""
+    """Ids of objects whose condition changed, with the new condition."""
     degraded: tuple[Degraded, ...] = ()
     calls: int = 0
-    """Calls to models, those for stories among them, without those asked again."""
+    """Calls to models, including those for stories, excluding repeated ones."""
     reasked: int = 0
-    """Calls asked again because the first reply could not be used, without those for stories."""
+    """Calls repeated because the first reply was unusable, excluding those for stories."""
 
     def acts(self, character: str = "") -> list[LedgerEvent]:
-        """Return what came of intentions, in order: of everybody's, or of one character's."""
+        """Return the resolved intentions in order: everybody's, or one character's."""
         return [one for one in self.events if one.kind in ("act", "move") and character in ("", one.actor)]
 
     def change(self, character: str) -> CharacterChange:
-        """Return what the tick made of a character; KeyError if it was not there."""
+        """Return a character's change. Raises KeyError if it was not in the tick."""
         return _found(self.characters, character)
 
 
 def after(world: World, record: TickRecord) -> World:
-    """Return the world as a tick leaves it."""
+    """Return the world after a tick."""
     changed = {change.id: change for change in record.characters}
     conditions = dict(record.conditions)
     changes = zip(world.places, record.places, strict=True)
@@ -305,7 +301,7 @@ def after(world: World, record: TickRecord) -> World:
 
 
 def place_after(place: Place, change: PlaceChange, events: Iterable[LedgerEvent]) -> Place:
-    """Return a place as a tick leaves it."""
+    """Return a place after a tick."""
     description = place.description if change.description is None else change.description
     past = tuple(event.text for event in events if event.place == place.id and event.public)
     return replace(place, description=description, moment=change.moment, objects=change.objects, past=past)
@@ -320,7 +316,7 @@ def _character_after(one: Character, change: CharacterChange, size: int) -> Char
 
 
 def falling(size: int, one: Character) -> tuple[Cell, ...]:
-    """Return what a summary has to take up in the next tick of a world of so many cells, the oldest first."""
+    """Return the cells that the next tick's summary has to cover, oldest first, if memories have `size` cells."""
     return (*one.memory.overflow, *reversed(one.memory.cells[size - 1 :]))
 
 
@@ -328,41 +324,41 @@ def falling(size: int, one: Character) -> tuple[Cell, ...]:
 
 
 def dump(value: World | TickRecord) -> dict[str, JsonValue]:
-    """Return a world or a tick's record as JSON-ready data."""
+    """Return a world or a tick record as JSON-ready data; a round trip gives the same bytes."""
     return {"version": VERSION, **adapter_of(type(value)).dump_python(value, mode="json")}
 
 
 def load(data: Mapping[str, JsonValue], kind: type[T]) -> T:
-    """Return the world or the record that `dump` gave the data of.
+    """Return the world or tick record from the data of `dump`.
 
-    Raises SnapshotError if the data is of another version, is damaged, or describes a world that can't be.
+    Raises SnapshotError if the data has another version, is damaged, or describes an invalid world.
     """
     from pydantic import ValidationError  # deferred for weight
 
     if (version := data.get("version")) != VERSION:
-        raise SnapshotError(f"This is version {version!r} of the sandbox's data, and only {VERSION} can be read.")
+        raise SnapshotError(f"The sandbox data has version {version!r}; only version {VERSION} can be read.")
     try:
         value: T = adapter_of(kind).validate_python({key: data[key] for key in data if key != "version"})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise SnapshotError(f"The sandbox's data is damaged at {where}: {first['msg']}.") from error
+        raise SnapshotError(f"The sandbox data is damaged at {where}: {first['msg']}.") from error
     found: object = value
     if isinstance(found, World) and (wrong := next(faults(found), None)):
-        raise SnapshotError(f"This world can't be: {wrong}")
+        raise SnapshotError(f"The world is invalid: {wrong}")
     return value
 
 
 def faults(world: World) -> Iterator[str]:
-    """Give each reason why a world can't be, as a sentence; none for a sound one."""
+    """Yield each reason why a world is invalid, as a sentence."""
     used = [part.id for part in world.parts]
-    yield from (f"{one!r} is the id of two." for one in _doubled(used))
-    yield from (f"the id {one!r} has a meaning in replies; choose another." for one in used if one in RESERVED)
+    yield from (f"the id {one!r} is used twice." for one in _doubled(used))
+    yield from (f"the id {one!r} is reserved; choose another." for one in used if one in RESERVED)
     places = {place.id for place in world.places}
     nowhere = [(place.id, to) for place in world.places for to in place.exits if to not in places]
-    yield from (f"an exit of {one} leads to {to!r}, which is no place." for one, to in nowhere)
+    yield from (f"an exit of {one} leads to {to!r}, which is not a place." for one, to in nowhere)
     lost = [one for one in world.characters if one.place not in places]
-    yield from (f"{one.id} is in {one.place!r}, which is no place." for one in lost)
+    yield from (f"{one.id} is in {one.place!r}, which is not a place." for one in lost)
     held = [thing for holder in world.places for thing in holder.objects]
     held += [thing for one in world.characters for thing in one.inventory]
     known = {thing.id for thing in world.objects}
@@ -370,13 +366,13 @@ def faults(world: World) -> Iterator[str]:
     yield from (f"the object {thing!r} is nowhere." for thing in sorted(known - set(held)))
     yield from (f"there is no object {thing!r}." for thing in sorted(set(held) - known))
     if not 1 <= world.cells <= 10:
-        yield f"cells = {world.cells} is not possible; a memory has 1 to 10 cells."
+        yield f"cells = {world.cells} is out of range; a memory has 1 to 10 cells."
     if world.language not in LANGUAGES:
-        yield f"the language {world.language!r} is not known; choose {' or '.join(LANGUAGES)}."
+        yield f"the language {world.language!r} is unknown; choose {' or '.join(LANGUAGES)}."
 
 
-def adapter_of(kind: type) -> Any:  # a TypeAdapter of whichever class
-    """Return what writes and reads a dataclass as JSON-ready data; made once for each."""
+def adapter_of(kind: type) -> Any:  # TypeAdapter[kind]
+    """Return the cached pydantic TypeAdapter of a dataclass."""
     from pydantic import TypeAdapter  # deferred for weight: the command line loads this module
 
     return _ADAPTERS.get(kind) or _ADAPTERS.setdefault(kind, TypeAdapter(kind))

@@ -1,4 +1,4 @@
-"""The options of a sandbox, and what they make of its spec."""
+"""The options of a sandbox, and its spec under them."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 # Any, in this module: options have every kind of value.
 
 STORYTELLER = "storyteller"
-"""The model of a world for which none is named: the one that comes with the plugin."""
+"""The default model, which comes with the plugin."""
 PHASES = ("intent", "scene", "story", "memory")
-"""What models are asked for, in the order of a tick."""
+"""Kinds of model calls, in the order of a tick."""
 
 
 @dataclass(frozen=True)
 class SandboxOptions(Settings):
-    """The options of a sandbox, checked."""
+    """Validated options of a sandbox."""
 
     template: str = "village"
-    """The name or file of the template."""
+    """The template's name or file."""
     language: str = "en"
-    """The language of a template that comes with the plugin."""
+    """The language of a bundled template."""
     world: Mapping[str, Any] | None = None
-    """A world as `wsap_sandbox.model.dump` gives it, in place of the template."""
+    """Output of `wsap_sandbox.model.dump`, used instead of the template."""
     cells: int | None = None
     models: Mapping[str, str] = field(default_factory=dict)
-    """Phase -> the model's address."""
+    """Phase -> model address."""
     own: Mapping[str, Any] = field(default_factory=dict)
-    """The options that begin with `model.`, for the backends."""
+    """Options with the prefix `model.`, for the backends."""
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> SandboxOptions:
-        """Return the options that were given. Raises ConfigError if one can't be."""
+        """Return the validated options. Raises ConfigError if one is invalid."""
         own = [known for known in OPTIONS if known.name != "world" and "." not in known.name]
         read = {known.name: read_option(known, given[known.name]) for known in own if given.get(known.name) is not None}
         model = read.pop("model", STORYTELLER)
@@ -54,15 +54,15 @@ class SandboxOptions(Settings):
 
     @property
     def asked(self) -> list[str]:
-        """The addresses of the language models among them, each once: all but the storyteller, which asks nobody."""
+        """The sorted, unique addresses of the language models, without the storyteller."""
         return sorted({address for address in self.models.values() if address.partition("/")[0] != STORYTELLER})
 
     def begin(self, seed: int) -> World:
-        """Return the world before its first tick, or the given one as it goes on.
+        """Return the template's world before its first tick, or the given world.
 
-        Raises ConfigError if the template or the world is not what it should be.
+        Raises ConfigError if the template or the world is invalid.
         """
-        from wsap_sandbox.model import World, load  # deferred for weight: a listing of games reads this module
+        from wsap_sandbox.model import World, load  # deferred for weight: listings of games import this module
         from wsap_sandbox.templates.loader import read_template, world_of
 
         if self.world is None:
@@ -71,12 +71,12 @@ class SandboxOptions(Settings):
             try:
                 world = load(self.world, World)
             except SnapshotError as error:
-                raise ConfigError(f"The option world can't be used: {error}") from error
+                raise ConfigError(f"The option world is invalid: {error}") from error
         return world if self.cells is None else replace(world, cells=self.cells)
 
 
 def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
-    """Return the spec of the world that the options describe: its title, seats, language, and objective in it."""
+    """Return the spec with the title, seats, language and objective of the world that the options describe."""
     from wsap_sandbox.languages import words_of  # deferred for weight
 
     world = SandboxOptions.read(options).begin(0)
@@ -91,10 +91,10 @@ def _world(value: Any) -> Mapping[str, Any] | None:
         with suppress(ValueError, zlib.error, RecursionError):
             value = json.loads(zlib.decompress(b64decode(value, validate=True)))
     if value is not None and not isinstance(value, Mapping):
-        raise ConfigError("The option world is no world; begin from a world file: wsap sandbox new NAME --from FILE")
+        raise ConfigError("The option world is invalid; start from a world file: wsap sandbox new NAME --from FILE")
     return value
 
 
 def packed_world(world: Mapping[str, Any]) -> str:
-    """Return a world as the text that the option `world` takes; nothing in it is taken for a key or a password."""
+    """Return a world encoded for the option `world`, so that no text in it is mistaken for a key or password."""
     return b64encode(zlib.compress(json.dumps(world, sort_keys=True).encode(), 9)).decode()

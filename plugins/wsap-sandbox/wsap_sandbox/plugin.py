@@ -1,4 +1,4 @@
-"""The plugin's registrations. Light: neither the engine nor the worlds are imported here."""
+"""The plugin's registrations; imports neither the engine nor the worlds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ WORLDS = {
     "village": "Six people in a village below a dam, while the water rises: a world that tells itself.",
     "lighthouse": "Five people on a rock that no boat comes to: a world that tells itself.",
 }
-"""The worlds that come with the plugin, each a game of its own, too, with its line of summary."""
+"""Bundled worlds, each also a game of its own -> summary."""
 
 ACHIEVEMENTS = (
     Achievement("get_your_way", "Carry out an intention with full success.", "common"),
     Achievement("keep_company", "Spend a tick with somebody else.", "common"),
-    Achievement("touch_a_nerve", "Be there when a trigger of somebody else fires.", "uncommon"),
-    Achievement("give", "Hand something to somebody else.", "uncommon"),
-    Achievement("receive", "Be handed something.", "uncommon"),
+    Achievement("touch_a_nerve", "Be present when another character's trigger fires.", "uncommon"),
+    Achievement("give", "Hand something to another character.", "uncommon"),
+    Achievement("receive", "Receive something from another character.", "uncommon"),
     Achievement("travel", "Go from one place to another.", "common"),
     Achievement("recover", "Succeed right after a failure.", "uncommon"),
 )
@@ -32,20 +32,20 @@ SKILLS = {
 """Skill domain -> achievements that are evidence for it."""
 
 OPTIONS = (
-    OptionDef("template", "The world: village, lighthouse, or the path of a template of your own.", "village"),
-    OptionDef("language", "The language of a world that comes with the plugin.", "en", "en|ru"),
-    OptionDef("world", "A world that was exported, in place of a template.", "", "a world"),
+    OptionDef("template", "The world: village, lighthouse, or the path of your own template.", "village"),
+    OptionDef("language", "Language of a bundled world.", "en", "en|ru"),
+    OptionDef("world", "An exported world to use instead of a template.", "", "a world"),
     OptionDef("cells", "Memory cells of each character.", "as in the template", "1-10"),
-    OptionDef("model", "The language model that is asked, such as ollama/qwen3:8b.", "storyteller"),
-    OptionDef("intent_model", "Another model for what characters mean to do.", "as model"),
-    OptionDef("scene_model", "Another model for the game master.", "as model"),
-    OptionDef("story_model", "Another model for the narrator.", "as model"),
-    OptionDef("memory_model", "Another model that sums up memories.", "as model"),
-    OptionDef("model.KEY", "An option of the models' backend, such as model.num_ctx=8192."),
-    OptionDef("text", "Maximum characters of one text of a model.", "300", "40-2000"),
-    OptionDef("compact", "Short prompts, for small models.", "no", "yes|no"),
-    OptionDef("overlap", "Tell a tick's story while the next tick goes on.", "no", "yes|no"),
-    OptionDef("concurrency", "Maximum calls to models at one time.", "16", "1-1000"),
+    OptionDef("model", "The language model, such as ollama/qwen3:8b.", "storyteller"),
+    OptionDef("intent_model", "A different model for the characters' intentions.", "as model"),
+    OptionDef("scene_model", "A different model for the game master.", "as model"),
+    OptionDef("story_model", "A different model for the narrator.", "as model"),
+    OptionDef("memory_model", "A different model for summarizing memories.", "as model"),
+    OptionDef("model.KEY", "An option of the model backend, such as model.num_ctx=8192."),
+    OptionDef("text", "Maximum characters of each text in a reply.", "300", "40-2000"),
+    OptionDef("compact", "Use short prompts, for small models.", "no", "yes|no"),
+    OptionDef("overlap", "Tell a tick's story while the next tick runs.", "no", "yes|no"),
+    OptionDef("concurrency", "Maximum concurrent model calls.", "16", "1-1000"),
 )
 
 _SANDBOX = AdapterSpec(
@@ -77,7 +77,7 @@ _SANDBOX = AdapterSpec(
 
 @hookimpl
 def wsap_adapters() -> Iterable[AdapterSpec]:
-    """Offer the worlds: `sandbox` with the option `template`, `sandbox:NAME`, and each by its own name."""
+    """Register `sandbox` with the option `template`, `sandbox:NAME`, and each world by its own name."""
     options = tuple(option for option in OPTIONS if option.name != "template")
     alone = replace(_SANDBOX, family="", members=None, title="", options=options)
     named = (replace(alone, name=name, summary=text, preset={"template": name}) for name, text in WORLDS.items())
@@ -86,14 +86,14 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
 
 @hookimpl
 def wsap_backends() -> Iterable[BackendSpec]:
-    """Offer the storyteller, which tells worlds without a language model."""
-    summary = "Tells worlds of wsap-sandbox without a language model."
+    """Register the storyteller, which needs no language model."""
+    summary = "Tells the stories of wsap-sandbox without a language model."
     home = "wsap_sandbox.storyteller.backend"
     return [BackendSpec("storyteller", summary, f"{home}:create", models=f"{home}:listing")]
 
 
 @hookimpl
 def wsap_commands() -> Iterable[CommandSpec]:
-    """Offer `wsap sandbox`."""
-    summary = "Begin, run, read and change stories that tell themselves."
+    """Register `wsap sandbox`."""
+    summary = "Start, run, read and change stories that tell themselves."
     return [CommandSpec("sandbox", summary, "wsap_sandbox.cli:sandbox")]

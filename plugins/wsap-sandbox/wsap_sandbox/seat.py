@@ -1,4 +1,4 @@
-"""A character's seat: what it perceives, what it means to do, and what whoever sits in it achieves."""
+"""A character's seat: observations, intentions and achievements."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class CharacterObservation(Observation):
     """What a character perceives and remembers."""
 
     memory: Sequence[str] = field(default=(), kw_only=True)
-    """What it remembers, the newest first; the last is the summary of all that was before."""
+    """Memories, newest first; the last is the summary of everything earlier."""
     whispers: Sequence[str] = field(default=(), kw_only=True)
-    """What a voice that nobody else hears says."""
+    """What a voice says that nobody else hears."""
 
     @override
     def __post_init__(self) -> None:
@@ -63,14 +63,16 @@ def space_of(language: str) -> ActionSpace:
 
 
 class CharacterSeat:
-    """One character, as somebody who sits in it lives it: perceive, mean something, learn what came of it."""
+    """The seat of one character: perceive, state an intention, learn the outcome.
+
+    `now` returns the world between two ticks and the record of the last one.
+    """
 
     def __init__(self, character: str, now: Callable[[], tuple[World, TickRecord | None]]) -> None:
-        """Take the character's id, and what gives the world between two ticks with the record of the last one."""
         self.character = character
         self._now = now
         self.action_space = space_of(now()[0].language)
-        """Mean something, or wait."""
+        """State an intention, or wait."""
         self._declared = index_actions(self.action_space)
         self._given: str | None = None
         self._came = asyncio.Event()
@@ -83,7 +85,7 @@ class CharacterSeat:
 
     @property
     def game_description(self) -> str:
-        """The world, and who this is."""
+        """Describes the world and the character."""
         facts, words = self._facts, self._words
         me = facts.me
         parts = [
@@ -95,7 +97,7 @@ class CharacterSeat:
         return "\n\n".join(filter(None, parts))
 
     def observe(self) -> Observation:
-        """Return what the character perceives and remembers between two ticks: what its own prompt would say."""
+        """Return what the character perceives and remembers between two ticks, as in its own prompt."""
         facts, words, (_, record) = self._facts, self._words, self._now()
         place, cells = facts.place, [cell.text for cell in facts.cells]
         things = [_entity("object", one.name, one.condition or one.description) for one in place.objects]
@@ -117,7 +119,7 @@ class CharacterSeat:
         )
 
     async def act(self, action: Action) -> ActionResult:
-        """Take the character's intention for the next tick, and return what came of it after that."""
+        """Set the character's intention for the next tick, and return its outcome after the tick."""
         action, why = check_action(action, self._declared)
         if not why and self._given is not None:
             why = "You have acted already."
@@ -130,15 +132,15 @@ class CharacterSeat:
         return await self._result
 
     def reset(self) -> Observation:
-        """Raise `UsageError`: one agent can't reset a world of several."""
+        """Raise UsageError: a seat can't reset a shared world."""
         raise UsageError("One seat can't reset a shared world; reset the world.")
 
     def default_action(self) -> Action:
-        """Return what is done if the agent is late: wait."""
+        """Return the action of an agent that is late: wait."""
         return Action(WAIT)
 
     def render(self) -> View:
-        """Return the place with who is in it, drawn."""
+        """Return the character's place with everybody in it."""
         facts, place = self._facts, self._facts.place
         exits = [way.name for way in place.exits]
         here = (facts.me.name, *(one.name for one in facts.present))
@@ -154,14 +156,14 @@ class CharacterSeat:
     # --- for the world -------------------------------------------------------------------------
 
     async def intention(self) -> str:
-        """Return the intention for this tick once it is there."""
+        """Wait for the intention of this tick."""
         while self._given is None:
             self._came.clear()
             await self._came.wait()
         return self._given
 
     def live_through(self, before: World, record: TickRecord, earned: list[str]) -> None:
-        """Tell what came of the intention, once the tick is over; `earned` is what was achieved in the ticks before."""
+        """Resolve the pending `act` with the tick's outcome; extend `earned`, the achievements so far."""
         new = achieved(before, record, self.character, earned)
         earned += new
         failed = any(event.outcome == "failure" for event in record.acts(self.character))
@@ -174,7 +176,7 @@ class CharacterSeat:
             result.set_result(ActionResult(success, message, achievements=achievements, observation=self.observe()))
 
     def give_up(self) -> None:
-        """Let nobody wait any more: the world begins anew, or somebody left; what was meant is forgotten."""
+        """Cancel the pending intention, because the world was reset or the agent left."""
         self._settle(False, "You have left this world.", ())
         self._came.set()
 
@@ -185,11 +187,11 @@ def _entity(kind: str, name: str, more: str) -> wsap.Entity:
 
 
 _FAILED = "_failed"
-"""Not an achievement: the character has failed once, which `recover` needs."""
+"""Internal marker for `recover`: the character has failed once."""
 
 
 def achieved(before: World, record: TickRecord, character: str, earned: Sequence[str]) -> list[str]:
-    """Return the achievements that a tick brings a character for the first time; `earned` is what it had before."""
+    """Return the achievements that a character earns for the first time in a tick; `earned` are the earlier ones."""
     one = before.character(character)
     present = {other.id for other in before.present(one.place) if other.id != character}
     acts = record.acts(character)

@@ -1,4 +1,4 @@
-"""A sandbox as a game: it lives by itself, anybody may interfere, and its characters are its seats."""
+"""The sandbox as a game: a world that lives, takes influences, and has its characters as seats."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from wsap_sandbox.tick.influence import influenced, with_character
 from wsap_sandbox.tick.replies import alarming, unusable
 
 STORY = "story"
-"""The kind of the note in the run's log that holds the story of one place in one tick."""
+"""The kind of the log note that holds the story of one place in one tick."""
 _HEADER = b"WSAP sandbox 1\n"
 _LARGEST = 64_000_000
 _SUMMARY = 160
 
 
 class Sandbox:
-    """A world that tells itself. Without the service `models` only the storyteller can be asked."""
+    """A world that tells itself; without the service `models` only the storyteller is available."""
 
     def __init__(self, options: SandboxOptions, context: Context) -> None:
         self._options = options
@@ -45,7 +45,7 @@ class Sandbox:
         self._backends: dict[str, Backend] = {}
         self._opening = asyncio.Lock()
         self._seats: dict[str, CharacterSeat] = {}
-        """Agent -> the seat that it took."""
+        """By agent id."""
         self._ticking: asyncio.Task[Tick] | None = None
         self._again = False
         self._begin(options.begin(self._seed))
@@ -61,10 +61,10 @@ class Sandbox:
         self.state: World = world
         """The world between two ticks."""
         self.record: TickRecord | None = record
-        """What happened in the last tick; None before the first."""
+        """The last tick; None before the first."""
         self._earned: dict[str, list[str]] = earned or {}
         self._engine = Engine(self._ask, self._tell, self._options)
-        # A story that was still being told when the state was saved is told again; notes are recorded once.
+        # A story interrupted by the save is told again; its notes are recorded only once.
         self._untold: TickRecord | None = record if self._options.overlap and not told else None
         self._restart()
         for seat in self._seats.values():
@@ -84,19 +84,19 @@ class Sandbox:
 
     @property
     def action_space(self) -> ActionSpace:
-        """What a character can do."""
+        """The actions of a character."""
         return space_of(self.state.language)
 
     def observe(self) -> Observation:
-        """Raise `UsageError`: there are several seats; ask one of them."""
+        """Raise UsageError: the world has several seats."""
         raise self._several("observe")
 
     def act(self, action: Action) -> ActionResult:
-        """Raise `UsageError`: there are several seats; ask one of them."""
+        """Raise UsageError: the world has several seats."""
         raise self._several("act")
 
     def reset(self, seed: int | None = None) -> Observation:
-        """Begin anew, from the seed or from the last one; return what an observer knows of it."""
+        """Restart the world, with the previous seed by default, and return an outside observer's observation."""
         self._seed = self._seed if seed is None else seed
         self._begin(self._options.begin(self._seed))
         return Observation(step=self.state.tick, language=self.state.language)
@@ -104,7 +104,7 @@ class Sandbox:
     # --- ticks -----------------------------------------------------------------------------------
 
     async def advance(self) -> Tick:
-        """Carry out the next tick, waiting for the seats that are taken."""
+        """Run the next tick, waiting for the agents in seats."""
         while True:
             self._again = False
             self._ticking = asyncio.create_task(self._tick())
@@ -112,7 +112,7 @@ class Sandbox:
                 return await self._ticking
             except asyncio.CancelledError:
                 if not self._again:
-                    raise  # else the world became another one while the tick was carried out
+                    raise  # otherwise the world changed during the tick
 
     async def _tick(self) -> Tick:
         seats = {seat.character: asyncio.ensure_future(seat.intention()) for seat in self._seats.values()}
@@ -131,42 +131,39 @@ class Sandbox:
 
     async def settle(self) -> None:
         """Wait until the story of the last tick is told."""
-        with suppress(RecordMismatchError):  # where a run is only read, and it was not told
+        with suppress(RecordMismatchError):  # a run that is only read may lack it
             await self._engine.settle()
 
     def influence(self, body: Mapping[str, JsonValue]) -> str:
-        """Take an influence before the next tick; see `wsap_sandbox.tick.influence.KINDS`.
-
-        Raises UsageError if it can't be.
-        """
+        """Apply an influence (see `tick.influence.KINDS`) before the next tick. Raises UsageError if it is invalid."""
         self.state, said = influenced(self.state, body)
         return said
 
     # --- seats -----------------------------------------------------------------------------------
 
     def seat(self, agent_id: str) -> CharacterSeat:
-        """Return the seat of the character of that id or name; anybody else arrives as a newcomer.
+        """Return the seat of the character with that id or name; any other name arrives as a newcomer.
 
-        Raises UsageError if somebody sits in that character.
+        Raises UsageError if the seat is taken.
         """
         name = sanitize(agent_id, 60)
         known = (one.id for one in self.state.characters if agent_id == one.id or name == one.name)
         character = next(known, None) or self._arrived(name)
         if any(seat.character == character and agent != agent_id for agent, seat in self._seats.items()):
-            raise UsageError(f"Somebody sits in {character!r} already.")
+            raise UsageError(f"The seat {character!r} is already taken.")
         self._seats[agent_id] = CharacterSeat(character, lambda: (self.state, self.record))
         self._restart()
         return self._seats[agent_id]
 
     def leave(self, agent_id: str) -> None:
-        """Let the character go on by itself."""
+        """Release the agent's seat; the model decides for the character again."""
         seat = self._seats.pop(agent_id, None)
         if seat is not None:
             self._restart()
             seat.give_up()
 
     def _arrived(self, name: str) -> str:
-        digit = re.match(r"[^a-z0-9]*[0-9]", name.casefold())  # with which no id of a character begins
+        digit = re.match(r"[^a-z0-9]*[0-9]", name.casefold())  # ids don't start with a digit
         character_id = self.state.free_id(f"newcomer {name}" if digit else name, "newcomer")
         appearance = words_of(self.state.language).seat["newcomer"]
         newcomer = Character(character_id, name or character_id, appearance, "", self.state.places[0].id)
@@ -177,23 +174,20 @@ class Sandbox:
         one = next((f"seat({one.id!r}) and so on" for one in self.state.characters), "a seat")
         return UsageError(f"This world has several seats; {what} through {one}.")
 
-    # --- what is seen and saved --------------------------------------------------------------------
+    # --- view and snapshot -------------------------------------------------------------------------
 
     def render(self) -> View:
-        """Return the map with everybody on it, and what everybody can see in each place."""
+        """Return the map with all characters, and what is visible in each place."""
         return world_view(self.state, () if self.record is None else self.record.events)
 
     def snapshot(self) -> bytes:
-        """Return everything that what happens next depends on; intentions of an unfinished tick are given again."""
+        """Return the state between ticks; agents state the intentions of an unfinished tick again."""
         record = None if self.record is None else dump(self.record)
         told = self._untold is None and not self._engine.is_telling
         return pack(_HEADER, {"world": dump(self.state), "record": record, "earned": self._earned, "told": told})
 
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of.
-
-        Raises SnapshotError if it is damaged or of another version; nothing has changed.
-        """
+        """Restore a snapshot. Raises SnapshotError, leaving the state unchanged, if its data or version is invalid."""
         kept = unpack(_HEADER, data, "the sandbox", _LARGEST)
         try:
             world = load(kept["world"], World)
@@ -201,13 +195,13 @@ class Sandbox:
             earned = {str(one): [str(name) for name in names] for one, names in kept["earned"].items()}
             ids = {one.id for one in world.characters}
             if not all(seat.character in ids for seat in self._seats.values()):
-                raise SnapshotError("The snapshot lacks a character in which somebody sits.")
+                raise SnapshotError("The snapshot lacks a character whose seat is taken.")
         except WRONG_DATA as error:
-            raise SnapshotError(f"The snapshot of the sandbox is damaged: {error}.") from error
+            raise SnapshotError(f"The sandbox snapshot is damaged: {error}.") from error
         self._begin(world, record, earned, told=bool(kept.get("told")))
 
     def _restart(self) -> None:
-        """Carry out the tick that is under way from its beginning, since the world is another one."""
+        """Restart the current tick, because the world has changed."""
         if self._ticking is not None and not self._ticking.done():
             self._again = True
             self._ticking.cancel()
@@ -238,19 +232,18 @@ def _summary(record: TickRecord, words: Words) -> str:
 
 
 def create(context: Context) -> Sandbox:
-    """Return a sandbox with the context's options; see `SandboxOptions`. Raises ConfigError if an option can't be."""
+    """Return a sandbox with the context's options (`SandboxOptions`). Raises ConfigError if an option is invalid."""
     return Sandbox(SandboxOptions.read(context.config), context)
 
 
 async def _opened(models: WorldModels | None, options: SandboxOptions, phase: str) -> Backend:
-    """Return the model that is asked in a phase.
+    """Return the model of a phase.
 
-    Raises UsageError if a language model is wanted, and there is no service of models; WsapError if there is no such
-    model, or it can't be asked.
+    Raises UsageError if it is a language model and there is no model service; WsapError if it is unavailable.
     """
     address = options.models[phase]
     if address not in options.asked:
-        # A world that somebody wrote is told from what its template holds for that.
+        # The storyteller uses the material in a user's template.
         own = options.template if options.template.endswith(".toml") and options.world is None else "default"
         name = address.removeprefix(STORYTELLER).removeprefix("/") or own
         if models is not None:
@@ -259,12 +252,12 @@ async def _opened(models: WorldModels | None, options: SandboxOptions, phase: st
 
         return create(Context(config={"model": name}))
     if models is None:
-        raise UsageError(f"The model {address} can't be asked here; play the world with wsap sandbox run.")
+        raise UsageError(f"The model {address} is not available here; run the world with wsap sandbox run.")
     return await models.open(address, options.own)
 
 
 async def _asked(backend: Backend, request: Request) -> Reply:
-    """Return the reply to a request, which a language model is given as it can take it: with a schema or without."""
+    """Return the reply to a request, adapted to what the model supports."""
     can, constraint = backend.abilities, request.constraint
     if not backend.model.startswith(f"{STORYTELLER}/"):
         if isinstance(constraint, JsonConstraint) and can.schema_subset:

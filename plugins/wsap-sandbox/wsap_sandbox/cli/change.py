@@ -1,4 +1,4 @@
-"""`wsap sandbox new`, `rewind`, `branch`, `diff`, `reset`, and all that meddles in a story before its next tick."""
+"""`wsap sandbox new`, `rewind`, `branch`, `diff`, `reset`, and the commands that influence the next tick."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ if TYPE_CHECKING:
     from wsap_core.protocol.values import JsonValue
 
 WORLD_FORMAT = "wsap-sandbox-world"
-"""The format's name in a world file."""
+"""The format name in world files."""
 _SNAPSHOT_EVERY = 20
-"""Ticks between two snapshots: restoring any tick takes at most so many more."""
+"""Ticks between snapshots, and so the most that are replayed to restore a tick."""
 _WORLD = ("language", "cells")
 _TAKEN = [known for known in OPTIONS if known.name not in ("template", "world", "model.KEY")]
-"""The options of the game that are options of the command, too."""
+"""Game options that are also options of the command."""
 
 
 def _option(known: OptionDef) -> click.Option:
-    """Return an option of the game as one of the command line."""
     flag = f"--{known.name.replace('_', '-')}"
     if known.values == "yes|no":
         return click.Option([flag], is_flag=True, help=known.summary)
@@ -60,22 +59,22 @@ def _option(known: OptionDef) -> click.Option:
 )
 @click.argument("name")
 @click.option("--template", metavar="NAME_OR_FILE",
-              help="village, lighthouse, or a template of your own; NAME if there is such a template, else "
+              help="village, lighthouse, or your own template. Default: the template called NAME, else "
               "village.")  # fmt: skip
 @click.option("--from", "source", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="A world file of wsap sandbox export, which goes on from its tick.")  # fmt: skip
+              help="Start from a world file of wsap sandbox export, at its tick.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True,
               help="Random seed; the same seed gives the same story.")  # fmt: skip
 @click.option("--model-option", "backend_options", multiple=True, metavar="KEY=VALUE",
-              help="An option of the models' backend, such as num_ctx=16384; may be repeated.")  # fmt: skip
+              help="An option of the model backend, such as num_ctx=16384; may be repeated.")  # fmt: skip
 def new(
     stories: Stories, name: str, template: str | None, source: Path | None, seed: int,
     backend_options: tuple[str, ...], **given: Any,
 ) -> Told:  # fmt: skip
-    """Begin the story NAME.
+    """Start the story NAME, without running a tick.
 
-    Nothing is told yet: wsap sandbox run NAME lets it go on. The story is a recorded run of that id, so
-    wsap runs, replay and export know it too. The models are part of the story; their keys never are.
+    Continue it with wsap sandbox run NAME. The story is a recorded run with that id, so wsap runs, replay and
+    export work on it too. The models are stored with the story; their API keys are not.
     """
     from wsap_core.host import PluginHost  # deferred for weight
     from wsap_llm.kit import find_backend
@@ -84,7 +83,7 @@ def new(
     options |= {f"model.{key}": value for key, value in typed_pairs("--model-option", backend_options).items()}
     if source is not None:
         if template is not None or "language" in options:
-            raise UsageError("--from has a world of its own; leave out --template and --language.")
+            raise UsageError("--from already defines the world; leave out --template and --language.")
         options["world"] = packed_world(read_world(source))
     else:
         options |= _template(template, name)
@@ -96,7 +95,7 @@ def new(
     data = {"run": name, "title": world.title, "language": world.language, "tick": world.tick,
             "characters": [one.id for one in world.characters], "places": [one.id for one in world.places]}  # fmt: skip
     counted = f"{len(world.characters)} characters, {len(world.places)} places"
-    return data, f"{wrapped(f'{world.title}. {world.premise}')}\n\n{counted}. Go on: wsap sandbox run {name}"
+    return data, f"{wrapped(f'{world.title}. {world.premise}')}\n\n{counted}. Continue: wsap sandbox run {name}"
 
 
 async def _begin(stories: Stories, name: str, seed: int, options: dict[str, Any]) -> None:
@@ -108,7 +107,6 @@ async def _begin(stories: Stories, name: str, seed: int, options: dict[str, Any]
 
 
 def _template(template: str | None, name: str) -> dict[str, Any]:
-    """Return the options that name a template."""
     from wsap_sandbox.templates.loader import template_names
 
     if template is None:
@@ -119,9 +117,9 @@ def _template(template: str | None, name: str) -> dict[str, Any]:
 
 
 def read_world(path: Path) -> dict[str, Any]:
-    """Return the world in a file that `wsap sandbox export --format world` wrote.
+    """Return the world in a file of `wsap sandbox export --format world`.
 
-    Raises UsageError if it can't be read, or is something else.
+    Raises UsageError if the file can't be read or is invalid.
     """
     from wsap_core.textfile import read_text
     from wsap_sandbox.model import World, load
@@ -133,9 +131,9 @@ def read_world(path: Path) -> dict[str, Any]:
         world: dict[str, Any] = data["world"]
         load(world, World)
     except SnapshotError as error:
-        raise UsageError(f"{path} can't be used: {error}") from error
+        raise UsageError(f"{path} is invalid: {error}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UsageError(f"{path} is not a world file; wsap sandbox export --format world writes one.") from error
+        raise UsageError(f"{path} is not a world file; write one with wsap sandbox export --format world.") from error
     return world
 
 
@@ -145,16 +143,16 @@ _SHOWN = 200
 @story_command("wsap sandbox rewind village 12")
 @click.argument("tick", type=int)
 def rewind(stories: Stories, story: str, tick: int) -> Told:
-    """Let the STORY go on from an earlier TICK; 0 is its beginning.
+    """Go back to an earlier TICK of the STORY; 0 is its beginning.
 
-    The ticks after it stay in the log, but no longer belong to the story; to keep both, use branch.
+    Later ticks stay in the log but no longer belong to the story; to keep both, use branch.
     """
     return _rewind(stories, story, tick, f"at tick {tick} again; it was at")
 
 
 @story_command("wsap sandbox reset village")
 def reset(stories: Stories, story: str) -> Told:
-    """Let the STORY begin anew; what was recorded stays in its log."""
+    """Go back to the beginning of the STORY; everything recorded stays in its log."""
     first = int((stories.about(story)["config"].get("branched_from") or {}).get("step", 0))
     return _rewind(stories, story, first, "at its beginning again; it was at tick")
 
@@ -168,23 +166,23 @@ def _rewind(stories: Stories, story: str, tick: int, where: str) -> Told:
 
 @story_command("wsap sandbox branch village flood --at 12")
 @click.argument("name")
-@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to begin from; the newest if not given.")
+@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to start from. Default: the newest.")
 def branch(stories: Stories, story: str, name: str, tick: int | None) -> Told:
-    """Begin the story NAME from a tick of the STORY, memories included; nobody sits in a character there."""
+    """Start the story NAME from a tick of the STORY, including memories; all its seats are free."""
     at = stories.runs.ticks(story) if tick is None else tick
     stories.check_tick(story, at)
     stories.check_new(name)
     asyncio.run(stories.runner.branch(story, at, name))
-    said = f"{name} begins at tick {at} of {story}. Go on: wsap sandbox run {name}"
+    said = f"{name} starts at tick {at} of {story}. Continue: wsap sandbox run {name}"
     return {"run": name, "from": story, "tick": at}, said
 
 
 @story_command("wsap sandbox diff village flood", "wsap sandbox diff village flood --at 20", story=False)
 @click.argument("one")
 @click.argument("other")
-@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to compare at; the newest that both have.")
+@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to compare. Default: the newest of both.")
 def diff(stories: Stories, one: str, other: str, tick: int | None) -> Told:
-    """Compare the stories ONE and OTHER: since when, and in what, they differ."""
+    """Show the first tick that differs between the stories ONE and OTHER, and their differences."""
     one, other = stories.find(one), stories.find(other)
     at = min(map(stories.runs.ticks, (one, other))) if tick is None else tick
     for name in (one, other):
@@ -201,18 +199,18 @@ def diff(stories: Stories, one: str, other: str, tick: int | None) -> Told:
 
 
 def _first_difference(stories: Stories, one: str, other: str, last: int) -> int | None:
-    """Return the first tick that went differently; None if all that both have are the same."""
+    """Return the first tick that differs; None if there is none."""
     step = itemgetter("step")
     events = merge(*(stories.runs.history(name, "tick", last=last) for name in (one, other)), key=step)
     for tick, both in groupby(events, step):
         bodies = [event["body"] for event in both]
-        if bodies[0] != bodies[-1]:  # there is one where one of them begins later
+        if bodies[0] != bodies[-1]:  # only one body if one story starts later
             return int(tick)
     return None
 
 
 def _differences(one: Any, other: Any) -> Iterator[tuple[str, str, Any, Any]]:
-    """Give part, field and both values of everything in which two worlds differ."""
+    """Yield part, field and both values of every difference between two worlds."""
     for field in ("premise", "cells", "seed"):
         if getattr(one, field) != getattr(other, field):
             yield one.title, field, getattr(one, field), getattr(other, field)
@@ -242,12 +240,12 @@ def _short(value: object) -> str:
 
 
 Word = tuple[str, str, tuple[str, ...] | None]
-"""An argument, the key of the influence that it gives, and which kinds of parts it names; None for a text."""
+"""An argument, its key in the influence, and the kinds of parts that it may name; None for a text."""
 _WHO: Word = ("CHARACTER", "character", ("character",))
 
 
 def _command(name: str, kind: str, words: tuple[Word, ...], text: str, example: str, *options: click.Option) -> Any:
-    """Return a command that checks an influence against the story as it stands, hands it in, and says what will be."""
+    """Return a command that checks an influence against the story's newest state and submits it."""
 
     def handed_in(stories: Stories, story: str, **given: Any) -> Told:
         world = stories.world(story)
@@ -256,7 +254,7 @@ def _command(name: str, kind: str, words: tuple[Word, ...], text: str, example: 
             typed = given.pop(word.lower())
             typed = typed.replace("-", "_") if key == "field" else typed
             found = typed if kinds is None else part_id(world.state, typed, *kinds)
-            # An object is put into a place or into somebody's hands.
+            # The target of an object is a place or a character.
             body[key or next(part.kind for part in world.state.parts if part.id == found)] = found
         body |= {key: value for key, value in given.items() if value}
         said = world.influence(body)
@@ -274,12 +272,12 @@ whisper = _command(
     'village anna "The dam will not hold."',
 )  # fmt: skip
 event = _command(
-    "event", "event", (("PLACE", "place", ("place",)), ("TEXT", "text", None)), "Let TEXT happen in a PLACE.",
+    "event", "event", (("PLACE", "place", ("place",)), ("TEXT", "text", None)), "Make TEXT happen in a PLACE.",
     'village dam "A beam cracks."',
 )  # fmt: skip
 put_object = _command(
     "object", "object", (("PLACE_OR_CHARACTER", "", ("place", "character")), ("NAME", "name", None)),
-    "Put a new object NAME into a place, or into the hands of a character.", 'village mill "a red lantern"',
+    "Add a new object NAME to a place or to a character's inventory.", 'village mill "a red lantern"',
     click.Option(["--description"], metavar="TEXT", help="What it is."),
 )  # fmt: skip
 edit = _command(
@@ -293,13 +291,13 @@ edit = _command(
 )  # fmt: skip
 move = _command(
     "move", "move", (("WHAT", "id", ("character", "object")), ("TO", "to", ("place", "character"))),
-    "Move a character or an object to a place; an object also to a character.", "village anna dam",
+    "Move a character or an object to a place, or an object to a character.", "village anna dam",
 )  # fmt: skip
 takeover = _command(
     "takeover", "take_over", (_WHO, ("INTENTION", "text", None)),
-    """Decide what a CHARACTER means to do in the next tick, in its place.
+    """Set the INTENTION of a CHARACTER for the next tick.
 
-    To be a character for longer: wsap play GAME --seat CHARACTER=human.
+    To play a character for longer: wsap play GAME --seat CHARACTER=human.
     """,
     'village anna "I walk to the dam and open it."',
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Shared by the commands of stories: options, finding a story, and printing ticks."""
+"""Shared code of the story commands: options, finding a story, and printing ticks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wsap_sandbox.world import Sandbox
 
 Told = tuple[Any, str]
-"""What a command has to say: with --json (Any: JSON-ready data), and else."""
+"""A command's output: as JSON-ready data (Any), and as text."""
 
 _WIDEST = 96
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
@@ -48,10 +48,10 @@ def story_command(
     opens: bool = True,
     story: bool = True,
 ) -> Callable[[Callable[..., Told | None]], click.Command]:
-    """Make a command, with `STORY`, `--database` and `--json`, of a function that returns what to print, or None.
+    """Decorate a function that returns its output or None: make it a command with STORY, --database and --json.
 
-    It takes the stories of the database, then what was typed: of `story` the id of its run. If it opens the database
-    itself, it takes `database` and `as_json` in their place.
+    The function receives the database's `Stories` and the parsed arguments, with `story` resolved to the run id. With
+    `opens=False` it receives `database` and `as_json` instead and opens the database itself.
     """
 
     def made(function: Callable[..., Told | None]) -> click.Command:
@@ -75,7 +75,7 @@ def story_command(
 
 
 def print_told(told: Told, as_json: bool) -> None:
-    """Print what a command has to say."""
+    """Print a command's output."""
     if as_json:
         print_json(told[0])
     else:
@@ -91,63 +91,57 @@ class Stories:
         self.runner = cast("Runner", services.require("runner"))
 
     def find(self, name: str) -> str:
-        """Return the id of a story; raises as `about` does."""
+        """Return the run id of a story; raises like `about`."""
         return str(self.about(name)["run"])
 
     def about(self, name: str) -> Mapping[str, Any]:
-        """Return what the run of a story is.
+        """Return the run record of a story.
 
-        Raises UnknownNameError if there is no such run; UsageError if the run is no story.
+        Raises UnknownNameError if there is no such run; UsageError if it is not a story.
         """
         from wsap_sandbox.templates.loader import template_names  # deferred for weight: it validates templates
 
         about = self.runs.about(name)
         if str(about["game"]).partition(":")[0] not in ("sandbox", *template_names()):
             raise UsageError(
-                f"Run {about['run']!r} is a run of {about['game']!r}, not a story; begin one with: wsap sandbox new"
+                f"Run {about['run']!r} is a run of {about['game']!r}, not a story; start one with: wsap sandbox new"
             )
         return about
 
     def options(self, name: str) -> SandboxOptions:
-        """Return the options that a story was begun with; raises as `about` does."""
+        """Return the options that a story was started with; raises like `about`."""
         return SandboxOptions.read(self.about(name)["config"]["options"])
 
     def check_new(self, name: str) -> None:
-        """Refuse a name that no new story can have.
-
-        Raises UsageError if it has other letters than an id may have, or there is a run of this name.
-        """
+        """Raise UsageError if a new story can't have this name because it is invalid or taken by a run."""
         if not _NAME.fullmatch(name) or name == "last":
             raise UsageError(
-                f"A story's name has small letters, digits, - and _, at most 40, and begins with a letter; "
-                f"{single_line(name)[:60]!r} can't be one."
+                f"Invalid story name {single_line(name)[:60]!r}; use a lower-case letter followed by at most 39 "
+                "lower-case letters, digits, - and _."
             )
         try:
             taken = self.runs.about(name)["run"] == name
-        except UsageError:  # there is none, or several begin so
+        except UsageError:  # there is none, or the prefix is ambiguous
             return
         if taken:
-            raise UsageError(f"There is a run {name!r} already; choose another name, or go on: wsap sandbox run {name}")
+            raise UsageError(f"Run {name!r} already exists; choose another name, or continue: wsap sandbox run {name}")
 
     def world(self, run: str, tick: int | None = None) -> Sandbox:
-        """Return the world of a story as it was after a tick, the newest by default.
-
-        Raises UsageError if there is no such tick.
-        """
+        """Return the world of a story after a tick, by default the newest. Raises UsageError if it does not exist."""
         if tick is not None:
             self.check_tick(run, tick)
         return cast("Sandbox", asyncio.run(self.runs.restored(run, tick)))
 
     def check_tick(self, run: str, tick: int) -> None:
-        """Refuse a tick that a story does not have. Raises UsageError if it has none of this number."""
+        """Raise UsageError if a story does not have this tick."""
         newest = self.runs.ticks(run)
         if tick and not newest:
-            raise UsageError(f"{run} has no ticks yet; go on: wsap sandbox run {run}")
+            raise UsageError(f"{run} has no ticks yet; continue: wsap sandbox run {run}")
         if not 0 <= tick <= newest:
-            raise UsageError(f"{run} has ticks 1 to {newest}, and 0 is its beginning; there is no tick {tick}.")
+            raise UsageError(f"{run} has no tick {tick}; choose 0 (its beginning) to {newest}.")
 
     def chapters(self, run: str, first: int = 1, last: int | None = None) -> Iterator[Chapter]:
-        """Give the ticks of a story from the first to the last."""
+        """Yield the ticks of a story from the first to the last."""
         from wsap_sandbox.story.chapters import KINDS, read_chapters
 
         return read_chapters(self.runs.history(run, *KINDS, first=first, last=last))
@@ -157,7 +151,7 @@ class Stories:
 def opened(
     database: str | None, *, budgets: Sequence[SpendingLimit] = (), prices: dict[str, Price] | None = None
 ) -> Iterator[Stories]:
-    """Give the stories of a database. Raises StorageError if the database can't be used."""
+    """Yield the stories of a database. Raises StorageError if it can't be used."""
     from wsap_core.seams.services import runtime_services
 
     with runtime_services(database, budgets=budgets, prices=prices) as services:
@@ -165,9 +159,9 @@ def opened(
 
 
 def part_id(world: World, word: str, *kinds: str) -> str:
-    """Return the id of a part of a world that was named by its id or its name, of these kinds if there are any.
+    """Return the id of the part with this id or name, of these kinds or of any.
 
-    Raises UnknownNameError if there is none, or there are several of that name.
+    Raises UnknownNameError if there is none, or the name is ambiguous.
     """
     known = [(part.id, part.name) for part in world.parts if not kinds or part.kind in kinds]
     ids = [one for one, _ in known]
@@ -184,12 +178,12 @@ def part_id(world: World, word: str, *kinds: str) -> str:
 
 
 def width() -> int:
-    """Return how wide texts are: the terminal, up to a comfortable measure."""
+    """Return the width of texts: the terminal's, up to 96 columns."""
     return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)
 
 
 def wrapped(text: str, indent: str = "") -> str:
-    """Return a text that people or models wrote, harmless and broken into lines."""
+    """Return an untrusted text without control characters, wrapped to the width."""
     lines = strip_control(text).split("\n")
     return "\n".join(
         textwrap.fill(line, width(), initial_indent=indent, subsequent_indent=indent) if line.strip() else ""
@@ -198,13 +192,13 @@ def wrapped(text: str, indent: str = "") -> str:
 
 
 def headline(text: str) -> str:
-    """Return a line that begins a section."""
+    """Return a section heading."""
     title = single_line(text)
     return click.style(f"── {title} {'─' * max(3, width() - len(title) - 4)}", bold=True)
 
 
 def chapter_text(chapter: Chapter, events: bool = False) -> str:
-    """Return a tick as people read it at a terminal."""
+    """Return a tick as text for the terminal."""
     from wsap_sandbox.languages import words_of
 
     words, name = words_of(chapter.cast.language).page, chapter.cast.name
@@ -224,7 +218,7 @@ def chapter_text(chapter: Chapter, events: bool = False) -> str:
 
 
 def chapter_data(chapter: Chapter) -> dict[str, JsonValue]:
-    """Return a tick as JSON-ready data: what happened, and its story."""
+    """Return a tick's record and stories as JSON-ready data."""
     from wsap_sandbox.model import dump
 
     stories: dict[str, JsonValue] = {place: str(note.get("text", "")) for place, note in chapter.stories.items()}

@@ -1,4 +1,4 @@
-"""`wsap sandbox status`, `watch`, `inspect` and `export`: where a story stands, what is in it, and the story itself."""
+"""`wsap sandbox status`, `watch`, `inspect` and `export`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from wsap_sandbox.tick.facts import Facts
 
 _LATELY = 100
-"""Ticks whose degraded results are counted."""
+"""Newest ticks whose degraded results are counted."""
 _STATUS = {"interrupted": "stopped"}
-"""A story that can go on has not been cut short."""
+"""Run status -> word for a story."""
 
 
 @story_command("wsap sandbox status village", story=False)
 @click.argument("story", required=False)
 def status(stories: Stories, story: str | None) -> Told:
-    """Show where the STORY stands: its tick, who is where, what it took; without STORY all stories."""
+    """Show the STORY's tick, who is where, and the resources used; without STORY list all stories."""
     if story is None:
         return _list(stories)
     about, tick = stories.about(story), stories.runs.ticks(story)
@@ -54,16 +54,16 @@ def status(stories: Stories, story: str | None) -> Told:
         here = ", ".join(map(single_line, people.values()))
         lines.append(wrapped(f"{place}: {here or '-'}", "  "))
     paid = f", ${cost:.4f}" if cost else ""
-    lines.append(f"Asked of models: {usage.get('calls', 0)} calls, {tokens} tokens{paid}")
+    lines.append(f"Models: {usage.get('calls', 0)} calls, {tokens} tokens{paid}")
     if lately:
         listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
         told = f"{kinds.total()} results replaced{f' ({listed})' if listed else ''}"
-        lines.append(wrapped(f"Last {len(lately)} ticks: {calls} calls, {reasked} asked again, {told}"))
+        lines.append(wrapped(f"Last {len(lately)} ticks: {calls} calls, {reasked} repeated, {told}"))
     return data, "\n".join(lines)
 
 
 def _whereabouts(stories: Stories, name: str, newest: Chapter | None) -> tuple[str, dict[str, dict[str, str]]]:
-    """Return a story's title, and who is in each place: after its newest tick, or at its beginning; ids and names."""
+    """Return a story's title, and place -> id -> name of who is there after `newest`, or at the beginning if None."""
     if newest is None:
         world = stories.world(name).state
         return world.title, {p.name: {one.id: one.name for one in world.present(p.id)} for p in world.places}
@@ -82,21 +82,17 @@ def _list(stories: Stories) -> Told:
     listed = "\n".join(
         f"{row['run']:20}  tick {row['tick']:<6}  {_STATUS.get(row['status'], row['status'])}" for row in rows
     )
-    return rows, listed or "There is no story yet; begin one with: wsap sandbox new village"
+    return rows, listed or "There are no stories yet; start one with: wsap sandbox new village"
 
 
 @story_command("wsap sandbox watch village", "wsap sandbox watch village --from 1 --to 20")
-@click.option(
-    "--from", "first", type=click.IntRange(1), metavar="TICK", help="The first tick; the newest if not given."
-)
-@click.option(
-    "--to", "last", type=click.IntRange(1), metavar="TICK", help="The last tick; follows the story if not given."
-)
-@click.option("--events", is_flag=True, help="Also print the events of the ledger.")
+@click.option("--from", "first", type=click.IntRange(1), metavar="TICK", help="The first tick. Default: the newest.")
+@click.option("--to", "last", type=click.IntRange(1), metavar="TICK", help="The last tick. Default: follow the story.")
+@click.option("--events", is_flag=True, help="Also print the ledger's events.")
 def watch(stories: Stories, story: str, first: int | None, last: int | None, events: bool) -> None:
-    """Read the STORY, and follow it while another process lets it go on; Ctrl-C ends that.
+    """Read the STORY, and follow it while another process runs it, until Ctrl-C.
 
-    With --json each tick is a line of its own.
+    With --json each tick is one line.
     """
     context = click.get_current_context()
     as_json = context.params["as_json"]
@@ -111,11 +107,11 @@ def watch(stories: Stories, story: str, first: int | None, last: int | None, eve
         text = json.dumps(chapter_data(chapter), ensure_ascii=False) if as_json else chapter_text(chapter, events)
         click.echo(text)
     if chapter is None and not as_json:
-        click.echo(f"{story} has no tick {begin} yet; go on: wsap sandbox run {story}")
+        click.echo(f"{story} has no tick {begin} yet; continue: wsap sandbox run {story}")
 
 
 _REMEMBERED = 500
-"""Ticks before the newest whose events memories are compared with."""
+"""Ticks before the newest whose events are compared with memories."""
 _KEY = re.compile(r"(?:(\d+):)?(\d+)/(intent|scene|story|memory)/([^/]+)(?:/(\d+))?")
 
 
@@ -125,13 +121,13 @@ _KEY = re.compile(r"(?:(\d+):)?(\d+)/(intent|scene|story|memory)/([^/]+)(?:/(\d+
     "wsap sandbox inspect village 12/scene/dam",
 )
 @click.argument("what")
-@click.option("--at", "tick", type=int, metavar="TICK", help="After which tick; the newest if not given.")
-@click.option("--find", "words", metavar="TEXT", help="Of a character: what it witnessed with these words in it.")
+@click.option("--at", "tick", type=int, metavar="TICK", help="Show the state after this tick. Default: the newest.")
+@click.option("--find", "words", metavar="TEXT", help="For a character: list witnessed events that contain TEXT.")
 def inspect(stories: Stories, story: str, what: str, tick: int | None, words: str | None) -> Told:
-    """Look at WHAT in the STORY.
+    """Show WHAT in the STORY.
 
-    WHAT is a character, a place or an object; the number of a tick; or the prompt and reply of a call, as
-    TICK/PHASE/WHO: 12/intent/anna, 12/scene/dam, 12/story/dam, 12/memory/anna.
+    WHAT is a character, a place or an object; a tick number; or a model call, TICK/PHASE/WHO, whose prompt and
+    reply are shown: 12/intent/anna, 12/scene/dam, 12/story/dam, 12/memory/anna.
     """
     if (key := _KEY.fullmatch(what)) is not None:
         return _call(stories, story, key)
@@ -166,14 +162,14 @@ def _part(stories: Stories, name: str, what: str, tick: int | None, words: str |
         every = [measure for _, measure in drift(part, ledger)] or [Distortion(0, 0)]
         invented, forgotten = fmean(one.invented for one in every), fmean(one.forgotten for one in every)
         data["drift"] = {"invented": round(invented, 4), "forgotten": round(forgotten, 4)}
-        said = f"{invented:.0%} of its words are in none of the events, {forgotten:.0%} of these"
-        lines.append(wrapped(f"drift of memory from what happened: {said} missing"))
+        said = f"{invented:.0%} of its words occur in no event, {forgotten:.0%} of the events are missing from it"
+        lines.append(wrapped(f"drift of memory from events: {said}"))
         if words is not None:
             data["found"] = [f"{event.tick}: {event.text}" for event in ledger
                              if found in event.witnesses and words.casefold() in event.text.casefold()]  # fmt: skip
             lines += [wrapped(line, "  ") for line in data["found"]]
     elif words is not None:
-        raise UsageError("--find searches what a character witnessed; leave it out, or name a character.")
+        raise UsageError("--find searches the events that a character witnessed; leave it out, or name a character.")
     return data, "\n".join(lines)
 
 
@@ -184,9 +180,9 @@ def _call(stories: Stories, name: str, key: re.Match[str]) -> Told:
     number, phase, subject, attempt = int(key[2]), key[3], key[4], int(key[5] or 0)
     stories.check_tick(name, number)
     if number < 1:
-        raise UsageError("Nobody was asked anything before the first tick; the first is 1.")
+        raise UsageError("There are no model calls before the first tick, which is 1.")
     world = stories.world(name, number - 1)
-    # What was done from outside before the tick is part of its prompts.
+    # Influences before the tick are part of its prompts.
     for event in stories.runs.history(name, "influence", first=number, last=number):
         if not event["body"].get("refused"):
             world.influence(event["body"]["body"])
@@ -198,7 +194,7 @@ def _call(stories: Stories, name: str, key: re.Match[str]) -> Told:
              if event["seat"] is None and event["body"].get("key") == request.key]  # fmt: skip
     reply = calls[-1]["reply"] if calls else None
     model = calls[-1]["model"] if calls else options.models[phase]
-    text = str(reply.get("text", "") if isinstance(reply, dict) else reply or "") or "No reply to it is recorded."
+    text = str(reply.get("text", "") if isinstance(reply, dict) else reply or "") or "No reply is recorded."
     messages = [{"role": message.role, "content": message.text()} for message in request.messages]
     parts = [*(tuple(message.values()) for message in messages), ("reply", text)]
     lines = [f"{headline(title)}\n{wrapped(content)}" for title, content in parts]
@@ -221,7 +217,7 @@ def _facts(world: World, record: TickRecord, phase: str, subject: str) -> Facts:
         return intent_facts(world, one)
     if not (cells := falling(world.cells, one)[:MOST_SUMMED_UP]):
         raise UsageError(
-            f"{single_line(one.name)} had nothing to sum up in tick {record.tick}: its memory was not full."
+            f"{single_line(one.name)} had nothing to summarize in tick {record.tick}: its memory was not full."
         )
     return memory_facts(world, one, cells)
 
@@ -235,15 +231,15 @@ FORMATS = {"markdown": "md", "html": "html", "json": "ticks", "world": "world.js
     "wsap sandbox export village --format world --at 12 --out village.world.json",
 )
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="markdown", show_default=True,
-              help="markdown or html: the story. json: a folder with each tick's JSON beside its story. "
-              "world: the world as it is, for wsap sandbox new --from.")  # fmt: skip
+              help="markdown, html: the story. json: a folder with the JSON and story of each tick. "
+              "world: the current world, for wsap sandbox new --from.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), metavar="PATH",
-              help="The file to write, or the folder of json; STORY with an ending if not given.")  # fmt: skip
+              help="The output file, or the folder for json. Default: STORY with a suffix.")  # fmt: skip
 @click.option("--from", "first", type=click.IntRange(1), default=1, metavar="TICK", help="The first tick.")
 @click.option("--at", "--to", "last", type=click.IntRange(0), metavar="TICK",
-              help="The last tick, or the one of the world; the newest if not given.")  # fmt: skip
-@click.option("--events", is_flag=True, help="In Markdown, also list the events of the ledger.")
-@click.option("--force", is_flag=True, help="Overwrite what is there.")
+              help="The last tick, or the tick of the world. Default: the newest.")  # fmt: skip
+@click.option("--events", is_flag=True, help="In Markdown, also list the ledger's events.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def export(
     stories: Stories, story: str, form: str, out: Path | None, first: int, last: int | None, events: bool, force: bool
 ) -> Told:
@@ -252,7 +248,7 @@ def export(
         stories.check_tick(story, last)
     target = out or Path(f"{story}.{FORMATS[form]}")
     if target.exists() and not force:
-        raise UsageError(f"{target} exists already; choose another with --out, or overwrite it with --force.")
+        raise UsageError(f"{target} already exists; choose another with --out, or overwrite it with --force.")
     try:
         written = _write(stories, story, form, target, first, last, events=events)
     except OSError as error:
@@ -270,7 +266,7 @@ def _write(stories: Stories, name: str, form: str, target: Path, first: int, las
         return 0
     if form == "json":
         return _ticks(stories, name, target, first, last)
-    # Counted while they are written: a story may be longer than what fits into memory.
+    # Counted while written: a story may not fit into memory.
     number = count()
     chapters = (chapter for chapter, _ in zip(stories.chapters(name, first, last), number, strict=False))
     parts = html(chapters) if form == "html" else markdown(chapters, events=events)
@@ -280,7 +276,7 @@ def _write(stories: Stories, name: str, form: str, target: Path, first: int, las
 
 
 def _ticks(stories: Stories, name: str, target: Path, first: int, last: int | None) -> int:
-    """Write `tick-000001.json` and `tick-000001.md` for each tick, and the schema of the former."""
+    """Write `tick-000001.json` and `tick-000001.md` for each tick, and the JSON's schema."""
     from wsap_sandbox.model import TickRecord, adapter_of
     from wsap_sandbox.story.views import markdown
 

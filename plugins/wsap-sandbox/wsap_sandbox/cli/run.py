@@ -1,4 +1,4 @@
-"""`wsap sandbox run` and `step`: let a story go on, and say before what that takes."""
+"""`wsap sandbox run` and `step`: continue a story, or estimate the cost of doing so."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from wsap_sandbox.model import World
 
 _POLL = 0.15
-"""Seconds between two looks into the log for what is new."""
+"""Seconds between polls of the log."""
 _LIMITS = (
-    click.Option(["--events"], is_flag=True, help="Also print the events of the ledger."),
+    click.Option(["--events"], is_flag=True, help="Also print the ledger's events."),
     click.Option(["--limit", "limits"], multiple=True, metavar="KIND=N",
                  help="Stop before calls, tokens or cost (US dollars) exceed N: cost=2, calls=100, tokens=500000; "
                  "may be repeated."),
@@ -43,19 +43,19 @@ _LIMITS = (
     params=_LIMITS,
     opens=False,
 )
-@click.option("--ticks", type=click.IntRange(1), help="Number of ticks; until Ctrl-C if not given.")
+@click.option("--ticks", type=click.IntRange(1), help="Number of ticks. Default: until Ctrl-C.")
 @click.option("--every", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-              help="One tick every so many seconds, at most.")  # fmt: skip
-@click.option("--by-hand", is_flag=True, help="One tick each time Enter is pressed.")
+              help="Minimum seconds from one tick to the next.")  # fmt: skip
+@click.option("--by-hand", is_flag=True, help="Run one tick each time Enter is pressed.")
 @click.option("--webhook", metavar="URL", envvar="WSAP_SANDBOX_WEBHOOK",
               help="Also send the story to this address, signed with the key in WSAP_SANDBOX_WEBHOOK_SECRET; "
               "default: WSAP_SANDBOX_WEBHOOK.")  # fmt: skip
-@click.option("--estimate", "estimate_only", is_flag=True, help="Only say what the ticks would take.")
+@click.option("--estimate", "estimate_only", is_flag=True, help="Only estimate calls, tokens and cost.")
 def run(ticks: int | None, every: float | None, by_hand: bool, **given: Any) -> None:
-    """Let the STORY go on, and print it as it is told.
+    """Continue the STORY, and print it as it is told.
 
-    Ctrl-C stops it; a tick that was under way is carried out when the story goes on, and what a model has
-    answered is not asked again. The exit status is then 130.
+    Ctrl-C stops it with exit status 130. The next run completes the interrupted tick and reuses replies that
+    have already arrived.
     """
     if by_hand and (ticks is not None or every is not None or given["as_json"]):
         raise UsageError("--by-hand waits for Enter; leave out --ticks, --every and --json.")
@@ -64,7 +64,7 @@ def run(ticks: int | None, every: float | None, by_hand: bool, **given: Any) -> 
 
 @story_command("wsap sandbox step village", params=_LIMITS, opens=False)
 def step(**given: Any) -> None:
-    """Carry out one tick of the STORY, and print it."""
+    """Run one tick of the STORY, and print it."""
     _go_on(ticks=1, **given)
 
 
@@ -79,9 +79,7 @@ def _go_on(
         name, options = stories.find(story), stories.options(story)
         prices = prices_for(options.asked, price_in, price_out)
         if (price_in, price_out) != (None, None) and not prices:
-            raise UsageError(
-                "This story is told by the storyteller, which costs nothing; leave out --price-in and --price-out."
-            )
+            raise UsageError("The storyteller costs nothing; leave out --price-in and --price-out.")
         if estimate_only:
             print_told(estimate(stories, name, ticks or 1, options, prices), as_json)
             return
@@ -98,15 +96,15 @@ def _go_on(
             print_json({"run": name, "tick": now, "interrupted": summary is None, "ticks": printer.data,
                         "usage": (summary or {}).get("usage")})  # fmt: skip
         elif summary is None:
-            click.echo(f"\nStopped after tick {now}. Go on: wsap sandbox run {name}", err=True)
+            click.echo(f"\nStopped after tick {now}. Continue: wsap sandbox run {name}", err=True)
     if summary is None:
         click.get_current_context().exit(130)
 
 
 def _sending(stories: Stories, name: str, address: str | None) -> Callable[[], AbstractAsyncContextManager[None]]:
-    """Return what sends the story to a webhook while it goes on.
+    """Return a context manager that sends the story to a webhook meanwhile.
 
-    Raises ConfigError if the address can't be used, or there is no secret.
+    Raises ConfigError if the address is invalid or there is no secret.
     """
     if not address:
         return contextlib.nullcontext
@@ -115,7 +113,7 @@ def _sending(stories: Stories, name: str, address: str | None) -> Callable[[], A
 
     secret = os.environ.get("WSAP_SANDBOX_WEBHOOK_SECRET", "")
     if not secret:
-        raise ConfigError("A webhook needs a secret to sign what is sent; set WSAP_SANDBOX_WEBHOOK_SECRET.")
+        raise ConfigError("A webhook needs a secret for its signatures; set WSAP_SANDBOX_WEBHOOK_SECRET.")
     webhook = Webhook(address, secret, "the story", "wsap-sandbox", tell=lambda said: click.echo(said, err=True))
     return StorySender(stories.runs, name, webhook, home() / "webhooks", since=stories.runs.ticks(name)).sending
 
@@ -150,7 +148,7 @@ async def _play(
 
 
 async def _enter() -> bool:
-    """Return whether somebody asked for the next tick; False at the end of input, or for q."""
+    """Wait for Enter; return False at the end of input or for q."""
     click.echo(click.style("\nEnter: next tick · q: stop", dim=True), err=True)
     loop = asyncio.get_running_loop()
     line = await loop.run_in_executor(None, sys.stdin.readline)
@@ -159,36 +157,36 @@ async def _enter() -> bool:
 
 @dataclass
 class Printer:
-    """Prints a story as its log grows, whoever lets it go on."""
+    """Prints a story as its log grows, whichever process runs it."""
 
     stories: Stories
     name: str
     events: bool
     as_json: bool
     next: int
-    """The tick that is printed next."""
+    """The next tick to print."""
     data: list[Any] = field(default_factory=list)
-    """The ticks as JSON, with `as_json`."""
+    """Collects ticks as JSON-ready data if `as_json`."""
 
     async def follow(self) -> None:
-        """Print ticks as they come, until cancelled."""
+        """Print new ticks until cancelled."""
         while True:
             self._print(whole=True)
             await asyncio.sleep(_POLL)
 
     def rest(self) -> None:
-        """Print what is left, also a tick whose story was not told to its end."""
+        """Print the remaining ticks, including one whose story is incomplete."""
         self._print(whole=False)
 
     def _print(self, *, whole: bool) -> None:
         newest = self.stories.runs.ticks(self.name)
         if newest < self.next - 1:
-            self.next = newest + 1  # somebody went back
+            self.next = newest + 1  # the story was rewound
         if newest < self.next:
             return
         for chapter in list(self.stories.chapters(self.name, self.next)):
             if whole and chapter.tick == newest and len(chapter.stories) < len(chapter.places):
-                return  # it is still being told
+                return  # still being told
             self.next = chapter.tick + 1
             if self.as_json:
                 self.data.append(chapter_data(chapter))
@@ -196,11 +194,11 @@ class Printer:
                 click.echo(chapter_text(chapter, events=self.events))
 
 
-# --- what ticks take -----------------------------------------------------------------------------
+# --- estimates -----------------------------------------------------------------------------------
 
 
 def estimate(stories: Stories, name: str, ticks: int, options: SandboxOptions, prices: Mapping[str, Price]) -> Told:
-    """Return about what so many ticks would take, from the prompts of the next one."""
+    """Estimate calls, tokens and cost of `ticks` ticks from the prompts of the next one."""
     from wsap_llm.kit import estimate_request
 
     rows: dict[str, dict[str, Any]] = {}
@@ -208,7 +206,7 @@ def estimate(stories: Stories, name: str, ticks: int, options: SandboxOptions, p
     for phase, requests in next_requests(stories.world(name).state, options).items():
         address, calls = options.models[phase], ticks * len(requests)
         prompt = ticks * sum(map(estimate_request, requests))
-        # A text is about half as long as it may be, and a token about four characters.
+        # Assumes texts of half the maximum length, and four characters a token.
         reply = ticks * sum((request.sampling.max_tokens or 0) // 4 for request in requests)
         cost = prices[address].of(prompt, reply) if address in prices else None
         rows[phase] = {"model": address, "calls": calls, "prompt_tokens": prompt, "completion_tokens": reply,
@@ -224,13 +222,13 @@ def estimate(stories: Stories, name: str, ticks: int, options: SandboxOptions, p
 
 
 def next_requests(world: World, options: SandboxOptions) -> dict[str, list[Request]]:
-    """Return the requests of the next tick by phase; where they depend on replies, with what is known before."""
+    """Return the requests of the next tick by phase; where they depend on replies, with what is known now."""
     from wsap_sandbox.model import falling
     from wsap_sandbox.tick.facts import Facts, intent_facts, memory_facts, scene_facts
     from wsap_sandbox.tick.prompts import request_for
 
     intentions = {one.id: one.external_intent or one.name for one in world.characters}
-    # A full memory, as it is after some ticks.
+    # As with a full memory.
     remembering = [(one, falling(world.cells, one) or one.memory.cells[:1]) for one in world.characters]
 
     facts: list[Facts] = [intent_facts(world, one) for one in world.characters]
@@ -240,5 +238,5 @@ def next_requests(world: World, options: SandboxOptions) -> dict[str, list[Reque
     for known in facts:
         request = request_for(world, known, "", options)
         found[request.purpose].append(request)
-    found["story"] = found["scene"]  # about as long: the same place and people, and what came of it
+    found["story"] = found["scene"]  # of similar length
     return found

@@ -1,1 +1,1 @@
-"""How a story reaches people: as Markdown, as a page, as a view, and by a webhook; all from its run's log."""
+"""Presentation of a story from its run's log: Markdown, HTML page, view, webhook."""

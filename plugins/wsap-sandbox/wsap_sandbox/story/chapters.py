@@ -1,4 +1,4 @@
-"""A story as it is read back from its run: what happened, who was where, how it was told, how far memories drift."""
+"""A story read from its run's log: events, positions, narration, and the drift of memories."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Character, CharacterChange, Degraded, LedgerEvent, TickRecord, World, dump, load
 
 KINDS = ("tick", "story")
-"""The kinds of events of a run that a story is in."""
+"""The run's event kinds that contain the story."""
 
 _LATE = 2
-"""Ticks after which all stories of one are told."""
+"""Number of ticks after which all stories of a tick have been told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place as a map shows it."""
+    """A place on a map."""
 
     name: str
     exits: tuple[str, ...] = ()
-    """Ids of the places that one can go to from here."""
+    """Ids of the places that can be reached from here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who and what the ids in a tick stand for; recorded with each tick, because a world's people may change."""
+    """The names of the ids in a tick; recorded with each tick, because a world's characters may change."""
 
     title: str = ""
     language: str = "en"
     characters: Mapping[str, str] = field(default_factory=dict)
-    """Id -> name; no two are the same."""
+    """Id -> unique name."""
     places: Mapping[str, Spot] = field(default_factory=dict)
     """In the world's order."""
 
     def name(self, part: str) -> str:
-        """Return the name of a character or place; its id where it has none."""
+        """Return the name of a character or place; its id if it has none."""
         return self.places[part].name if part in self.places else self.characters.get(part, part)
 
 
@@ -50,14 +50,14 @@ class Scene:
 
     place: str
     people: tuple[str, ...]
-    """Ids of those who were there when the tick began."""
+    """Ids of those who were there at the start of the tick."""
     text: str
-    """The narration; empty where none was recorded."""
+    """The narration; empty if none was recorded."""
     events: tuple[LedgerEvent, ...]
 
     @property
     def told(self) -> str:
-        """The narration; else what happened."""
+        """The narration, otherwise the texts of the events."""
         return self.text or " ".join(event.text for event in self.events)
 
 
@@ -68,7 +68,7 @@ class Chapter:
     record: TickRecord
     cast: Cast
     stories: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Id of a place -> the note about the narration of its scene."""
+    """Place id -> the log note with its scene's narration."""
 
     @property
     def tick(self) -> int:
@@ -77,36 +77,36 @@ class Chapter:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The ids of all places, in the world's order."""
+        """All place ids, in the world's order."""
         return tuple(self.cast.places) or tuple(change.id for change in self.record.places)
 
     @property
     def degraded(self) -> list[Degraded]:
-        """Its degraded results, those of its narration included."""
+        """Its degraded results, including those of its narration."""
         told = [(place, one) for place, note in self.stories.items() for one in note.get("degraded", ())]
         return [*self.record.degraded, *(Degraded("story", place, str(one["kind"])) for place, one in told)]
 
     def scenes(self) -> Iterator[Scene]:
-        """Give the scene of each place, in the world's order."""
+        """Yield the scene of each place, in the world's order."""
         for place in self.places:
             people = tuple(one.id for one in self.record.characters if (one.came_from or one.place) == place)
             events = tuple(event for event in self.record.events if event.place == place)
             yield Scene(place, people, str(self.stories.get(place, {}).get("text", "")), events)
 
     def where(self) -> dict[str, list[str]]:
-        """Return place -> the characters who are there at the end of the tick, as ids."""
+        """Return place id -> ids of the characters who are there at the end of the tick."""
         found: dict[str, list[str]] = {place: [] for place in self.places}
         for one in self.record.characters:
             found.setdefault(one.place, []).append(one.id)
         return found
 
     def inner(self, change: CharacterChange) -> dict[str, str]:
-        """Return what is told of whoever is followed, by the names of the words for it."""
+        """Return the inner texts of a character by their label keys."""
         told = (change.intention, change.cell.text, change.internal_state, change.external_intent)
         return dict(zip(("intention", "memory", "feels", "wants"), told, strict=True))
 
     def rests_on(self, scene: Scene) -> list[str]:
-        """Return what a scene's narration rests on, a line each: events of the ledger, and where the prompts stand."""
+        """Return the sources of a scene's narration, one a line: ledger events, replacements, and keys of prompts."""
         words = words_of(self.cast.language).page
         lines = [self.line(event) for event in scene.events]
         lines += [
@@ -118,7 +118,7 @@ class Chapter:
         return [*lines, f"{words['prompts']} {', '.join(f'{self.tick}/{key}' for key in asked)}"]
 
     def line(self, event: LedgerEvent) -> str:
-        """Return an event of the ledger in one line."""
+        """Return a ledger event as one line."""
         words, name = words_of(self.cast.language).page, self.cast.name
         about = [words[event.outcome]] if event.actor else []
         about += [f"{words['trigger']}: {trigger}" for trigger in event.triggers]
@@ -128,7 +128,7 @@ class Chapter:
 
 
 def tick_body(world: World, record: TickRecord) -> dict[str, JsonValue]:
-    """Return the body of a tick for the run's log: its record, and who is who in the world after it."""
+    """Return the body of a tick for the run's log: its record, and the names in the world after it."""
     people = _distinct({one.id: one.name for one in world.characters})
     places = _distinct({one.id: one.name for one in world.places})
     cast: dict[str, JsonValue] = {
@@ -141,10 +141,10 @@ def tick_body(world: World, record: TickRecord) -> dict[str, JsonValue]:
 
 
 def read_chapters(events: Iterable[Mapping[str, Any]]) -> Iterator[Chapter]:
-    """Give the chapters of a story from the events of its run, oldest first, of the kinds `KINDS`.
+    """Yield the chapters of a story from its run's events of the kinds `KINDS`, oldest first.
 
-    Narration is recorded shortly before or after its tick. Raises SnapshotError if a tick is of another version, or
-    damaged.
+    Narration is recorded shortly before or after its tick. Raises SnapshotError if a tick is damaged or has another
+    version.
     """
     waiting: dict[int, Chapter] = {}
     stories: dict[int, dict[str, Mapping[str, Any]]] = {}
@@ -162,7 +162,7 @@ def read_chapters(events: Iterable[Mapping[str, Any]]) -> Iterator[Chapter]:
 
 
 def cast_of(body: Mapping[str, Any]) -> Cast:
-    """Return who and what the ids in the body of a tick stand for."""
+    """Return the names of the ids in a tick's body."""
     data = body.get("cast", {})
     return Cast(
         str(data.get("title", "")),
@@ -178,25 +178,25 @@ def _distinct(names: Mapping[str, str]) -> dict[str, str]:
 
 
 _STEM = 5
-"""Letters of a word that are compared; what follows is taken for an ending."""
+"""Leading letters of a word that are compared; the rest counts as its ending."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Distortion:
-    """How far a memory is from the events that it is of; 0 is closest, 1 farthest."""
+    """The distance of a memory from its events, 0 to 1."""
 
     invented: float
-    """The share of the memory's words that are in none of the events; 0 for an empty memory."""
+    """The share of the memory's words that occur in no event; 0 for an empty memory."""
     forgotten: float
-    """The share of the events of which no word is in the memory; 0 if there are none."""
+    """The share of events that share no word with the memory; 0 without events."""
 
 
 def drift(one: Character, ledger: Iterable[LedgerEvent]) -> tuple[tuple[int, Distortion], ...]:
-    """Return how far each of a character's memories, by its tick, has drifted from the ledger: all that ever happened.
+    """Return tick and distortion of each of a character's memories relative to the complete ledger, newest first.
 
-    The newest is first. The summary, if there is one, is last, as of tick 0; it is compared with everything that the
-    character witnessed before its oldest cell.
+    The summary, if there is one, is last, as tick 0; it is compared with everything that the character witnessed
+    before its oldest cell.
     """
     witnessed = [event for event in ledger if one.id in event.witnesses]
     cells = (*one.memory.cells, *reversed(one.memory.overflow))
@@ -209,7 +209,7 @@ def drift(one: Character, ledger: Iterable[LedgerEvent]) -> tuple[tuple[int, Dis
 
 
 def distortion(memory: str, events: Sequence[LedgerEvent]) -> Distortion:
-    """Return how far a text is from events, by the stems of words with four letters or more."""
+    """Return the distortion of a text relative to events, comparing stems of words of at least four letters."""
     said = _stems(memory)
     happened = [stems for stems in (_stems(event.text) for event in events) if stems]
     known: set[str] = set().union(*happened)

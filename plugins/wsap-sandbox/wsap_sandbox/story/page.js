@@ -1,5 +1,5 @@
 'use strict';
-// Shows the story that stands in the element #data; everything in it is text, never markup.
+// Shows the story in the element #data; its contents are text, never markup.
 const data = JSON.parse(document.getElementById('data').textContent);
 const { words, places, characters, ticks } = data;
 const PAGE = 24;
@@ -25,7 +25,7 @@ function svg(tag, props, ...children) {
   return node;
 }
 
-// --- which scenes are shown ---
+// --- filtering ---
 
 const everything = ticks.flatMap((tick, at) => tick.scenes.map((scene) => ({ at, tick, scene, low: scene.text.toLocaleLowerCase() })));
 
@@ -35,7 +35,7 @@ function fitting() {
     && (!state.place || scene.place === state.place) && (!state.character || scene.who.includes(state.character)));
 }
 
-// --- the map: connected places pull each other, all push each other off ---
+// --- the map: force-directed layout ---
 
 const spots = new Map(places.map(([id], i) => [id, { x: Math.cos(i / places.length * 6.2832), y: Math.sin(i / places.length * 6.2832) }]));
 const ways = data.exits.filter(([from, to], i, all) => spots.has(from) && spots.has(to) && from !== to && all.findIndex(([a, b]) => (a === from && b === to) || (a === to && b === from)) === i);
@@ -66,7 +66,7 @@ const ways = data.exits.filter(([from, to], i, all) => spots.has(from) && spots.
   }
 }());
 
-// How far words are moved so that they stay on the map.
+// The horizontal shift that keeps a label on the map.
 function inside(id, said) {
   const half = said.length * 4 + 6;
   return Math.max(0, half - spots.get(id).x) - Math.max(0, spots.get(id).x + half - 500);

@@ -1,4 +1,4 @@
-"""A story as people see it: what the dashboard and `wsap replay` show of it, Markdown, and a page without a network."""
+"""A story as the view of the dashboard and `wsap replay`, as Markdown, and as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from wsap_sandbox.model import LedgerEvent, World
 from wsap_sandbox.story.chapters import KINDS, Cast, Chapter, Scene, Spot, read_chapters
 
 TICKS = 12
-"""Ticks that are shown at once."""
+"""Maximum ticks in a view."""
 FOUND = 30
-"""Ticks with what is searched for that are shown at most, the last ones."""
+"""Maximum ticks in a view of search results: the last ones."""
 
 
 def run_view(runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
-    """Return the view of a story up to the tick selected, of a character and a place if selected."""
+    """Return the view of a story up to the selected tick, filtered by the selected character, place and search."""
     newest = runs.ticks(run)
     if not newest:
         return View(selections=(Selection("tick", highest=0),))
@@ -72,7 +72,7 @@ def _entry(chapter: Chapter, scene: Scene) -> TimelineEntry:
 
 
 def world_view(world: World, events: Iterable[LedgerEvent]) -> View:
-    """Return the map of a world with everybody on it, and what everybody could see in each place in the last tick."""
+    """Return the map of a world with all characters, and what was visible in each place in the last tick."""
     names = {place.id: place.name for place in world.places}
     exits = [(place.name, names[to]) for place in world.places for to in place.exits]
     here = {place.name: tuple(one.name for one in world.present(place.id)) for place in world.places}
@@ -93,13 +93,13 @@ def _map(chapter: Chapter) -> PlaceGraphBlock:
 
 
 def _searched(runs: RunReader, run: str, words: str, last: int) -> list[int]:
-    """Return the last ticks with these words in their narration."""
+    """Return the last `FOUND` ticks whose narration contains the words."""
     told = (event["body"] for event in runs.history(run, "story", last=last))
     return sorted({note["tick"] for note in told if words.casefold() in str(note.get("text", "")).casefold()})[-FOUND:]
 
 
 def _spans(ticks: Iterable[int]) -> list[tuple[int, int]]:
-    """Return ticks in order as spans without gaps."""
+    """Return sorted ticks as spans without gaps."""
     runs = [[tick for _, tick in run] for _, run in groupby(enumerate(ticks), lambda pair: pair[1] - pair[0])]
     return [(run[0], run[-1]) for run in runs]
 
@@ -109,18 +109,18 @@ def _read(runs: RunReader, run: str, first: int, last: int) -> Iterator[Chapter]
 
 
 def html(chapters: Iterable[Chapter]) -> Iterator[str]:
-    """Give the page part by part, from the ticks, oldest first; text stays text in it.
+    """Yield the HTML page in parts from the ticks, oldest first; their texts are escaped.
 
-    Raises UsageError if there are none.
+    Raises UsageError if there are no ticks.
     """
     rest = iter(chapters)
     first = next(rest, None)
     if first is None:
-        raise UsageError("The story has no ticks yet, so that there is nothing to show.")
+        raise UsageError("The story has no ticks yet; there is nothing to show.")
     cast = first.cast
     title, words = single_line(cast.title), words_of(cast.language).page
     script, style = _asset("page.js"), _asset("page.css")
-    # Only this script and this style count, whatever the story says.
+    # Only this script and this style are allowed.
     policy = f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; base-uri 'none'"
     policy += "; form-action 'none'"
     head, rest_of_page = _asset("page.html").split("DATA")
@@ -129,7 +129,7 @@ def html(chapters: Iterable[Chapter]) -> Iterator[str]:
     characters: dict[str, str] = {}
     places: dict[str, Spot] = {}
     for number, chapter in enumerate(chain((first,), rest)):
-        # Whoever has left the world is still in the chapters before.
+        # Characters who left the world still occur in earlier chapters.
         characters |= chapter.cast.characters
         places |= chapter.cast.places or {place: Spot(place) for place in chapter.places}
         yield ("," if number else "") + _json(_tick(chapter))
@@ -164,7 +164,7 @@ def _cast(cast: Cast) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    # Any: JSON. Nothing in it can end the element that it stands in.
+    # Any: JSON. Escaped so that nothing in it can close the surrounding element.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
 
@@ -184,7 +184,7 @@ _LINE_MARKS = re.compile(r"^(\s*(?=[#+=-])|\s*\d+(?=[.)](?:\s|$)))", re.MULTILIN
 
 
 def markdown(chapters: Iterable[Chapter], *, events: bool = False) -> Iterator[str]:
-    """Give a story part by part, each ending in a newline; what people and models wrote is text, never markup."""
+    """Yield a story in parts, each ending in a newline; its texts are escaped."""
     titled = False
     for chapter in chapters:
         name, words = chapter.cast.name, words_of(chapter.cast.language).page

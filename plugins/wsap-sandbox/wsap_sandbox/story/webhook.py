@@ -1,7 +1,7 @@
-"""Sends a story to a webhook as it is told: each part at least once, in order, and signed.
+"""Sends a story to a webhook as it is told: in order, signed, and at least once.
 
-What is to be sent is read from the run's log, which the ticks are written into, and how far it was sent is kept in a
-file: so nothing is lost when the process is killed, no tick waits, and a part may come twice, with the same id.
+It reads the run's log and stores its position in a file, so that nothing is lost when the process is killed and ticks
+never wait; a part sent twice has the same id.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _BATCH = 200
 
 @dataclass(frozen=True)
 class Cursor:
-    """How far a story was sent."""
+    """Position up to which a story was sent."""
 
     seq: int
-    """The last event of the run that needs no sending any more; -1 before the first."""
+    """The last event of the run that was handled; -1 before the first."""
     tick: int
     """The last tick up to there."""
 
@@ -38,7 +38,7 @@ class Cursor:
 class StorySender:
     """Sends the story of one run to a webhook.
 
-    A file in `folder` says how far it was sent; where it has not begun before, sending begins after the tick `since`.
+    A file in `folder` holds the position; without one, sending starts after the tick `since`.
     """
 
     runs: RunReader
@@ -49,13 +49,13 @@ class StorySender:
     _cast: tuple[int, Cast] | None = field(default=None, init=False)
 
     def sending(self) -> AbstractAsyncContextManager[None]:
-        """Send beside what is done within; at the end send what is left, for a few seconds at most."""
+        """Return a context manager that sends in the background, and on exit sends the rest for a few seconds."""
         return self.webhook.sending(self.send)
 
     async def send(self) -> int:
-        """Send all that waits, trying again until it is taken; return how many parts that were.
+        """Send everything pending, retrying until it is accepted; return the number of parts.
 
-        Raises StorageError if how far it was sent can't be read or kept.
+        Raises StorageError if the position can't be read or stored.
         """
         sent = 0
         while True:
@@ -71,8 +71,8 @@ class StorySender:
                 return sent
 
     def _waiting(self) -> tuple[Path, Cursor, list[Mapping[str, Any]]]:
-        """Return the file, how far the story was sent, and the events after that."""
-        # Another run of the same name, or another address, has another file, whose name tells nothing.
+        """Return the position's file, the position, and the events after it."""
+        # Another run of the same name or another address has another file; its name reveals nothing.
         about = [self.run, self.runs.about(self.run)["created"], self.webhook.address]
         path = self.folder / f"{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]}.json"
         cursor = _kept(path)
@@ -90,7 +90,7 @@ class StorySender:
     def _messages(
         self, events: list[Mapping[str, Any]], cursor: Cursor
     ) -> Iterator[tuple[Mapping[str, Any] | None, Cursor]]:
-        """Give each part with what is kept once it was sent; narration waits until its tick is recorded."""
+        """Yield each part with the position after it; narration waits until its tick is recorded."""
         held: list[Mapping[str, Any]] = []
         for event in events:
             if event["kind"] == "story":
@@ -133,7 +133,7 @@ def _kept(path: Path) -> Cursor | None:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StorageError(
-            f"How far the story was sent can't be read from {path} ({type(error).__name__}); delete it to send anew."
+            f"The webhook's position can't be read from {path} ({type(error).__name__}); delete the file to start over."
         ) from None
 
 
@@ -143,4 +143,4 @@ def _keep(path: Path, cursor: Cursor) -> None:
         with written_to(path) as file:
             json.dump(asdict(cursor), file)
     except (OSError, UsageError) as error:
-        raise StorageError(f"How far the story was sent can't be kept: {error}") from error
+        raise StorageError(f"The webhook's position can't be stored: {error}") from error

@@ -1,1 +1,1 @@
-"""The storyteller: a backend that tells worlds without a language model."""
+"""The storyteller: a backend without a language model."""

@@ -1,4 +1,4 @@
-"""A language model that is none: `storyteller/default` tells any world, and the plugin's own worlds well."""
+"""A rule-based stand-in for a language model: `storyteller/default` tells any world, bundled ones best."""
 
 from __future__ import annotations
 
@@ -26,23 +26,22 @@ DEFAULT = "storyteller/default"
 
 
 class Storyteller:
-    """Answers from the facts and the seed of a request, and from nothing else; it has no state and needs no network."""
+    """Replies from nothing but the facts and the seed of a request; stateless.
+
+    `model` is its address; `own` is a template whose material it uses.
+    """
 
     def __init__(self, model: str = DEFAULT, own: TemplateShape | None = None) -> None:
-        """Take the address that it goes by, and a template whose material it tells from."""
         self.model = model
         self.abilities = Abilities(json_schema=True)
         self._own = own
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply, whole.
-
-        Raises BadRequestError if the request has no facts of a world, which only worlds of the sandbox give.
-        """
+        """Yield the complete reply. Raises BadRequestError if the request has no facts of a sandbox world."""
         facts = request.options.get("storyteller")
         if facts is None:
             raise BadRequestError(
-                f"{self.model} tells worlds of the sandbox and nothing else; choose a language model for this."
+                f"{self.model} works only for worlds of wsap-sandbox; choose a language model for this."
             )
         schema = request.constraint.schema if isinstance(request.constraint, JsonConstraint) else {}
         text = json.dumps(_within(self.reply(facts, request.sampling.seed or 0), schema), ensure_ascii=False)
@@ -51,14 +50,14 @@ class Storyteller:
         yield Finish("stop", None, Usage(1, prompt, len(text) // 4, 0.0))
 
     def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return 0, for limits of cost: nobody is asked."""
+        """Return 0."""
         return 0.0
 
     async def aclose(self) -> None:
-        """Have nothing to give back."""
+        """Do nothing."""
 
     def reply(self, data: Mapping[str, JsonValue], seed: int) -> dict[str, JsonValue]:
-        """Return the reply to facts as `facts_data` gives them, as JSON-ready data."""
+        """Return the reply to the output of `facts_data`, as JSON-ready data."""
         facts, rng = facts_of(data), random.Random(f"{seed}/{data['phase']}")
         lore = lore_of(facts, self._own)
         match facts:
@@ -73,7 +72,7 @@ class Storyteller:
 
 
 def _within(value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
-    """Return a reply whose texts are no longer than the schema allows."""
+    """Return a reply with its texts cut to the schema's maximum lengths."""
     if isinstance(value, dict):
         inner = schema.get("properties", {})
         return {key: _within(one, inner.get(key, {})) for key, one in value.items()}
@@ -88,16 +87,16 @@ def _within(value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def create(context: Context) -> Storyteller:
-    """Return the storyteller; `storyteller/PATH.toml` tells a world from its template's own material.
+    """Return the storyteller; `storyteller/PATH.toml` uses the material of that template.
 
-    Raises ConfigError if the template has a fault.
+    Raises ConfigError if the template is invalid.
     """
     name = str(context.config.get("model", "default"))
-    # A story goes on when the file is gone, without its own words.
+    # Without the file a story continues with the general material.
     own = read_template(name) if name.endswith(".toml") and Path(name).exists() else None
     return Storyteller(f"storyteller/{name}", own)
 
 
 async def listing(context: Context) -> Listing:
-    """Return the one model there is, which needs no server."""
-    return Listing("storyteller", models=[ModelInfo(DEFAULT, detail="tells sandbox worlds without a model")])
+    """Return the only model, which needs no server."""
+    return Listing("storyteller", models=[ModelInfo(DEFAULT, detail="tells sandbox worlds without a language model")])

@@ -1,4 +1,4 @@
-"""Sentences from rules: numbered without repetition, with names in the case and words in the gender that fit."""
+"""Sentences from grammar rules: enumerated without repetition, with case and gender agreement."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _GENDERS = "mfnp"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A name as sentences need it."""
+    """The inflected forms of a name."""
 
     cases: tuple[str, ...]
-    """Nominative, and in Russian genitive, dative, accusative, instrumental, prepositional."""
+    """Nominative; in Russian also genitive, dative, accusative, instrumental, prepositional."""
     gender: str = "m"
 
     def case(self, letter: str) -> str:
-        """Return the name in a case, by its first letter; without one the nominative."""
+        """Return the name in the case with this first letter; by default the nominative."""
         at = _CASES.get(letter, 0)
         return self.cases[at] if at < len(self.cases) else self.cases[0]
 
@@ -32,11 +32,11 @@ class Form:
 Slots = Mapping[str, "Form | str"]
 Lists = Mapping[str, Sequence[str]]
 _Given = tuple[tuple[str, tuple[str, ...]], ...]
-"""Lists as a key of caches."""
+"""Hashable `Lists`, for caches."""
 
 
 class Grammar:
-    """The rules of one language: each a list of strings with references to others."""
+    """The rules of one language; each is a list of strings with references to other rules."""
 
     def __init__(self, rules: Mapping[str, Sequence[str]]) -> None:
         self.rules = rules
@@ -45,8 +45,8 @@ class Grammar:
     def text(self, rule: str, number: int, slots: Slots, lists: Lists | None = None) -> str:
         """Return the sentence of a rule with this number.
 
-        Consecutive numbers give sentences that differ in most parts, and hardly any comes again before all have been.
-        `lists` are rules of this one sentence, such as how the character does things.
+        Consecutive numbers give sentences that differ in most parts; few repeat before all have occurred.
+        `lists` are additional rules for this sentence, such as the character's manner.
         """
         given = tuple((name, tuple(values)) for name, values in (lists or {}).items() if values)
         size = self._sizes(rule, given)
@@ -54,12 +54,12 @@ class Grammar:
         return sentence(fill(self._expanded(rule, number, given), slots))
 
     def phrase(self, rule: str, number: int, slots: Slots) -> str:
-        """Return one of the strings of a rule that refers to no other, not made a sentence of."""
+        """Return one string of a rule without references, not formatted as a sentence."""
         options = self.rules[rule]
         return fill(options[number % len(options)], slots)
 
     def phrases(self, rule: str, slots: Slots) -> tuple[str, ...]:
-        """Return all strings of a rule that refers to no other."""
+        """Return all strings of a rule without references."""
         return tuple(fill(option, slots) for option in self.rules[rule])
 
     def _options(self, rule: str, given: _Given) -> Sequence[str]:
@@ -87,7 +87,7 @@ class Grammar:
 
 
 def fill(template: str, slots: Slots) -> str:
-    """Return a template with its braces filled; a name that is not given stays empty."""
+    """Return a template with its braces filled; missing names become empty."""
 
     def filled(match: re.Match[str]) -> str:
         name, case, words = match.groups()
@@ -102,7 +102,7 @@ def fill(template: str, slots: Slots) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return text as a sentence: spaces put right, a capital first, a full stop last."""
+    """Return text as a sentence: normalized spaces, a capital at the start, a full stop at the end."""
     text = " ".join(text.split()).replace(" ,", ",").replace(" .", ".").strip()
     at = next((i for i, c in enumerate(text) if c.isalpha()), 0)
     text = text[:at] + text[at : at + 1].upper() + text[at + 1 :]
@@ -110,13 +110,13 @@ def sentence(text: str) -> str:
 
 
 def one_of(texts: Sequence[str], number: int) -> Sequence[str]:
-    """Return the one of some texts whose turn it is, as a list of it alone: none comes again before all have come."""
+    """Return the text with this number as a list of one; none repeats before all have occurred."""
     stride = next((step for step in (7, 5, 3) if len(texts) % step), 1)
     return texts[number * stride % len(texts) :][:1]
 
 
 def number_of(tick: int, one: str) -> int:
-    """Return the number of the sentences of a place or a character in a tick; it counts up by one a tick."""
+    """Return the sentence number of a place or a character in a tick; it grows by one a tick."""
     return tick + crc32(one.encode())
 
 

@@ -1,4 +1,4 @@
-"""What a character means to do, what is left of its memories, and what anybody's intention comes to in a scene."""
+"""Characters' intentions and memory summaries, and the interpretation of any intention as a deed."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What somebody means to do, as a kind that the rules know."""
+    """An intention as a kind that the rules know."""
 
     kind: Kind
     do: str = ""
-    """The infinitive that tells it."""
+    """An infinitive."""
     place: str = ""
-    """Where to; the id."""
+    """The destination's id."""
     person: str = ""
-    """With whom; the id."""
+    """The other character's id."""
     thing: str = ""
-    """What with; the id."""
+    """The object's id."""
     aim: Aim | None = None
 
 
 def deed_of(actor: Actor, scene: SceneFacts, lore: Lore) -> Deed:
-    """Return what somebody's intention comes to in a scene."""
+    """Return the deed that an actor intends in a scene."""
     reader = _Reader(actor, scene, lore)
     return reader.own_words() or reader.anybodys() or Deed("own")
 
 
 def mood_towards(lore: Lore, state: str, people: Sequence[Form]) -> str:
-    """Return `warm` or `cold` if that is how a state says it stands to one of these people; else nothing."""
+    """Return the mood towards one of these people, `warm` or `cold`, that a state expresses; else empty."""
     for one, mood in product(people, ("warm", "cold")):
         for whose in (one, Form(("",), "m"), Form(("",), "f")):
             if state in lore.grammar.phrases(f"state_{mood}", {"b": one, "a": whose}):
@@ -69,7 +69,7 @@ class _Reader:
         self._theirs = {one.id: actor.person.id for actor in others for one in actor.inventory}
 
     def own_words(self) -> Deed | None:
-        """What one of the storyteller's own sentences means."""
+        """Interpret a sentence of the storyteller."""
         for aim in self._lore.aims(self._me):
             if aim.do in self._text:
                 return Deed("aim", aim.do, aim.at, aim.person, aim.object, aim)
@@ -84,7 +84,7 @@ class _Reader:
         return self._handled() or self._social()
 
     def _handled(self) -> Deed | None:
-        """What it does with a thing: one that lies here, its own, or one that somebody else may have."""
+        """Interpret actions on an object: one that lies here, an own one, or one that somebody else may have."""
         for thing, form in (*self._lying.items(), *self._mine.items()):
             for kind in _WITH_THINGS:
                 if phrase := self._phrase(kind, {"o": form}):
@@ -101,7 +101,7 @@ class _Reader:
         return None
 
     def _social(self) -> Deed | None:
-        """What it wants of somebody."""
+        """Interpret actions towards another character."""
         for who, name in self._others.items():
             for kind in _SOCIAL:
                 for phrase in self._lore.grammar.phrases(kind, {"b": name, "o": Form(("\0",))}):
@@ -114,14 +114,14 @@ class _Reader:
         return next((one for one in self._lore.grammar.phrases(rule, slots) if one in self._text), "")
 
     def _from(self, head: str) -> str:
-        """The part of the intention from these words to the end of the clause they stand in."""
+        """The part of the intention from these words to the end of their clause."""
         rest = self._text[self._text.index(head) :]
-        # A subordinate clause after the first comma belongs to it.
+        # Includes a subordinate clause after the first comma.
         end = re.compile(r"[^.,;:!?…]*(?:,[^.;:!?…]*)?").match(rest, len(head))
         return rest[: end.end()] if end is not None else rest
 
     def anybodys(self) -> Deed | None:
-        """What somebody else's sentence most likely means: where to, what to take, whom to turn to."""
+        """Guess the meaning of any other sentence: a destination, an object, a character."""
         goes = self._says("go_words")
         names = [(spot.id, spot.name) for spot in self._lore.spots()]
         names += [(place, name) for place, name in self._exits.items() if place not in dict(names)]
@@ -141,18 +141,18 @@ class _Reader:
         return any(word.startswith(tuple(self._lore.grammar.rules[rule])) for word in self._words)
 
     def _mentions(self, name: str) -> bool:
-        """Whether every word of a name stands in the intention, whatever its ending."""
+        """Whether every word of a name occurs in the intention, ignoring endings."""
         stems = [word[: max(3, len(word) - 2)] for word in _WORD.findall(name.casefold()) if len(word) > 3]
         stems = stems or [word for word in _WORD.findall(name.casefold()) if len(word) == 3]
         return bool(stems) and all(any(word.startswith(stem) for word in self._words) for stem in stems)
 
 
 Choice = tuple[float, Callable[[], str]]
-"""How likely, and what it says."""
+"""Weight and sentence."""
 
 
 class Mind:
-    """Chooses what a character means to do."""
+    """Chooses a character's intention."""
 
     def __init__(self, facts: IntentFacts, lore: Lore, number: int, rng: random.Random) -> None:
         self._facts, self._lore, self._number, self._rng, self._say = facts, lore, number, rng, lore.grammar
@@ -163,7 +163,7 @@ class Mind:
         self._aim = next((aim for aim in aims if aim.want == facts.external_intent), aims[0])
 
     def intention(self) -> str:
-        """Return what it means to do, in the first person."""
+        """Return the intention, in the first person."""
         if self._facts.whispers and self._rng.random() < 0.6:
             return self._text("intend_voice", said=self._facts.whispers[-1].rstrip(".!?…"))
         choices = [*self._for_the_aim(), *self._for_the_stake(), *self._with_people(), *self._with_things()]
@@ -257,16 +257,16 @@ class Mind:
         return sentence(self._say.text(rule, self._number, {"a": self._me, **slots}))
 
 
-# --- what is left of memories --------------------------------------------------------------------
+# --- memory summaries ----------------------------------------------------------------------------
 
 MOST = 4
-"""Sentences in a summary."""
+"""Maximum sentences of a summary."""
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 
 
 def summary(facts: MemoryFacts, lore: Lore, number: int, rng: random.Random) -> str:
-    """Return what a character still remembers: whether something worked is the first that is no longer certain."""
+    """Return a summary of a character's memories, in which outcomes become uncertain first."""
     slots = {"a": lore.person(facts.me)}
     feelings = {sentence(one) for one in lore.grammar.phrases("feeling", slots)}
     hedges = [tail for rule in ("hedge_good", "hedge_bad") for tail in lore.grammar.phrases(rule, slots)]
@@ -280,7 +280,7 @@ def summary(facts: MemoryFacts, lore: Lore, number: int, rng: random.Random) -> 
 
 
 def _blurred(cell: Cell, slots: Slots, lore: Lore, number: int, rng: random.Random) -> str:
-    """A memory in one sentence, with an ending that need not be the true one."""
+    """A memory in one sentence; its outcome may be wrong."""
     tried = cell.tried.strip().rstrip(".!?…")
     tried = tried if lore.language == "en" else tried[:1].lower() + tried[1:]
     starts = [re.split(r"[.:,<]", text)[0] for text in lore.grammar.rules["came_success"]]
@@ -293,6 +293,6 @@ def _blurred(cell: Cell, slots: Slots, lore: Lore, number: int, rng: random.Rand
 
 
 def _faded(text: str, hedges: Sequence[str]) -> str:
-    """An old sentence, without how it ended."""
+    """An old sentence without its outcome."""
     end = next((tail for tail in hedges if text.endswith(f"{tail}.")), "")
     return f"{text[: -len(end) - 1]}." if end else text

@@ -1,4 +1,4 @@
-"""What the storyteller knows of a world beyond a request's facts: its template's material, or rules for any world."""
+"""The storyteller's knowledge beyond a request's facts: the template's material, or rules for any world."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from wsap_sandbox.templates.loader import bundled_templates, exits_of
 from wsap_sandbox.templates.shape import Aim, ObjectShape, StakeShape, TemplateShape
 from wsap_sandbox.tick.facts import Facts, MemoryFacts, Person
 
-# A participle in Russian, or a comparison, which stand between commas.
+# A Russian participle or comparison, which is set off by commas.
 _CLAUSE = re.compile(r"^(?:не )?(?:\w+ )?\w+(?:в|вши|вшись|[чшжщ]а|я|ясь)\b|^(?:будто|как|словно) |\bглядя$")
 
 ARC = 30
-"""Ticks from the first sign that something can be lost to its good or bad end."""
+"""Length of a stake's story arc in ticks."""
 WORSE_AT = (2, 4, 6, 9, 11, 13, 16, 18, 20, 22, 24, 25)
-"""How far an arc has come when things get worse, unless somebody keeps them."""
+"""Ticks of an arc at which the stake gets worse unless somebody works on it."""
 LOST = 3
 """The stage from which an arc ends badly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place as sentences need it."""
+    """A place's name and its phrases."""
 
     id: str
     name: str
@@ -44,12 +44,12 @@ _NOTHING, _UNKNOWN = ObjectShape("", ""), TemplateShape(shapes.WorldShape("", ""
 
 @dataclass(eq=False)
 class Lore:
-    """What is known of one world."""
+    """The storyteller's knowledge of one world."""
 
     grammar: Grammar
     language: str
     shape: TemplateShape = _UNKNOWN
-    """Empty for a world that the storyteller has never heard of."""
+    """Empty for an unknown world."""
 
     def __post_init__(self) -> None:
         self._people = {one.id: one for one in self.shape.characters}
@@ -59,23 +59,23 @@ class Lore:
         rules = self.grammar.rules
         self._any_aims = tuple(Aim(want, do) for want, do in zip(rules["any_want"], rules["any_do"], strict=True))
         self.works = tuple(work for stake in self.shape.stakes for work in stake.work)
-        """Everything that can be done about something."""
+        """Everything that can be done about any stake."""
 
     # --- people --------------------------------------------------------------------------------
 
     def person(self, one: Person) -> Form:
-        """Return the name of a person of the facts; of a stranger its gender is guessed from its ending."""
+        """Return the name of a person of the facts; a stranger's gender is guessed from the ending."""
         known, name = self._people.get(one.id, _NOBODY), one.name
         if known.name == name:
             return Form(known.cases or declined(name, self.language), known.gender)
         return Form(declined(name, self.language), "f" if name[-1:] in "ая" and self.language == "ru" else "m")
 
     def named_by_id(self, one: str) -> Form:
-        """Return the name of somebody in the template, by id."""
+        """Return the name of a character of the template."""
         return self.person(Person(one, self._people[one].name, ""))
 
     def manner(self, name: str) -> Lists:
-        """Return how somebody does things, with the commas that it takes first, last and in the middle of a clause."""
+        """Return how a character does things, with commas for the start, middle and end of a clause."""
         found: dict[str, list[str]] = {"way_first": [], "way_mid": [], "way_last": []}
         for way in self._called.get(name, _NOBODY).ways or self.grammar.rules["any_way"]:
             comma = "," if self.language != "ru" or _CLAUSE.search(way) else ""
@@ -86,17 +86,17 @@ class Lore:
         return found
 
     def lines(self, name: str) -> Sequence[str]:
-        """Return what somebody, known by name, might say."""
+        """Return what the character of this name might say."""
         return self._called.get(name, _NOBODY).says or self.grammar.rules["any_line"]
 
     def aims(self, one: str) -> Sequence[Aim]:
-        """Return what somebody pursues, by id."""
+        """Return a character's aims."""
         return self._people.get(one, _NOBODY).aims or self._any_aims
 
     # --- places --------------------------------------------------------------------------------
 
     def spot(self, place_id: str, name: str) -> Spot:
-        """Return a place as sentences need it."""
+        """Return a place's name and phrases."""
         known = self._place(place_id)
         if known.at:
             return Spot(place_id, name, known.at, known.to or name, known.from_)
@@ -106,11 +106,11 @@ class Lore:
         return Spot(place_id, name, f"at {name}", f"to {name}", f"from {name}")
 
     def spots(self) -> tuple[Spot, ...]:
-        """Return every place of the template."""
+        """Return all places of the template."""
         return tuple(self.spot(one.id, one.name) for one in self.shape.places)
 
     def details(self, place_id: str) -> Sequence[str]:
-        """Return what is noticed in a place."""
+        """Return what can be noticed in a place."""
         return self._place(place_id).details or self.grammar.rules["any_detail"]
 
     def alone(self, place_id: str) -> Sequence[str]:
@@ -118,13 +118,13 @@ class Lore:
         return self._place(place_id).alone or self.grammar.rules["any_alone"]
 
     def sky(self, place_id: str, tick: int) -> Lists:
-        """Return what is said of the hour and the weather in a place in a tick."""
+        """Return phrases for the time of day and the weather in a place."""
         rules, inside = self.grammar.rules, "_in" if self._place(place_id).indoors else ""
         sky = rules[f"sky{inside}_{(tick // 5 * 7 + tick // 11) % 5}"]
         return {"tod": rules[f"tod_{tick % 4}"], "sky": sky, "weather_bad": rules[f"weather_bad{inside}"]}
 
     def step(self, start: str, end: str) -> str:
-        """Return the next place on the shortest way; empty if there is none."""
+        """Return the next place on the shortest path; empty if there is none."""
         return self._ways.get((start, end), "")
 
     @cached_property
@@ -146,7 +146,7 @@ class Lore:
     # --- things --------------------------------------------------------------------------------
 
     def known(self, thing_id: str) -> ObjectShape:
-        """Return what the template says of an object; something without stages that can be carried if nothing."""
+        """Return the template's object; for an unknown id one that is portable and has no stages."""
         return self._things.get(thing_id, _NOTHING)
 
     def thing(self, one: WorldObject) -> Form:
@@ -159,42 +159,42 @@ class Lore:
         return Form((name,))
 
     def thing_by_id(self, thing_id: str) -> Form:
-        """Return the name of an object of the template, by id."""
+        """Return the name of an object of the template."""
         return self.thing(WorldObject(thing_id, self._things[thing_id].name))
 
     def stage(self, one: WorldObject) -> int:
-        """Return at which of its stages an object is."""
+        """Return the index of an object's stage."""
         stages = self.known(one.id).stages
         return stages.index(one.condition) if one.condition in stages else 0
 
     # --- stakes --------------------------------------------------------------------------------
 
     def stake(self, tick: int) -> StakeShape | None:
-        """Return what can be lost in a tick."""
+        """Return the stake of a tick."""
         stakes = self.shape.stakes
         return stakes[(tick - 1) // ARC % len(stakes)] if stakes else None
 
     def stake_of(self, thing_id: str) -> StakeShape | None:
-        """Return what is at stake with an object, now or at another time; None if nothing is."""
+        """Return the stake of an object at any time; None if there is none."""
         return next((stake for stake in self.shape.stakes if stake.object == thing_id), None)
 
 
 def phase_of(tick: int) -> int:
-    """Return how far the arc of a tick has come, from 0 to `ARC` - 1."""
+    """Return a tick's position in its arc, 0 to `ARC` - 1."""
     return (tick - 1) % ARC
 
 
 @cache
 def grammar_of(language: str) -> Grammar:
-    """Return the rules of a language; English for one that the storyteller does not speak."""
+    """Return the rules of a language; English if it is unknown."""
     home = resources.files("wsap_sandbox") / "storyteller"
     file = home / (f"{language if language in LANGUAGES else 'en'}.toml")
     return Grammar(loads(file.read_text("utf-8")))
 
 
 def lore_of(facts: Facts, own: TemplateShape | None = None) -> Lore:
-    """Return what is known of the world that facts are of, from its own template or one that comes with the plugin."""
-    if isinstance(facts, MemoryFacts):  # what somebody remembers is summed up without the premise
+    """Return the knowledge of the world of facts, from its own or a bundled template."""
+    if isinstance(facts, MemoryFacts):  # they lack the premise
         return _lore(facts.language, None, (facts.me.id, facts.me.name), own)
     return _lore(facts.language, facts.premise, None, own)
 
@@ -213,11 +213,11 @@ _ENDINGS = (
     ("(?:^|[гкхжшчщ])а", "и е у ой е"), ("а", "ы е у ой е"), ("ия", "и и ю ей и"), ("я", "и е ю ей е"),
     ("и[йь]", "я ю я ем и"), ("[йь]", "я ю я ем е"), ("[бвгджзклмнпрстфхцчшщ]", "а у а ом е"),
 )  # fmt: skip
-"""Endings of a Russian name -> those of its cases after the nominative; a vowel, й and ь give way to them."""
+"""Ending of a Russian name -> endings of the other cases, which replace a final vowel, й or ь."""
 
 
 def declined(name: str, language: str) -> tuple[str, ...]:
-    """Return a name in its cases; a Russian one by its ending, where that tells them."""
+    """Return a name in its cases, for a Russian name by its ending if that is known."""
     if language == "ru" and " " not in name:
         for ends, cases in _ENDINGS:
             if re.search(f"{ends}$", name):

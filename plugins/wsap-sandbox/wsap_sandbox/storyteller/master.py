@@ -1,4 +1,4 @@
-"""The scene: in which order, who gets what, what works, what gets worse by itself, and what everybody makes of it."""
+"""The storyteller's game master: resolves a scene's order, conflicts, outcomes, decay and memories."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _WON = {"work": "won_work", "ask": "won_ask", "warm": "won_warm", "cold": "won_c
 _TRIED = {"move": "tried_move", "far": "tried_move", "wait": "tried_wait"}
 _STEM = re.compile(r"\w{5,}")
 _BETTER = 0.35
-"""How likely work that succeeds makes good what was lost before, rather than only keeping the rest."""
+"""The probability that successful work improves the stake instead of only keeping it."""
 _LAST = {"move": 2, "far": 2, "wait": 1}
-"""Who acts late in a scene."""
+"""Deeds that come late in a scene."""
 
 
 @dataclass(slots=True)
 class _Part:
-    """One character's part of the scene."""
+    """One character's part in the scene."""
 
     id: str
     actor: Actor
@@ -37,9 +37,9 @@ class _Part:
     outcome: str = "success"
     event: str = ""
     hindered: bool = False
-    """Whether what it pursued could not be done at all, so that it turns to something else."""
+    """Whether its aim was impossible, so that it moves on to the next."""
     gives_up: bool = False
-    """Whether it turns to something else after it failed."""
+    """Whether it moves on to the next aim after a failure."""
     to: str = "stay"
     mood: Mood = ("", None)
     """`warm` or `cold`, and towards whom."""
@@ -47,7 +47,7 @@ class _Part:
 
 
 class Master:
-    """Resolves one scene; `number` is that of the place's own sentences."""
+    """Resolves one scene; `number` is the place's sentence number."""
 
     def __init__(self, facts: SceneFacts, lore: Lore, number: int, rng: random.Random) -> None:
         self._facts, self._lore, self._say, self._rng, self._number = facts, lore, lore.grammar, rng, number
@@ -56,18 +56,18 @@ class Master:
         self._here = lore.spot(facts.place.id, facts.place.name)
         self._things = {one.id: one for one in facts.place.objects}
         self._known = {one.id: one for one in facts.things}
-        """The objects that lie here or are carried."""
+        """Objects that lie here or are carried."""
         self._holder = {one.id: actor.person.id for actor in facts.actors for one in actor.inventory}
         self._taken: dict[str, str] = {}
-        """Who got what in this scene."""
+        """Object -> its new holder."""
         self._conditions: dict[str, str] = {}
         self._happenings: list[str] = []
         self._kept = False
-        """Whether somebody did something for what is about to be lost here."""
+        """Whether somebody worked on the stake here."""
         self._parts = [self._part(actor) for actor in facts.actors]
 
     def reply(self) -> dict[str, JsonValue]:
-        """Return how the scene comes out, as a game master replies."""
+        """Return the resolved scene in the form of a game master's reply."""
         order = sorted(self._parts, key=lambda part: (_LAST.get(part.deed.kind, 0), self._rng.random()))
         for part in order:
             self._resolve(part)
@@ -79,7 +79,7 @@ class Master:
             "place": {"moment": self._moment(), "description": "", "cause": "none"},
         }
 
-    # --- who does what -------------------------------------------------------------------------
+    # --- deeds ---------------------------------------------------------------------------------
 
     def _part(self, actor: Actor) -> _Part:
         one, deed = actor.person.id, deed_of(actor, self._facts, self._lore)
@@ -109,7 +109,7 @@ class Master:
                 self._act(part, other)
 
     def _comes(self, part: _Part, rule: str, outcome: str = "success", mood: Mood | None = None) -> None:
-        """Settle what a part comes to, in the words of a rule."""
+        """Set a part's outcome, described by a rule."""
         part.outcome, part.event, part.mood = outcome, self._text(part, rule), mood or part.mood
 
     def _go(self, part: _Part) -> None:
@@ -176,7 +176,7 @@ class Master:
         return self._feel(part, other)
 
     def _hindrance(self, part: _Part, other: _Part | None) -> Sequence[str]:
-        """Why it can't be done at all; nothing if it can."""
+        """Phrases for why the deed is impossible; empty if it is possible."""
         aim = part.deed.aim
         if aim is None:
             return ()
@@ -232,7 +232,7 @@ class Master:
                 self._fade(thing)
 
     def _fade(self, thing: str) -> None:
-        """It goes on to its next stage; from the last one it comes back once somebody is here."""
+        """Advance an object to its next stage; from the last one it is renewed once somebody is here."""
         at, stages = self._stage(thing) + 1, self._lore.known(thing).stages
         if at < len(stages):
             if at > 1:
@@ -257,7 +257,7 @@ class Master:
             self._becomes(thing, "worsens", stages[at + 1], worse=stake.worse[at + 1])
 
     def _becomes(self, thing: str, rule: str, condition: str = "", **slots: str) -> None:
-        """Let something happen to a thing, which leaves it in a condition."""
+        """Record a happening to an object, and its new condition."""
         number = self._number + 7919 * len(self._happenings)
         form = self._lore.thing(self._things[thing])
         self._happenings.append(self._say.text(rule, number, {"o": form, "cond": condition, **slots}))
@@ -278,7 +278,7 @@ class Master:
         others = [other for other in details if other not in detail]
         return self._say.text("moment", self._number, {}, {**self._sky, "detail": detail, "detail2": others})
 
-    # --- what is said of it --------------------------------------------------------------------
+    # --- texts ---------------------------------------------------------------------------------
 
     def _text(self, part: _Part, rule: str, lists: Lists | None = None) -> str:
         known = {**self._sky, **self._lore.manner(part.actor.person.name), **(lists or {})}
@@ -313,13 +313,13 @@ class Master:
         if not mood and part.deed.kind in ("move", "wait"):
             return part.actor.internal_state
         rule = f"state_{mood or ('good' if part.outcome == 'success' else 'bad')}"
-        # Nobody's state is told in the words of somebody else's, which are private.
+        # Avoids the words of others' states, which are private.
         taken = [one.actor.internal_state[:9] for one in self._parts if one is not part]
         states = [self._say.phrase(rule, part.number + at, slots) for at in range(7)]
         return next((state for state in states if not state.startswith(tuple(taken))), states[0])
 
     def _fired(self, part: _Part) -> list[JsonValue]:
-        """The numbers of the triggers that what the others do or what happens here touches."""
+        """The numbers of the triggers that share words with others' intentions or influences here."""
         heard = [*(one.actor.intention for one in self._parts if one is not part), *self._facts.influences]
         stems = _stems(" ".join(heard)) - _stems(part.actor.person.name)
         return [number for number, trigger in enumerate(part.actor.triggers, 1) if stems & _stems(trigger)]

@@ -1,4 +1,4 @@
-"""The story of a scene, from what everybody could see."""
+"""The story of a scene from its public events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Narrator:
         self._title = self._stake.title if self._stake is not None else ""
 
     def told(self) -> str:
-        """Return the scene as it is told."""
+        """Return the scene's story."""
         if not self._people and not self._events and self._rng.random() < 0.9:
             return self._empty()
         parts = [self._empty() if not self._people else self._place.moment]
@@ -29,7 +29,7 @@ class Narrator:
         return " ".join(sentence(part) for part in parts if part.strip())
 
     def _linked(self, at: int, text: str) -> str:
-        """An event after others, joined to them if it begins with a name."""
+        """An event, linked to the previous one if it starts with a name."""
         named = any(text.startswith(one.name) for one in self._people)
         return (self._say.phrase("link", self._rng.randrange(99), {}) if at and named else "") + text
 
@@ -43,7 +43,7 @@ class Narrator:
         return self._say.text("empty", self._number, slots, lists)
 
     def _colour(self) -> str:
-        """Somebody speaks, or is alone with their thoughts."""
+        """A line of dialogue or thought."""
         staying = [one for one in self._people if not self._left(one.name)]
         if not staying or self._rng.random() < 0.35:
             return ""

@@ -1,1 +1,1 @@
-"""World templates: TOML files that a person writes, and the worlds that come with the plugin."""
+"""World templates in TOML, and the bundled worlds."""

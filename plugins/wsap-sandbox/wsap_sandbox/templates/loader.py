@@ -1,4 +1,4 @@
-"""From a template's name or file to a world, or to one sentence that says what is wrong with the file."""
+"""Loads templates by name or file, validates them, and builds their worlds."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 
 def template_names() -> tuple[str, ...]:
-    """Return the names of the worlds that come with the plugin."""
+    """Return the names of the bundled worlds."""
     return tuple(sorted({file.name.split(".")[0] for file in _home().iterdir() if file.name.endswith(".toml")}))
 
 
 def read_template(name: str, language: str = "en") -> TemplateShape:
-    """Return a template, checked: one that comes with the plugin, in a language, or a file (its path ends in `.toml`).
+    """Return a validated template: a bundled one in a language, or a file (its path ends in `.toml`).
 
-    Raises UnknownNameError if there is none of that name; ConfigError if the language is none of `LANGUAGES`, or
-    something is wrong with the file: the sentence names the file, the key, and what to do.
+    Raises UnknownNameError if there is none of that name; ConfigError if the language is not in `LANGUAGES` or the
+    file is invalid: the message names the file, the key, and what to do.
     """
     if "/" in name or "\\" in name or name.endswith(".toml"):
         return parse_template(read_text(Path(name), "The template"), name)
@@ -40,7 +40,7 @@ def read_template(name: str, language: str = "en") -> TemplateShape:
         raise ConfigError(f"There is no language {language!r}; choose {' or '.join(LANGUAGES)}.")
     if name not in template_names():
         known = template_names()
-        hint = f"There are {', '.join(known)}; the path of a file of your own ends in .toml."
+        hint = f"There are {', '.join(known)}; the path of your own file ends in .toml."
         raise UnknownNameError("template", name, known, hint=hint)
     return _bundled(name, language)
 
@@ -52,15 +52,12 @@ def _bundled(name: str, language: str) -> TemplateShape:
 
 
 def bundled_templates() -> tuple[TemplateShape, ...]:
-    """Return every template that comes with the plugin, in all languages."""
+    """Return every bundled template in every language."""
     return tuple(_bundled(name, language) for name in template_names() for language in LANGUAGES)
 
 
 def parse_template(text: str, file: str) -> TemplateShape:
-    """Return the template that a text in TOML holds, checked; errors call it by the name `file`.
-
-    Raises ConfigError if something is wrong with it.
-    """
+    """Return the validated template of a TOML text; raises ConfigError, whose message names it `file`."""
     from pydantic import ValidationError  # deferred for weight: the command line loads this module
 
     try:
@@ -68,7 +65,7 @@ def parse_template(text: str, file: str) -> TemplateShape:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}.") from error
     except ValidationError as error:
-        # A misspelt key is one that is missing, too.
+        # Unknown keys first: a misspelt key is also reported as missing.
         first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
         raise ConfigError(_told(first, text, file)) from error
     if fault := next(template_faults(shape), None) or next(faults(world_of(shape)), None):
@@ -82,7 +79,7 @@ def template_schema() -> dict[str, Any]:
 
 
 def world_of(shape: TemplateShape, seed: int = 0) -> World:
-    """Return the world that a checked template describes, before its first tick."""
+    """Return the world of a validated template before its first tick."""
     exits, objects = exits_of(shape), shape.objects
     places = (
         Place(
@@ -107,7 +104,7 @@ def world_of(shape: TemplateShape, seed: int = 0) -> World:
 
 
 def exits_of(shape: TemplateShape) -> dict[str, tuple[str, ...]]:
-    """Return where one can go from each place, by ids."""
+    """Return place id -> ids of the places that can be reached from it."""
     topology = shape.world.topology
     if topology.kind == "graph":
         return {one.id: (*one.exits, *one.one_way) for one in shape.places}
@@ -138,7 +135,7 @@ def _told(error: Any, text: str, file: str) -> str:
 
 
 def _where(path: tuple[int | str, ...], data: Any) -> tuple[str, list[str]]:
-    """Return what part of the file a path leads to (`characters 'anna' `), and the keys that it takes."""
+    """Return the part of the file at a path (`characters 'anna': `), and its valid keys."""
     words: list[str] = []
     kind: Any = TemplateShape
     for step in path[:-1]:
@@ -166,19 +163,19 @@ _SHAPES: dict[str, type] = {
 }  # fmt: skip
 
 
-# --- what a template can get wrong beyond the types of its keys ------------------------------------
+# --- errors in a template beyond the types of its keys ---------------------------------------------
 
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-# Letters and digits that look like a Latin letter: Cyrillic ones, Greek ones, digits.
+# Cyrillic and Greek letters and digits that look like Latin letters.
 _ALIKE = str.maketrans("аԁеһіїјкӏмноорсѕтухгαεικνορτυχ01|", "adehiijklmhoopcstyxraeiknoptyxoll")
 
-_DISTINCT = "choose one that is easily told apart."
+_DISTINCT = "choose one that is easy to tell apart."
 
 
 def template_faults(shape: TemplateShape) -> Iterator[str]:
-    """Give each thing that is wrong with a template, as a sentence, but for what `faults` finds in its world."""
+    """Yield each error in a template as a sentence; `faults` finds those in its world."""
     if not shape.places:
-        yield "there is no place; add one under [[places]]."
+        yield "there are no places; add one under [[places]]."
     yield from _ids(shape)
     yield from _names(shape)
     yield from _ways(shape)
@@ -187,7 +184,7 @@ def template_faults(shape: TemplateShape) -> Iterator[str]:
 
 
 def skeleton(text: str) -> str:
-    """Return what a name looks like: two names that a reader can't tell apart have the same skeleton."""
+    """Return a key that is the same for names that look alike."""
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
     text = "".join(c for c in text if not unicodedata.combining(c) and unicodedata.category(c) not in ("Cf", "Zs"))
     return text.translate(_ALIKE).replace("rn", "m").replace("vv", "w").replace("-", "").replace("_", "")
@@ -201,11 +198,11 @@ def _ids(shape: TemplateShape) -> Iterator[str]:
     kinds = [(what, part.id) for what, parts in _parts(shape).items() for part in parts]
     for what, one in kinds:
         if not _ID.fullmatch(one):
-            rule = "take small Latin letters, digits, - and _, at most 40, beginning with a letter."
-            yield f"{what}: the id {one!r} can't be used; {rule}"
+            rule = "use a lower-case Latin letter, then at most 39 lower-case Latin letters, digits, - and _."
+            yield f"{what}: the id {one!r} is invalid; {rule}"
     for (what, one), (other_what, other) in combinations(kinds, 2):
         if one == other:
-            yield f"{other_what}: the id {other!r} is already used in {what}; give each its own."
+            yield f"{other_what}: the id {other!r} is already used in {what}; choose another."
         if skeleton(one) == skeleton(other):
             yield f"{other_what}: the id {other!r} looks like {one!r} in {what}; {_DISTINCT}"
 
@@ -224,14 +221,14 @@ def _ways(shape: TemplateShape) -> Iterator[str]:
     for one in shape.places:
         for to in (*one.exits, *one.one_way):
             if to not in places:
-                yield f"places {one.id!r}: an exit leads to {to!r}, which is no place; there are {_list(places)}."
+                yield f"places {one.id!r}: an exit leads to {to!r}, which is not a place; there are {_list(places)}."
             if to == one.id:
                 yield f"places {one.id!r}: an exit leads back to itself; remove it."
         for to in (*one.exits,) if topology.kind == "graph" else ():
             back = places[to]
             if one.id not in (*back.exits, *back.one_way):
                 yield (
-                    f"places {one.id!r}: there is an exit to {to!r} and none back; add {one.id!r} to the exits of "
+                    f"places {one.id!r}: there is an exit to {to!r} but none back; add {one.id!r} to the exits of "
                     f"{to!r}, or move {to!r} from exits to one_way."
                 )
         if topology.kind != "graph" and one.exits:
@@ -242,11 +239,11 @@ def _ways(shape: TemplateShape) -> Iterator[str]:
         return
     order = topology.places or tuple(places)
     if sorted(order) != sorted(places):
-        yield f"world topology: places has to name each place once; there are {_list(places)}."
+        yield f"world topology: places must name each place once; there are {_list(places)}."
     if topology.kind == "field" and (topology.width < 1 or topology.width * topology.height != len(order)):
         yield (
             f"world topology: a field of {topology.width} by {topology.height} has {topology.width * topology.height} "
-            f"places, and there are {len(order)}; add places, or change width and height."
+            f"places, but there are {len(order)}; add places, or change width and height."
         )
 
 
@@ -260,7 +257,7 @@ def _whereabouts(shape: TemplateShape) -> Iterator[str]:
     for what, one, key, value in named:
         known, noun = (places, "place") if key == "place" else (people, "character")
         if value not in known and (value or what == "characters"):
-            yield f"{what} {one!r}: {key} = {value!r} is no {noun}; there are {_list(known)}."
+            yield f"{what} {one!r}: {key} = {value!r} is not a {noun}; there are {_list(known)}."
 
 
 def _for_the_storyteller(shape: TemplateShape) -> Iterator[str]:
@@ -281,11 +278,11 @@ def _for_the_storyteller(shape: TemplateShape) -> Iterator[str]:
     for stake in shape.stakes:
         wanted, given, where = stages.get(stake.object, 0), len(stake.worse), f"stakes {stake.object!r}:"
         if not wanted:
-            yield f"{where} object has to be the id of an object with stages."
+            yield f"{where} object must be the id of an object with stages."
         elif given != wanted:
-            yield f"{where} worse has {given} clauses; give {wanted}, one a stage."
+            yield f"{where} worse has {given} clauses; give {wanted}, one for each stage."
         if not stake.work:
-            yield f"{where} work is empty; say what can be done."
+            yield f"{where} work is empty; list what can be done."
 
 
 def _list(names: Iterable[str]) -> str:

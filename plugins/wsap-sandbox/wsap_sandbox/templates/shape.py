@@ -1,7 +1,6 @@
-"""What a template's file holds, key by key; the JSON Schema in the documentation is made from these classes.
+"""The keys of a template file; the JSON Schema in the documentation is generated from these classes.
 
-The engine needs what is written first in each class. The keys under "for the storyteller" are used by the built-in
-storyteller alone, so that it can tell this world well; language models are never shown them.
+Keys "for the storyteller" are used only by the built-in storyteller and never shown to language models.
 """
 
 from __future__ import annotations
@@ -20,52 +19,53 @@ class _Shape:
 
 @dataclass(frozen=True, slots=True)
 class Aim(_Shape):
-    """Something that a character pursues; for the storyteller, which goes from one aim to the next."""
+    """A goal of a character; for the storyteller, which pursues one after another."""
 
     want: str
-    """Why, as an infinitive: "be done before they start asking". Only the character and the game master know it."""
+    """The purpose, as an infinitive: "be done before they start asking". Known only to the character and the game
+    master."""
     do: str
-    """What everybody can see it do for that, as an infinitive, in other words: "finish the new bolt"."""
+    """The visible action, as an infinitive in other words: "finish the new bolt"."""
     at: str = ""
     """The id of the place where it can be done; anywhere if empty."""
     object: str = ""
-    """The id of the object that it takes."""
+    """The id of the object that it requires."""
     person: str = ""
-    """The id of the character whom it takes."""
+    """The id of the other character that it requires."""
 
 
 @dataclass(frozen=True, slots=True)
 class CharacterShape(_Shape):
-    """Somebody who lives in the world."""
+    """An inhabitant of the world."""
 
     id: str
-    """Small Latin letters, digits, `-` and `_`, beginning with a letter."""
+    """Lower-case Latin letters, digits, `-` and `_`, starting with a letter, at most 40."""
     name: str
-    """How it is called."""
+    """Its name."""
     place: str
-    """The id of the place where it begins."""
+    """The id of its first place."""
     appearance: str
-    """What everybody sees of it."""
+    """What everybody sees."""
     description: str = ""
-    """Its nature; itself and the game master alone know it."""
+    """Its nature, known only to itself and the game master."""
     secret: str = ""
-    """What nobody but itself knows, not even the game master."""
+    """Known only to itself, not even to the game master."""
     triggers: tuple[str, ...] = ()
     """What it always reacts to, and how."""
     state: str = ""
     """How it feels at the beginning."""
     intent: str = ""
-    """What it is after at the beginning."""
+    """Its goal at the beginning."""
     gender: Gender = "m"
     """For the storyteller: its grammatical gender."""
     cases: tuple[str, ...] = ()
     """For the storyteller, in Russian: the name in its six cases."""
     aims: tuple[Aim, ...] = ()
-    """For the storyteller: what it pursues, one after another; `intent` is usually the first one's `want`."""
+    """For the storyteller: its goals in order; `intent` is usually the first one's `want`."""
     ways: tuple[str, ...] = ()
     """For the storyteller: how it does things: "without looking up"."""
     says: tuple[str, ...] = ()
-    """For the storyteller: what it might say, a sentence each."""
+    """For the storyteller: sentences that it might say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +73,17 @@ class PlaceShape(_Shape):
     """A place of the world."""
 
     id: str
-    """As an id of a character."""
+    """Like a character's id."""
     name: str
-    """How it is called."""
+    """Its name."""
     description: str
-    """What it is; it stays the same until an event changes it."""
+    """What it is; constant until an event changes it."""
     moment: str = ""
-    """What is passing there at the beginning: weather, light, smells."""
+    """What passes there at the beginning: weather, light, smells."""
     exits: tuple[str, ...] = ()
-    """Ids of the places that one can go to, and from which one can come back; left out in a chain or a field."""
+    """Ids of places connected in both directions; omitted in a chain or a field."""
     one_way: tuple[str, ...] = ()
-    """Ids of places that one can go to, and from which there is no way back."""
+    """Ids of places that can be reached from here but have no way back."""
     at: str = ""
     """For the storyteller: "in the smithy"."""
     to: str = ""
@@ -93,19 +93,19 @@ class PlaceShape(_Shape):
     indoors: bool = False
     """For the storyteller: it is under a roof, so that the weather is heard rather than felt."""
     details: tuple[str, ...] = ()
-    """For the storyteller: what somebody there notices, a clause each: "the bellows sighed"."""
+    """For the storyteller: clauses for what is noticed there: "the bellows sighed"."""
     alone: tuple[str, ...] = ()
-    """For the storyteller: what happens there while nobody is, a clause each: "the embers went grey"."""
+    """For the storyteller: clauses for what happens there while nobody is present: "the embers went grey"."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectShape(_Shape):
-    """A thing that lies in a place or is carried: give either `place` or `holder`."""
+    """An object that lies in a place or is carried: give either `place` or `holder`."""
 
     id: str
-    """As an id of a character."""
+    """Like a character's id."""
     name: str
-    """How it is called."""
+    """Its name."""
     description: str = ""
     """What it is."""
     place: str = ""
@@ -113,8 +113,8 @@ class ObjectShape(_Shape):
     holder: str = ""
     """The id of the character who carries it at the beginning."""
     stages: tuple[str, ...] = ()
-    """What can become of it, from the best to the worst: "burns", "smoulders", "out". The first is its condition at the
-    beginning; a storyteller goes through them."""
+    """Its conditions from best to worst: "burns", "smoulders", "out". It starts with the first; the storyteller steps
+    through them."""
     gender: Gender = "m"
     """For the storyteller: its grammatical gender, `p` for a plural."""
     cases: tuple[str, ...] = ()
@@ -122,40 +122,39 @@ class ObjectShape(_Shape):
     fixed: bool = False
     """For the storyteller: it can't be carried."""
     every: int = 0
-    """For the storyteller: in how many ticks it comes to its next stage when nobody cares for it; 0 for never."""
+    """For the storyteller: ticks until its next stage if nobody tends it; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)
 class StakeShape(_Shape):
-    """Something that can be lost: an object that gets worse unless the characters keep it; for the storyteller."""
+    """Something that can be lost: an object that gets worse unless the characters tend it; for the storyteller."""
 
     object: str
     """The id of an object with stages."""
     title: str
-    """What it is about: "the light that ships steer by"."""
+    """What is at stake: "the light that ships steer by"."""
     worse: tuple[str, ...]
-    """How it is noticed, a clause for each stage of the object; the first is how it begins."""
+    """A clause for how each stage of the object is noticed; the first is how the arc starts."""
     work: tuple[str, ...]
-    """What can be done about it, an infinitive each."""
+    """What can be done about it, as infinitives."""
     good: str
-    """How it ends when it was kept, as a clause."""
+    """A clause for the good end."""
     bad: str
-    """How it ends when it was lost, as a clause."""
+    """A clause for the bad end."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyShape(_Shape):
-    """How the places lie to each other."""
+    """How places are connected."""
 
     kind: Literal["graph", "chain", "field"] = "graph"
-    """`graph`: the places' own `exits`. `chain`: each place next to the one before it. `field`: rows of places, with
-    exits to the four neighbours."""
+    """`graph`: by `exits`. `chain`: each with the previous one. `field`: a grid, each with its four neighbours."""
     places: tuple[str, ...] = ()
-    """In a chain or a field: the ids in order, row by row; the order of the file if left out."""
+    """In a chain or a field: the ids in order, row by row. Default: the order in the file."""
     width: int = 0
-    """In a field: how many places a row has."""
+    """In a field: places in a row."""
     height: int = 0
-    """In a field: how many rows there are."""
+    """In a field: number of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +166,14 @@ class WorldShape(_Shape):
     about: str
     """What everybody in it knows, and what is at stake."""
     language: str = "en"
-    """The language of everything in the file: `en` or `ru`."""
+    """The language of the file's texts: `en` or `ru`."""
     cells: int = 5
-    """How many ticks a character remembers in detail, 1 to 10."""
+    """Number of ticks that a character remembers in detail, 1 to 10."""
     topology: TopologyShape = field(default_factory=TopologyShape)
-    """How the places lie to each other."""
+    """How its places are connected."""
 
 
-# Compared by identity: it is a key of caches, and large.
+# Compared by identity, because it is large and used as a cache key.
 @dataclass(frozen=True, slots=True, eq=False)
 class TemplateShape(_Shape):
     """A whole file."""
@@ -182,12 +181,12 @@ class TemplateShape(_Shape):
     world: WorldShape
     """The world as a whole."""
     places: tuple[PlaceShape, ...]
-    """Its places, one at least."""
+    """Its places, at least one."""
     format: Literal[1] = 1
     """The version of this format."""
     characters: tuple[CharacterShape, ...] = ()
-    """Who lives in it."""
+    """Its inhabitants."""
     objects: tuple[ObjectShape, ...] = ()
-    """What lies in it."""
+    """Its objects."""
     stakes: tuple[StakeShape, ...] = ()
     """For the storyteller: what can be lost."""

@@ -1,4 +1,4 @@
-"""One tick: what each asker may know, who is asked when, how replies are read, and what they change."""
+"""Ticks: what each prompt contains, the order of calls, and how replies are read and applied."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Settings:
-    """How ticks are carried out."""
+    """Settings of ticks."""
 
     concurrency: int = 16
-    """Most calls to models at one time."""
+    """Maximum concurrent model calls."""
     overlap: bool = False
-    """Whether a tick ends before its story is told, so that the next one can begin."""
+    """Whether the next tick starts while this tick's story is still being told."""
     text: int = 300
-    """Most characters of one text that a model gives; stories and summaries may have three times as many."""
+    """Maximum characters of each text in a reply; three times as many for stories and summaries."""
     compact: bool = False
     """Short prompts, for models with small contexts."""

@@ -1,8 +1,8 @@
-"""Carries out ticks: asks whatever can be asked as soon as what it depends on is there.
+"""Runs ticks, starting each model call as soon as its inputs are known.
 
 An intention needs its character's state and memory; a scene needs the intentions of those present; a story needs its
-scene; a summary needs the old summary and the cells about to fall out, both known before the tick begins. Nothing
-else waits for anything.
+scene; a summary needs the old summary and the cells to be dropped, both known before the tick. There are no other
+dependencies.
 """
 
 from __future__ import annotations
@@ -27,33 +27,32 @@ from wsap_sandbox.tick.scene import Decision, Resolution, Scene
 R = TypeVar("R")
 
 Ask = Callable[[str, Facts, Request], Awaitable[Reply]]
-"""Asks a model: the call's key, the facts that its prompt was built from, the request."""
+"""Sends a request to a model, given the call's key, the facts in its prompt, and the request."""
 
 MOST_SUMMED_UP = 3
-"""Most cells that one summary takes up; more wait for the next."""
+"""Maximum cells covered by one summary; the rest wait for the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The story of one place's scene in one tick, for people."""
+    """The story of one place's scene in one tick."""
 
     tick: int
     place: str
     text: str
     degraded: tuple[Degraded, ...] = ()
     reasked: int = 0
-    """1 if the narrator was asked again."""
+    """1 if the call was repeated."""
 
 
 class Engine:
-    """Carries out the ticks of a world, one after another."""
+    """Runs the ticks of a world, one after another.
+
+    An exception from `ask` cancels the tick. `tell` receives the stories of a tick after it is complete, in the order
+    of places.
+    """
 
     def __init__(self, ask: Ask, tell: Callable[[Story], None], settings: Settings | None = None) -> None:
-        """Take what ticks need.
-
-        What `ask` raises stops the tick, which then has not happened. `tell` takes each story; those of one tick in the
-        order of places, none before its tick is complete.
-        """
         self._ask, self._tell, self._settings = ask, tell, settings or Settings()
         self._gate = asyncio.Semaphore(self._settings.concurrency)
         self._telling: asyncio.Task[None] | None = None
@@ -61,15 +60,15 @@ class Engine:
     async def advance(
         self, world: World, seats: Mapping[str, Awaitable[str]] | None = None
     ) -> tuple[World, TickRecord]:
-        """Carry out the next tick and return the world after it, with the record of what happened.
+        """Run the next tick and return the world after it, with the tick's record.
 
-        With `Settings.overlap` the stories are told later (`settle` waits for them); else before this returns. `seats`
-        gives the intention of each character that somebody sits in.
+        `seats` are the intentions of the characters whose seats are taken. With `Settings.overlap` the stories are
+        told later (see `settle`), otherwise before this returns.
         """
         tick = _Tick(self._ask, self._gate, self._settings, world, seats or {})
         try:
             record = await tick.record()
-            await self.settle()  # the stories of the tick before, which have had all of this one
+            await self.settle()  # the stories of the previous tick
             if not self._settings.overlap:
                 await self._tell_all(tick.stories)
         except BaseException:
@@ -81,18 +80,18 @@ class Engine:
 
     @property
     def is_telling(self) -> bool:
-        """Whether stories may not have been told yet."""
+        """Whether stories may still be untold."""
         one = self._telling
         return one is not None and not (one.done() and not one.cancelled() and one.exception() is None)
 
     async def settle(self) -> None:
-        """Wait until every story has been told; who stops waiting does not stop the telling."""
+        """Wait until every story has been told; cancelling the wait does not cancel the telling."""
         if self._telling is not None:
             await asyncio.shield(self._telling)
             self._telling = None
 
     async def retell(self, world: World, record: TickRecord) -> None:
-        """Tell the stories of the last tick (again), with the same calls under the same keys."""
+        """Tell the stories of the last tick again, with the same call keys."""
         tick = _Tick(self._ask, self._gate, self._settings, world, {})
         await self._tell_all([asyncio.create_task(tick.story(one)) for one in known.stories_of(world, record)])
 
@@ -107,7 +106,7 @@ class Engine:
 
 @dataclass
 class _Tick:
-    """One tick while it is carried out."""
+    """A running tick."""
 
     ask: Ask
     gate: asyncio.Semaphore
@@ -116,12 +115,12 @@ class _Tick:
     seats: Mapping[str, Awaitable[str]]
     stories: list[asyncio.Task[Story]] = field(default_factory=list)
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)
-    """Everything else that is under way."""
+    """All tasks but the stories."""
     readings: dict[str, tuple[Reading, int]] = field(default_factory=dict)
-    """Phase and subject -> what was replied, and how often it was asked again; of all but stories."""
+    """`PHASE/SUBJECT` -> the reply and how often the call was repeated; without stories."""
 
     async def _reading(self, facts: Facts, subject: str) -> tuple[Reading, int]:
-        """What the model's reply says, and how often it was asked again because the first could not be used."""
+        """The reply, and how often the call was repeated because the first reply was unusable."""
         first = await self._asked(facts, subject, 0, "")
         worst = next((one.kind for one in first.degraded if one.kind in REASKED), "")
         if not worst:
@@ -142,7 +141,7 @@ class _Tick:
         return read(reply.text, facts, subject, text=self.settings.text)
 
     async def record(self) -> TickRecord:
-        """Return what happened, once everything but the stories is there."""
+        """Return the tick's record once everything but the stories is complete."""
         world = self.world
         intents = {one.id: self._begun(self._intent(one)) for one in world.characters}
         summaries = {
@@ -191,7 +190,7 @@ class _Tick:
         return Decision(reading.text, "model") if reading.text else Decision(hesitates, "fallback")
 
     async def _summary(self, one: Character, cells: tuple[Cell, ...]) -> tuple[str, int]:
-        """The new summary and how many cells are in it; nothing and none where it failed."""
+        """The new summary and how many cells it covers; empty and 0 if it failed."""
         reading = await self._read(known.memory_facts(self.world, one, cells), one.id)
         return reading.text, len(cells) if reading.text else 0
 
@@ -206,7 +205,7 @@ class _Tick:
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """Stop tasks and wait until they have stopped; what they raise is of no interest any more."""
+    """Cancel tasks and wait for them, ignoring their exceptions."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""What each phase's asker may know, and nothing else: prompts and the storyteller are given these facts alone.
+"""The facts available to each phase: the only input of prompts and of the storyteller.
 
-A character knows itself, what it remembers, and what everybody sees. The game master knows the nature, triggers and
-states of those present, but no secret and no memory. The narrator knows what is public.
+A character knows itself, its memories, and what everybody sees. The game master knows the nature, triggers and states
+of those present, but no secrets and no memories. The narrator knows what is public.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class PlaceFacts:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody as everybody sees them."""
+    """A character as everybody sees it."""
 
     id: str
     name: str
     appearance: str
     came_from: str = ""
-    """The name of the place where they just came from; empty if they were here before."""
+    """The name of the place that it just came from; empty if it was here before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class _InTick:
 
 @dataclass(frozen=True, slots=True)
 class IntentFacts(_InTick):
-    """What a character knows when it forms its intention; also what a visitor in its place perceives."""
+    """What a character, or the agent in its seat, knows when it forms its intention."""
 
     me: Person
     description: str
@@ -65,12 +65,12 @@ class IntentFacts(_InTick):
     inventory: tuple[WorldObject, ...]
     place: PlaceFacts
     present: tuple[Person, ...]
-    """The others who are here."""
+    """The other characters here."""
     cells: tuple[Cell, ...]
-    """Its memories, the newest first."""
+    """Its memories, newest first."""
     summary: str
     whispers: tuple[str, ...]
-    """What a voice that nobody else hears says to it."""
+    """What a voice says that nobody else hears."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,46 +92,46 @@ class SceneFacts(_InTick):
 
     place: PlaceFacts
     actors: tuple[Actor, ...]
-    """Everybody who is here, in the world's order; nobody in an empty place."""
+    """Everybody here, in the world's order."""
     past: tuple[str, ...]
     """What happened here in the last tick."""
     influences: tuple[str, ...]
-    """What happens here now by an influence from outside, before anybody acts."""
+    """Influences from outside that take effect here before anybody acts."""
 
     @property
     def present(self) -> list[str]:
-        """The ids of everybody who is here."""
+        """The ids of everybody here."""
         return [actor.person.id for actor in self.actors]
 
     @property
     def things(self) -> list[WorldObject]:
-        """The objects that lie here, and then those that somebody carries."""
+        """The objects that lie here, followed by those carried."""
         return [*self.place.objects, *(thing for actor in self.actors for thing in actor.inventory)]
 
 
 @dataclass(frozen=True, slots=True)
 class StoryEvent:
-    """An event as it is told."""
+    """An event as the narrator knows it."""
 
     actor: str
-    """The actor's name; empty if nobody did it."""
+    """The actor's name; empty if there is none."""
     text: str
     outcome: str
 
 
 @dataclass(frozen=True, slots=True)
 class StoryFacts(_InTick):
-    """What the narrator knows: the scene as it came out, without anybody's inner life."""
+    """What the narrator knows: the resolved scene without inner states."""
 
     place: PlaceFacts
-    """As the scene left it."""
+    """After the scene."""
     people: tuple[Person, ...]
     events: tuple[StoryEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """What a character knows when it sums up what is about to fall out of its memory."""
+    """What a character knows when it summarizes the cells to be dropped from its memory."""
 
     language: str
     tick: int
@@ -140,17 +140,17 @@ class MemoryFacts:
     summary: str
     """The old summary; empty the first time."""
     cells: tuple[Cell, ...]
-    """The cells that fall out, the oldest first; nearly always one."""
+    """The cells to be dropped, oldest first; nearly always one."""
 
 
 Facts = IntentFacts | SceneFacts | StoryFacts | MemoryFacts
 
 PHASES: Mapping[type, Phase] = {IntentFacts: "intent", SceneFacts: "scene", StoryFacts: "story", MemoryFacts: "memory"}
-"""The name of the phase that facts belong to, as in keys of calls: `TICK/PHASE/SUBJECT/ATTEMPT`."""
+"""The phase of each kind of facts, as in call keys: `TICK/PHASE/SUBJECT/ATTEMPT`."""
 
 
 def intent_facts(world: World, one: Character) -> IntentFacts:
-    """Return what a character knows when the next tick begins."""
+    """Return what a character knows at the start of the next tick."""
     return IntentFacts(
         **_in_tick(world),
         **_inner(world, one),
@@ -165,7 +165,7 @@ def intent_facts(world: World, one: Character) -> IntentFacts:
 
 
 def scene_facts(world: World, place: Place, intentions: Mapping[str, str]) -> SceneFacts:
-    """Return what the game master knows of a place's scene, given the intentions of those present by their ids."""
+    """Return what the game master knows about a place's scene; `intentions` are by character id."""
     actors = tuple(
         Actor(**_inner(world, one), person=person(world, one), intention=intentions[one.id])
         for one in world.present(place.id)
@@ -192,10 +192,10 @@ def story_facts(
     events: Sequence[LedgerEvent],
     present: Sequence[str],
 ) -> StoryFacts:
-    """Return what the narrator knows of a scene, from its public events and the place as it left it.
+    """Return what the narrator knows about a scene, from its public events and the place after it.
 
-    Nothing is taken of the world that a scene elsewhere changes. `conditions` are new, by the ids of objects; `present`
-    are the ids of those who were there when the tick began.
+    Reads nothing from the world that a scene elsewhere can change. `conditions` are the new ones by object id;
+    `present` are the ids of those who were there at the start of the tick.
     """
     names = {one.id: one.name for one in world.characters}
     here = [world.character(one) for one in present]
@@ -207,7 +207,7 @@ def story_facts(
 
 
 def stories_of(world: World, record: TickRecord) -> list[StoryFacts]:
-    """Return what the narrator knows of each scene of the last tick; the world is the one after it."""
+    """Return what the narrator knows about each scene of the last tick, given the world after it."""
     return [
         story_facts(
             world,
@@ -222,7 +222,7 @@ def stories_of(world: World, record: TickRecord) -> list[StoryFacts]:
 
 
 def memory_facts(world: World, one: Character, cells: tuple[Cell, ...]) -> MemoryFacts:
-    """Return what a character knows when it sums up the cells that fall out of its memory."""
+    """Return what a character knows when it summarizes these cells."""
     me, tick = person(world, one), world.tick + 1
     return MemoryFacts(world.language, tick, me, one.description, one.memory.summary, cells)
 
@@ -239,12 +239,12 @@ def person(world: World, one: Character) -> Person:
 
 
 def facts_data(facts: Facts) -> dict[str, JsonValue]:
-    """Return facts as JSON-ready data, with the `phase` that they belong to: what the storyteller is given."""
+    """Return facts as JSON-ready data with their `phase`, for the storyteller."""
     return {"phase": PHASES[type(facts)], **adapter_of(type(facts)).dump_python(facts, mode="json")}
 
 
 def facts_of(data: Mapping[str, JsonValue]) -> Facts:
-    """Return the facts that `facts_data` gave the data of."""
+    """Return facts from the data of `facts_data`."""
     kind = next(kind for kind, phase in PHASES.items() if phase == data["phase"])
     facts: Facts = adapter_of(kind).validate_python(data)
     return facts

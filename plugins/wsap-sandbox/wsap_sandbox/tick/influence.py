@@ -1,4 +1,4 @@
-"""Influences from outside, and people who come and go: each makes another world of a world, between two ticks."""
+"""Influences from outside and newcomers, applied to a world between two ticks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "character": ("name", "appearance", "description", "secret", "internal_state", "external_intent"),
     "object": ("name", "description", "condition"),
 }
-"""What `edit` can change."""
+"""Fields that `edit` can change, by kind of part."""
 KINDS: Mapping[str, str] = {
     "whisper": "character, text",
     "event": "place, text",
@@ -27,9 +27,9 @@ KINDS: Mapping[str, str] = {
     "move": "id, to",
     "take_over": "character, text",
 }
-"""Kinds of influences -> the keys that each takes beside `kind`."""
+"""Kind of influence -> its keys besides `kind`."""
 MOST_WAITING = 50
-"""Most influences that one tick takes up."""
+"""Maximum influences per tick."""
 
 Holder = Place | Character
 Part = Holder | WorldObject
@@ -37,22 +37,22 @@ Part = Holder | WorldObject
 _PUBLIC = frozenset({"name", "appearance", "condition", "moment"})
 _LONGEST = 1000
 _THINGS = {"place": "objects", "character": "inventory"}
-"""Where it is written what something has."""
+"""The field with the objects of each kind of holder."""
 
 
 def influenced(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]:
-    """Return the world under an influence, and a sentence in its language that says what was done.
+    """Return the world under an influence, and a sentence in its language that describes the influence.
 
-    `body` has `kind` and the keys that `KINDS` names for it. Raises UsageError if there is no such kind, place,
-    character, object or field, or a text is missing.
+    `body` has `kind` and its keys in `KINDS`. Raises UsageError if the kind, place, character, object or field does
+    not exist, or a text is missing.
     """
     kind = body.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise UsageError(f"There is no influence {kind!r}; choose one of {', '.join(KINDS)}.")
+        raise UsageError(f"Unknown influence {kind!r}; choose one of {', '.join(KINDS)}.")
     if len(world.influences) >= MOST_WAITING:
-        raise UsageError(f"{MOST_WAITING} influences wait for the next tick already; let it happen first.")
+        raise UsageError(f"{MOST_WAITING} influences already wait for the next tick; run it first.")
     if unknown := sorted(set(body) - {"kind", *re.findall(r"[a-z_]+", KINDS[kind])}):
-        raise UsageError(f"{kind} takes {KINDS[kind]}, and not {', '.join(map(repr, unknown))}.")
+        raise UsageError(f"{kind} takes {KINDS[kind]}, not {', '.join(map(repr, unknown))}.")
     match kind:
         case "whisper" | "take_over":
             one, text = _named(world, body, "character", "character"), _text(body, "text")
@@ -66,10 +66,10 @@ def influenced(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]
 
 
 def with_character(world: World, one: Character) -> World:
-    """Return the world with somebody new in it. Raises UsageError if somebody has the id, or there is no such place."""
+    """Return the world with a new character. Raises UsageError if its id is taken or its place does not exist."""
     grown = replace(world, characters=(*world.characters, one))
     if wrong := next(faults(grown), None):
-        raise UsageError(f"{one.name} can't come: {wrong}")
+        raise UsageError(f"{one.name} can't enter: {wrong}")
     return _noticed(grown, "move", one, one)[0]
 
 
@@ -97,7 +97,7 @@ def _edited(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]:
 def _moved(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]:
     part = _named(world, body, "id")
     if isinstance(part, Place):
-        raise UsageError(f"{part.id} is a place, and can't be moved.")
+        raise UsageError(f"{part.id} is a place and can't be moved.")
     if isinstance(part, Character):
         at = _named(world, body, "to", "place")
         return _noticed(_with(world, replace(part, place=at.id, came_from="")), "move", at, part)
@@ -110,7 +110,7 @@ def _moved(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]:
 def _noticed(
     world: World, kind: InfluenceKind, where: Holder, part: Part, receiver: Part | None = None
 ) -> tuple[World, str]:
-    """The world under an influence on a part of it, which can be noticed in a place, or where somebody is."""
+    """The world under an influence on a part, noticed in the place `where` or where the character `where` is."""
     who = next((one.name for one in (part, receiver) if isinstance(one, Character)), "")
     what = "" if isinstance(part, Character) else part.name
     said = words_of(world.language).influenced(kind, who=who, what=what)
@@ -125,12 +125,12 @@ def _text(body: Mapping[str, JsonValue], key: str) -> str:
     value = body.get(key)
     text = sanitize(value, _LONGEST) if isinstance(value, str) else ""
     if not text:
-        raise UsageError(f"The influence needs {key!r}, a text that is not empty.")
+        raise UsageError(f"The influence needs {key!r}, a non-empty text.")
     return text
 
 
 def _named(world: World, body: Mapping[str, JsonValue], key: str, *kinds: str) -> Any:
-    """The part of the world that an influence names, of these kinds if there are any (Any: the caller knows which)."""
+    """The part that an influence names, of these kinds or of any (Any: the caller knows which)."""
     wanted = _text(body, key)
     known = {part.id: part for part in world.parts if not kinds or part.kind in kinds}
     if wanted not in known:
@@ -140,7 +140,7 @@ def _named(world: World, body: Mapping[str, JsonValue], key: str, *kinds: str) -
 
 
 def _with(world: World, part: Part) -> World:
-    """The world with a part in the place of the one of its kind and id."""
+    """The world with the part of the same kind and id replaced."""
     group = f"{part.kind}s"
     parts: dict[str, Any] = {group: tuple(part if one.id == part.id else one for one in getattr(world, group))}
     return replace(world, **parts)

@@ -1,8 +1,8 @@
-"""Knowledge boundaries: what the game master was told of one person is taken out of what others get to know.
+"""Knowledge boundaries: removes one character's private texts from what others get to read.
 
-The game master sees the nature, triggers and states of those present, and whatever they put into their intentions.
-A model may copy any of it into what it writes for others. So each text of a scene is compared with what was private
-in its prompt: runs of words that also stand there are replaced by an ellipsis, unless they are public as well.
+The game master's prompt contains the nature, triggers, states and intentions of those present, and a model may copy
+any of it into texts for others. So runs of words that a scene's text shares with private parts of its prompt are
+replaced by an ellipsis, unless they are public as well.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from wsap_sandbox.tick.facts import SceneFacts
 
 ELLIPSIS = "..."
 RUN = 6
-"""Words in a row that give a private text away; a shorter sentence does as a whole."""
+"""Consecutive words that reveal a private text; a shorter sentence counts as a whole."""
 RUN_OF_MEMORY = 8
-"""The same for memories, which say much that everybody saw."""
+"""The same for memories, which contain much that everybody saw."""
 _LONGEST_MOOD = 12
-"""Most letters of a state that is a single word, such as a mood, and gives nothing away."""
+"""Maximum letters of a one-word state, such as a mood, that reveals nothing."""
 
 Runs = frozenset[str]
 
@@ -29,7 +29,7 @@ _SENTENCE = re.compile(r"[.!?…\n]+")
 
 
 def private_runs(one: Character, intention: str, whispers: Iterable[str]) -> Runs:
-    """Return the runs of words in the game master's prompt that nobody but this character may get to know."""
+    """Return the runs of words in the game master's prompt that only this character may know."""
     told = [runs(text) for text in (one.description, *one.triggers)]
     if not (one.internal_state.rstrip(".!").isalpha() and len(one.internal_state) <= _LONGEST_MOOD):
         told.append(runs(one.internal_state))
@@ -39,7 +39,7 @@ def private_runs(one: Character, intention: str, whispers: Iterable[str]) -> Run
 
 
 def deed_runs(one: Character) -> Runs:
-    """Return the private runs of words that somebody's own deed may show: what it is after, and what it remembers."""
+    """Return the private runs of words that a character's own action may reveal: its goal and its memories."""
     never = map(runs, (one.secret, one.description, one.internal_state, *one.triggers))
     return (_memory_runs(one) | _every_run(one.external_intent, (RUN_OF_MEMORY,))).difference(*never)
 
@@ -51,7 +51,7 @@ def _memory_runs(one: Character) -> Runs:
 
 
 def public_texts(facts: SceneFacts) -> list[str]:
-    """Return what everybody in a scene may know anyway."""
+    """Return the texts that everybody in a scene may know."""
     place = facts.place
     texts = [facts.premise, place.name, place.description, place.moment, *facts.past, *facts.influences]
     texts += [way.name for way in place.exits]
@@ -61,13 +61,13 @@ def public_texts(facts: SceneFacts) -> list[str]:
 
 
 def runs_said(some: Runs, texts: Iterable[str]) -> Runs:
-    """Return those of some runs of words that stand in texts."""
+    """Return the runs of words that occur in the texts."""
     sizes = _sizes(some)
     return some.intersection(run for text in texts for run in _every_run(text, sizes)) if some else some
 
 
 def withhold(text: str, forbidden: Runs) -> str:
-    """Return a text with every run of words that is forbidden replaced by an ellipsis."""
+    """Return a text with every forbidden run of words replaced by an ellipsis."""
     sizes = _sizes(forbidden)
     if not text or forbidden.isdisjoint(_every_run(text, sizes)):
         return text
@@ -109,5 +109,5 @@ def _every_run(text: str, sizes: tuple[int, ...]) -> Runs:
 
 @lru_cache(maxsize=128)
 def _sizes(some: Runs) -> tuple[int, ...]:
-    """How many words runs have: each number once."""
+    """The distinct word counts of runs."""
     return tuple(sorted({run.count(" ") + 1 for run in some}))

@@ -1,5 +1,4 @@
-"""What is asked in the four phases, laid out the same in every language, and under which key; a language supplies the
-words."""
+"""The prompts and call keys of the four phases; the layout is the same in every language."""
 
 from __future__ import annotations
 
@@ -20,23 +19,25 @@ from wsap_sandbox.tick.replies import INNER, schema_of
 
 _FULL = {"long": 1200, "text": 400, "memory": 400, "cells": 10, "triggers": 9}
 _COMPACT = {"long": 120, "text": 56, "memory": 110, "cells": 2, "triggers": 2}
-"""Most characters of a long text, a short one, one memory; and how many memories and triggers. A compact
-prompt in English has at most 900 tokens in a scene of three characters."""
+"""Maximum characters of a long text, a short text and one memory; maximum number of memories and triggers.
+
+A compact English prompt has at most 900 tokens in a scene of three characters.
+"""
 
 
 class Prompt(NamedTuple):
-    """What a model is told."""
+    """The messages to a model."""
 
     system: str
-    """Who it is, the rules, and what to reply; the same at every tick as far as can be."""
+    """Role, rules and form of the reply; as constant across ticks as possible."""
     user: str
     """The facts."""
 
 
 def prompt_of(facts: Facts, *, compact: bool = False) -> Prompt:
-    """Return what a model is told to get what facts are given for, in their language; `compact` is for small models.
+    """Return the prompt for facts, in their language; `compact` is for small models.
 
-    Texts in facts are already harmless: one line each, without control characters and tags.
+    Texts in facts are already sanitized: single lines without control characters and tags.
     """
     return _Lines(facts, compact).prompt()
 
@@ -61,7 +62,7 @@ class _Lines:
             case MemoryFacts() as facts:
                 name, shape = facts.me.name, self._memory(facts)
         words, phase = self._words, PHASES[type(self._facts)]
-        # Nobody can know the delimiters while they write: they depend on all that is between them.
+        # The delimiters can't be forged: they depend on everything between them.
         digest = hashlib.sha256(repr((self._facts, self._lines)).encode("utf-8", "replace")).hexdigest()
         quoter = Quoter(digest[:10])
         data = quoter.quote("\n".join(self._lines), lines=True, limit=60_000)
@@ -70,7 +71,7 @@ class _Lines:
         system = words.brief[phase] if self._compact else words.full[phase]
         return Prompt(system.format(name=name), f"{told}\n{data}\n{reply}")
 
-    # --- what each phase is told, and the shape of its reply -------------------------------------
+    # --- each phase's facts, and the shape of its reply ------------------------------------------
 
     def _intent(self, facts: IntentFacts) -> dict[str, JsonValue]:
         self._line("world", facts.premise, "long")
@@ -173,10 +174,10 @@ def _cut(text: str, limit: int) -> str:
 def request_for(
     world: World, facts: Facts, subject: str, settings: Settings, *, attempt: int = 0, problem: str = ""
 ) -> Request:
-    """Return the request of one call, whose key says where in the life of the world it stands.
+    """Return the request of one call.
 
-    The key is `TICK/PHASE/SUBJECT/ATTEMPT`, in later eras after `ERA:`. `problem` is why the last reply could not be
-    used, one of `DEGRADATIONS`; empty the first time.
+    Its key is `TICK/PHASE/SUBJECT/ATTEMPT`, in later eras with the prefix `ERA:`. `problem` is why the last reply was
+    unusable, one of `DEGRADATIONS`; empty the first time.
     """
     phase, text = PHASES[type(facts)], settings.text
     key = f"{f'{world.era}:' if world.era else ''}{facts.tick}/{phase}/{subject}/{attempt}"

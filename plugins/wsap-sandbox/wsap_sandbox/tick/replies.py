@@ -1,5 +1,4 @@
-"""What a model is asked to reply with in each phase: JSON Schemas with the ids of the scene listed out; and replies as
-models write them, read into results: what can't be used is left out and noted.
+"""JSON Schemas of the replies in each phase, and a tolerant reader: unusable parts are left out and noted.
 
     intent   {"intention": str}
     scene    {"characters": {ID: {"order", "event", "outcome", "triggers", "unnoticed_by", "to",
@@ -10,12 +9,12 @@ models write them, read into results: what can't be used is left out and noted.
     story    {"story": str}
     memory   {"summary": str}
 
-In a scene, `event` says in the third person what the character did and what came of it, `order` when, from 1;
-`triggers` are numbers of the character's triggers, from 1; `to` is an exit's id or `stay`. `state` and `goal` are the
-new internal state and external intent. `tried`, `came_of_it` and `interpretation` are its memory, in the first person.
-An object's `holder` is `here` or the id of somebody present; only objects that change are listed. `happenings` are
-events without an actor, such as a fire that burns down. `description` is empty unless the place itself has changed;
-then `cause` is the id of whoever changed it, or `happening`.
+In a scene, `event` says in the third person what the character did and how it ended; `order` and `triggers` (numbers
+of the character's triggers) count from 1; `to` is an exit's id or `stay`; `state` and `goal` are the new internal state
+and external intent; `tried`, `came_of_it` and `interpretation` are its memory, in the first person. `objects` lists
+those that change; `holder` is `here` or the id of a character present. `happenings` are events without an actor, such
+as a fire that burns down. `description` is empty unless the place itself has changed; then `cause` is the id of the
+character who changed it, or `happening`.
 """
 
 from __future__ import annotations
@@ -38,29 +37,29 @@ NOBODY = "none"
 HAPPENING = "happening"
 OUTCOMES: tuple[Outcome, ...] = ("success", "partial", "failure")
 INNER = ("state", "goal", "tried", "came_of_it", "interpretation")
-"""What only the character itself gets to know."""
+"""Texts for the character alone."""
 MOST_HAPPENINGS = 3
 
 REASKED = frozenset({"unreadable", "missing", "doubled", "language", "empty"})
-"""Kinds of degraded results that are worth asking again."""
+"""Kinds of degraded results that cause the call to be repeated."""
 
 ALARMING = 0.25
-"""The share of calls without a usable result from which on people are told."""
+"""The share of calls without a usable result from which the tick's summary carries a warning."""
 
 _LONGER = 4
-"""A text is cut only after private passages were taken out; until then it may be so many times as long."""
+"""How many times the limit a text may have before private passages are removed; it is cut afterwards."""
 _FEW_LETTERS = 12
-"""Texts with fewer letters are not judged by their language."""
+"""The language of texts with fewer letters is not checked."""
 
 
 Schema = dict[str, JsonValue]
 
 _TEXTS = {"intent": ("intention", 1), "story": ("story", 3), "memory": ("summary", 3)}
-"""Of the phases with a reply of one text its key, and how many times as long as others it may be."""
+"""For phases with a single text: its key, and the factor of its maximum length."""
 
 
 def schema_of(facts: Facts, limit: int) -> Schema:
-    """Return the JSON Schema of the reply to facts; a text has at most `limit` characters."""
+    """Return the JSON Schema of the reply to facts, with texts of at most `limit` characters."""
     if not isinstance(facts, SceneFacts):
         key, times = _TEXTS[PHASES[type(facts)]]
         return _object({key: {"type": "string", "maxLength": times * limit}})
@@ -113,7 +112,7 @@ def _one_of(ids: Sequence[str]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What the game master says of one character; by default nothing. A text that could not be used is empty."""
+    """The game master's result for one character; unusable texts are empty."""
 
     order: int
     event: str = ""
@@ -123,57 +122,57 @@ class Doing:
     to: str = ""
     """The id of the place it goes to; empty if it stays."""
     refused: bool = False
-    """Whether it was sent where no exit leads."""
+    """Whether no exit leads to its destination."""
     inner: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(INNER, ""))
-    """Each of `INNER`."""
+    """The texts of `INNER`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """What the game master says of one object."""
+    """The game master's result for one object."""
 
     id: str
     holder: str
-    """`here` or the id of somebody present."""
+    """`here` or the id of a character present."""
     condition: str
-    """Empty if it stays."""
+    """Empty if unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class SceneReply:
-    """A scene as the game master resolved it, with only what is possible."""
+    """A scene as the game master resolved it, without impossible parts."""
 
     characters: Mapping[str, Doing] = field(default_factory=dict)
     handlings: tuple[Handling, ...] = ()
     missed: tuple[str, ...] = ()
-    """Ids of characters who were given an object that they can't get."""
+    """Ids of characters who were given an object that they can't have."""
     happenings: tuple[str, ...] = ()
     moment: str = ""
     description: str = ""
-    """Empty if it stays."""
+    """Empty if unchanged."""
     cause: str = ""
-    """The id of whoever changed the description, or `happening`."""
+    """The id of the character who changed the description, or `happening`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A reply that has been read."""
+    """A parsed reply."""
 
     text: str = ""
-    """The one text of an intention, a story or a summary; empty if it could not be used."""
+    """The text of an intention, a story or a summary; empty if unusable."""
     scene: SceneReply = field(default_factory=SceneReply)
     degraded: tuple[Degraded, ...] = ()
 
     @property
     def worst(self) -> int:
-        """How many results are degraded in a way that is worth asking again."""
+        """The number of degraded results that justify repeating the call."""
         return sum(one.kind in REASKED for one in self.degraded)
 
 
 def read(reply: str, facts: Facts, subject: str, *, text: int) -> Reading:
-    """Return what a reply to facts about a subject says; never raises, whatever the reply is.
+    """Return the parsed reply to facts about a subject; never raises.
 
-    `text` is the most characters of a text; of a scene's texts more are kept, to be cut once they are filtered.
+    `text` is the maximum characters of a text; a scene's texts may be longer, since they are cut after filtering.
     """
     reader = _Reader(facts, subject, _LONGER * text if isinstance(facts, SceneFacts) else text)
     found = next((one.value for one in find_values(reply) if isinstance(one.value, dict)), None)
@@ -187,12 +186,12 @@ def read(reply: str, facts: Facts, subject: str, *, text: int) -> Reading:
 
 
 def unusable(record: TickRecord) -> int:
-    """Return how many results a tick had to do without, asked again or not."""
+    """Return how many results of a tick were unusable, after repetition."""
     return len({(one.phase, one.subject) for one in record.degraded if one.kind in REASKED})
 
 
 def alarming(record: TickRecord) -> bool:
-    """Return whether so many of a tick's results could not be used that people should be told."""
+    """Return whether the share of a tick's unusable results reaches `ALARMING`."""
     return unusable(record) >= ALARMING * record.calls > 0
 
 
@@ -211,7 +210,7 @@ class _Reader:
         self._noted.append(Degraded(self.phase, subject or self._subject, kind, single_line(detail)[:60]))
 
     def text(self, value: JsonValue, name: str, subject: str = "", *, times: int = 1, needed: bool = True) -> str:
-        """A text made harmless; empty if it is none, says nothing, or is in another language."""
+        """The sanitized text; empty if it is not a text, has no letters, or is in another language."""
         text = sanitize(value, times * self._limit) if isinstance(value, str) else ""
         # Dots and a choice of outcomes are copied from the form that the reply was to have.
         if not any(map(str.isalnum, text)) or set(re.split(r"[\W_]+", text)) <= {"", *OUTCOMES}:

@@ -1,7 +1,7 @@
-"""A scene's result, applied: mechanical, ordered, and within its own place.
+"""Applies a scene's result.
 
-A scene changes the characters who were there when the tick began, the objects that they carry or that lie there, and
-its place. Whatever is not possible changes nothing and is felt by the character that it concerns.
+A scene changes only its place, the characters who were there at the start of the tick, and the objects that they carry
+or that lie there. Impossible changes are dropped, and the character concerned notices that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wsap_sandbox.tick.replies import HAPPENING, HERE, Doing, SceneReply
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a character means to do, and who decided it."""
+    """A character's intention, and who decided it."""
 
     intention: str
     by: DecidedBy
@@ -39,11 +39,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What came of one place's scene."""
+    """The resolved scene of one place."""
 
     events: tuple[LedgerEvent, ...]
     characters: tuple[CharacterChange, ...]
-    """Of those who were present when the tick began; summaries are not in it yet."""
+    """Of those present at the start of the tick; without summaries."""
     place: PlaceChange
     conditions: tuple[tuple[str, str], ...]
     degraded: tuple[Degraded, ...]
@@ -52,15 +52,15 @@ class Scene:
 
 @dataclass
 class Resolution:
-    """What a game master's reply changes in its place; of characters who are not in it nothing changes."""
+    """Applies a game master's reply to its place; characters missing from the reply do not change."""
 
     world: World
     facts: SceneFacts
     decisions: Mapping[str, Decision]
-    """What those present meant to do, by their ids."""
+    """By the ids of those present."""
     reply: SceneReply
     limit: int
-    """Most characters of a text."""
+    """Maximum characters of a text."""
 
     def __post_init__(self) -> None:
         self._words = words_of(self.world.language)
@@ -80,7 +80,7 @@ class Resolution:
         self._all_private: Runs = frozenset().union(*self._private.values())
 
     def scene(self) -> Scene:
-        """Return what came of it."""
+        """Return the resolved scene."""
         self._influences()
         acts = self._acts()
         happened = [self._event("happening", text) for text in map(self._public_text, self.reply.happenings) if text]
@@ -97,7 +97,6 @@ class Resolution:
         return Scene(tuple(self._events), characters, change, conditions, tuple(self._degraded), story)
 
     def _influences(self) -> None:
-        """Write down what somebody outside did here."""
         for one in self.world.influences:
             if one.place == self._place.id:
                 self._event("influence", one.text)
@@ -108,7 +107,6 @@ class Resolution:
                 self._event("influence", text, one.character, witnesses=hears)
 
     def _acts(self) -> dict[str, LedgerEvent]:
-        """Write down what each of those present did, in order; by their ids."""
         return {
             one: self._act(one, self._doings[one]) for one in sorted(self._ids, key=lambda x: self._doings[x].order)
         }
@@ -117,7 +115,7 @@ class Resolution:
         name = self.world.character(one).name
         if one not in self.reply.characters:
             return self._event("act", self._words.say("does_nothing", who=name), one, "failure")
-        # A deed may show what somebody is after. A text longer than was asked for is more than a deed.
+        # An action may reveal its actor's goal. A text over the limit tells more than an action.
         shown = privacy.deed_runs(self.world.character(one)) if len(doing.event) <= self.limit else frozenset()
         text = self._cut(doing.event, self._all_private - shown, one) or self._words.say("does_nothing", who=name)
         outcome = doing.outcome
@@ -145,7 +143,7 @@ class Resolution:
         return event
 
     def _description(self, acts: Mapping[str, LedgerEvent], happened: list[LedgerEvent]) -> tuple[str | None, str]:
-        """The place's new description and the event that caused it; None and nothing where it stays."""
+        """The place's new description and the id of its cause; None and empty if unchanged."""
         new = self._public_text(self.reply.description)
         if not new or new == self._place.description:
             return None, ""
@@ -158,7 +156,7 @@ class Resolution:
         return None, ""
 
     def _objects(self) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-        """What lies here afterwards, and what each of those present carries; each object is in one place."""
+        """The objects that lie here afterwards, and those that each character present carries."""
         before = {HERE: self._place.objects, **{one.id: one.inventory for one in self._present}}
         holder = {thing: who for who, things in before.items() for thing in things}
         moved = {one.id: one.holder for one in self.reply.handlings if holder[one.id] != one.holder}
@@ -187,10 +185,10 @@ class Resolution:
         place, came_from = doing.to or one.place, one.place if doing.to else ""
         return CharacterChange(one.id, place, came_from, state, goal, inventory, decision.intention, decision.by, cell)
 
-    # --- who may know what ---------------------------------------------------------------------
+    # --- privacy -------------------------------------------------------------------------------
 
     def _unknown_to(self, one: str) -> Runs:
-        """The runs of words that somebody can't know: others' private matters, and events that went unnoticed."""
+        """The runs of words from others' private texts and from events that a character did not notice."""
         others: Runs = frozenset().union(*(hidden for other, hidden in self._private.items() if other != one))
         missed = (event.text for event in self._events if one not in event.witnesses)
         noticed = (event.text for event in self._events if one in event.witnesses)
