@@ -33,7 +33,7 @@ def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_limit_on_all_episodes_is_refused_on_a_cluster(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds within one process"):
+    with pytest.raises(UsageError, match="is not supported with --on"):
         evaluate(evaluation("minigrid", 1, limits=BudgetLimits(calls=5)), tmp_path)
 
 

@@ -63,12 +63,12 @@ def test_ratings_stand_in_the_report_and_the_exports(tmp_path: Path) -> None:
 
 
 def test_what_is_no_round_robin_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="a round robin says itself who plays against whom"):
+    with pytest.raises(ValidationError, match="a round robin determines opponents and seats"):
         GameEntry(game="matrix", pairs="round-robin", against="random")
     alone = Suite(
         name="x", games=(GameEntry(game="minigrid", pairs="round-robin"),), entrants=(Entrant(agent="random"),)
     )
-    with pytest.raises(UsageError, match="has 1 seats, and a round robin needs two"):
+    with pytest.raises(UsageError, match="has 1 seats; a round robin needs two"):
         evaluate(Evaluation(alone, alone.entrants), tmp_path)
 
 

@@ -158,16 +158,16 @@ def test_the_asymptotic_sequence_is_robbins_normal_mixture() -> None:
 
 REASONS = {
     "No episode has a value.": ([], {}),
-    "One seed says nothing about others; play at least two.": ([3.0], {}),
-    "10 seeds are too few for a metric without declared bounds; from 20.": (list(range(10)), {}),
-    "All 20 seeds have the same value, which does not say how far another would be.": ([3.0] * 20, {}),
-    "All 4 episodes are the same trajectory and say no more than one.": (
+    "An interval needs at least two seeds.": ([3.0], {}),
+    "10 seeds are too few for a metric without declared bounds; it takes 20.": (list(range(10)), {}),
+    "All 20 seeds have the same value, so the spread of others is unknown.": ([3.0] * 20, {}),
+    "All 4 episodes have the same trajectory and count as one.": (
         [1.0] * 4,
         {"low": 0, "high": 1, "distinct": 1},
     ),
     "The value 25 lies outside the metric's declared bounds 0 to 22.": ([3.0, 25.0], {"low": 0, "high": 22}),
-    "20 seeds are too few for such skewed scores; from about 60.": ([*([0.0] * 10), *([0.1] * 9), 50.0], {}),
-    "Too few of the 40 seeds have another value than the rest.": ([0.0] * 37 + [1.0] * 3, {}),
+    "20 seeds are too few for scores this skewed; it takes about 60.": ([*([0.0] * 10), *([0.1] * 9), 50.0], {}),
+    "Too few of the 40 seeds differ in value from the rest.": ([0.0] * 37 + [1.0] * 3, {}),
 }
 
 
@@ -187,7 +187,7 @@ def test_one_seed_played_often_is_still_one_seed() -> None:
 def test_numbers_that_are_none_are_refused() -> None:
     with pytest.raises(UsageError, match="seed 4 is nan"):
         estimate([1.0, math.nan], [3, 4])
-    with pytest.raises(UsageError, match="2 values and 1 seeds"):
+    with pytest.raises(UsageError, match="2 values but 1 seeds"):
         estimate([1.0, 2.0], [3])
 
 
@@ -219,8 +219,8 @@ def test_differences_that_do_not_vary_have_no_interval() -> None:
     same = paired({1: 1.0, 2: 2.0}, {1: [1.0, 1.0], 2: 2.0})
     assert (same.verdict, same.interval, same.p_value) == ("tied", None, None)
     assert paired({1: 1.1, 2: 2.1, 3: 0.4}, {1: 1.0, 2: 2.0, 3: 0.3}).verdict == "unknown"
-    assert paired({1: 1.0}, {1: 0.0}).why_no_interval == "One common seed says nothing about others."
-    with pytest.raises(UsageError, match="no seed in common"):
+    assert paired({1: 1.0}, {1: 0.0}).why_no_interval == "An interval needs at least two common seeds."
+    with pytest.raises(UsageError, match="no common seeds"):
         paired({1: 1.0}, {2: 1.0})
 
 
@@ -266,7 +266,7 @@ def test_fiellers_bounds_are_the_ratios_that_a_t_test_just_refuses() -> None:
 
 
 def test_a_ratio_to_what_may_be_nothing_is_undefined() -> None:
-    assert ratio([1.0, 2.0, 3.0], [1.0, -1.0, 0.5]).why_undefined == "undefined: the denominator can't be told from 0"
+    assert ratio([1.0, 2.0, 3.0], [1.0, -1.0, 0.5]).why_undefined == "undefined: the denominator may be 0"
     assert ratio([1.0], [1.0]).value is None
     with pytest.raises(UsageError, match="pairs"):
         ratio([1.0], [1.0, 2.0])
@@ -280,7 +280,7 @@ def test_anchors_are_0_and_1_on_the_normalised_scale() -> None:
     assert own.value == 1
     assert own.interval is not None
     assert (own.interval.low, own.interval.high) == pytest.approx((1, 1))
-    assert normalised({99: 1.0}, random, scripted).why_undefined == "undefined: no seed was played by all three"
+    assert normalised({99: 1.0}, random, scripted).why_undefined == "undefined: the three have no common seeds"
 
 
 def mean(episodes: Sequence[float]) -> float:
@@ -321,7 +321,7 @@ def test_a_sequence_is_looked_at_on_seeds_without_a_gap() -> None:
     asymptotic, _ = sequence(values)
     assert asymptotic is not None
     assert "from 100 seeds" in asymptotic.method
-    assert sequence(values[:99])[1] == "99 seeds are too few for a metric without declared bounds; from 100."
+    assert sequence(values[:99])[1] == "99 seeds are too few for a metric without declared bounds; it takes 100."
     assert sequence([])[0] is None
     assert estimate(values, any_look=True).interval == asymptotic
     assert estimate([0.0, 1.0, 0.0], low=0, high=1, any_look=True).interval == sequence([0, 1, 0], low=0, high=1)[0]

@@ -73,7 +73,7 @@ def test_a_failed_episode_is_not_scored_and_a_forfeited_one_counts_as_the_worst(
     assert (bounded.figure.mean, bounded.worst) == (pytest.approx(4 / 3), -2.0)
     told = " ".join(notes(row))
     assert "Forfeited episodes count as 2; without them the mean is 3." in told
-    assert "1 failed, and are not scored: the server is gone" in told
+    assert "1 failed and not scored: the server is gone" in told
 
 
 def test_a_difference_that_does_not_outlast_the_adjustment_is_tied() -> None:
@@ -103,7 +103,7 @@ def test_equal_trajectories_have_no_interval_and_say_so() -> None:
     assert row.trajectories == 1
     assert "same trajectory" in " ".join(notes(row))
     some = table([played("a", seed, 3.0 + seed, trajectory=f"t{seed // 2}") for seed in range(5)])["a"]
-    assert "5 episodes, 3 different trajectories." in list(notes(some))
+    assert "5 episodes have only 3 distinct trajectories." in list(notes(some))
 
 
 def test_a_metric_of_a_set_is_of_all_episodes_and_a_forfeited_one_achieves_nothing() -> None:
@@ -159,4 +159,4 @@ def test_a_model_that_changes_in_the_middle_is_told_of() -> None:
     names = ["x-old fp_1"] * 3 + ["x-new fp_1"]
     row = table([played("m", seed, 1.0, conditions={"served": name}) for seed, name in enumerate(names)])["m"]
     assert row.served == ("x-old fp_1", "x-new fp_1")
-    assert "The model changed meanwhile; the server called it: x-old fp_1, x-new fp_1." in notes(row)
+    assert "The model changed during the evaluation; the server reported: x-old fp_1, x-new fp_1." in notes(row)

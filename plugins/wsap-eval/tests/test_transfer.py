@@ -60,7 +60,7 @@ def test_practice_lessons_and_what_is_gone_on_with(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="another"):
         measure(plan("Helped", lives=3, seeds=2, seed=9), tmp_path)
     assert (tmp_path / "episodes.jsonl").read_bytes() == before, "nothing of the other plan was played"
-    with pytest.raises(UsageError, match="whose figures are over lives"):
+    with pytest.raises(UsageError, match="holds a transfer measurement"):
         played_of(tmp_path)  # its table would take episodes for lives
     assert len(played_of(tmp_path, table=False).records) == len(before.splitlines())
 

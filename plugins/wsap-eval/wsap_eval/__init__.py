@@ -1,11 +1,11 @@
-"""Evaluations: entrants and games on the same seeds, with intervals, failures and cost.
+"""Evaluations of entrants and games on the same seeds, with intervals, failures and cost.
 
     from wsap_eval import evaluate
 
     found = evaluate(games=["minigrid"], entrants=["random", "minigrid-finder"], seeds=20)
     found.table()
 
-Names are imported when first used.
+Names are imported on first use.
 """
 
 from __future__ import annotations

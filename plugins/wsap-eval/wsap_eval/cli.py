@@ -1,4 +1,4 @@
-"""`wsap eval`: evaluate, and read results back. Each command is imported when it is used."""
+"""`wsap eval`: run evaluations and read their results. Each command is imported on first use."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "transfer": (
         "wsap_eval.transfer_command:transfer",
-        "Measure whether what was learned in one game helps in another (also: wsap eval --transfer A --to C).",
+        "Measure whether learning in one game helps in another (also: wsap eval --transfer A --to C).",
     ),
-    "show": ("wsap_eval.read_commands:show", "Print the table of a folder of results, or its episodes."),
-    "compare": ("wsap_eval.read_commands:compare", "Compare entrants, or folders, on the seeds that they share."),
-    "export": ("wsap_eval.read_commands:export", "Write results as CSV, an HTML report, Inspect's logs and others."),
+    "show": ("wsap_eval.read_commands:show", "Print the table or the episodes of a results folder."),
+    "compare": ("wsap_eval.read_commands:compare", "Compare entrants or folders on their common seeds."),
+    "export": ("wsap_eval.read_commands:export", "Write results as CSV, an HTML report, Inspect logs and others."),
 }
 
 
 class _EvalGroup(LazyGroup):
-    """Takes what is no command of its own as what `run` evaluates."""
+    """Passes arguments that don't start with a command to `run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read what was typed after `wsap eval`."""
+        """Insert the command that is implied."""
         if "--transfer" in args:
             args = ["transfer", *("--from" if word == "--transfer" else word for word in args)]
         elif args and args[0] not in (*COMMANDS, "--help", "-h"):
@@ -38,7 +38,7 @@ class _EvalGroup(LazyGroup):
 main = _EvalGroup(
     "eval",
     known=COMMANDS,
-    help="Evaluate entrants on games: the same seeds for all, with intervals.",
+    help="Evaluate entrants on games, on the same seeds, with intervals.",
     no_args_is_help=True,
     examples=(
         "wsap eval --game minigrid --entrant random --entrant minigrid-finder --seeds 20",

@@ -1,4 +1,4 @@
-"""Which episode is played next: what is missing, as long as no cell has had enough."""
+"""The next episode to play: a missing one of a cell that has not reached its limits."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from wsap_eval.records import EpisodeKey, EpisodeRecord, value_of
 from wsap_eval.stats import contiguous, sequence
 
 PILOT = 2
-"""Episodes of each cell that a pilot plays."""
+"""Episodes of each cell in a pilot."""
 
 
 @dataclass(frozen=True)
 class CellLimits:
-    """When a cell has had enough; None for no such limit."""
+    """Limits of each cell; None for no limit."""
 
     calls: int | None = None
     tokens: int | None = None
     cost: float | None = None
     """US dollars."""
     half_width: float | None = None
-    """Of the confidence sequence of its figure: with more seeds it would not be worth its cost."""
+    """Sampling stops once the confidence sequence of its score is this narrow."""
     episodes: int | None = None
 
     def spent(self, found: Sequence[EpisodeRecord]) -> str:
-        """Return which limit of spending its episodes have reached, in words; empty for none."""
+        """Name the spending limit that its episodes have reached; empty for none."""
         taken = {
             "calls": sum(r.calls for r in found),
             "tokens": sum(r.prompt_tokens + r.completion_tokens for r in found),
@@ -42,13 +42,9 @@ NO_LIMITS = CellLimits()
 
 
 class Due:
-    """The episodes that are missing, one after the other, asked for whenever one can be played.
+    """Iterates over the missing episodes within the cells' limits.
 
-    Args:
-        jobs: all episodes, in the order of the plan.
-        games: label -> game.
-        known: the episodes that were played; whoever plays adds to it.
-        limits: of each cell.
+    `jobs` are all episodes in the order of the plan; `known` are the finished ones, to which callers add new ones.
     """
 
     def __init__(
@@ -60,9 +56,9 @@ class Due:
     ) -> None:
         self._games, self._known, self._limits = games, known, limits
         self.missing = [job for job in jobs if not _is_over(known.get(job.key))]
-        """What is missing, whether or not a cell has had enough."""
+        """Missing episodes, regardless of limits."""
         self.done = len(jobs) - len(self.missing)
-        """How many need not be played."""
+        """Number of finished episodes."""
         self._cells: dict[tuple[str, str], list[EpisodeKey]] = {}
         for job in jobs:
             self._cells.setdefault((job.key.game, job.key.entrant), []).append(job.key)
@@ -71,13 +67,13 @@ class Due:
         self._given = Counter(cell for cell, keys in self._cells.items() for key in keys if _is_over(known.get(key)))
         self._looked: dict[tuple[str, str], int] = {}
         self.stopped: dict[tuple[str, str], str] = {}
-        """Cell -> why no more of it is played."""
+        """Cell -> the reason why it stopped."""
 
     def __iter__(self) -> Iterator[Job]:
         return self.those(lambda job: True)
 
     def those(self, wanted: Callable[[Job], bool]) -> Iterator[Job]:
-        """Give some of the episodes alone, for one of several places in which they are played."""
+        """Yield only the episodes that satisfy `wanted`, for one of several executors."""
         for job in filter(wanted, self.missing):
             cell = (job.key.game, job.key.entrant)
             if cell not in self.stopped and (why := self._enough(*cell)):
@@ -87,13 +83,13 @@ class Due:
                 yield job
 
     def all_settled(self) -> dict[tuple[str, str], int]:
-        """Return cell -> how many seeds gave the half-width asked for, of those that have it."""
+        """Return cell -> number of seeds that gave the half-width, for the cells that have reached it."""
         return {cell: count for cell in self._cells if (count := self.settled(*cell)) is not None}
 
     def settled(self, game: str, entrant: str) -> int | None:
-        """Return how many seeds, from the first on, were needed for the half-width; None if they are not enough yet.
+        """Return the number of leading seeds needed for the half-width; None if it is not reached yet.
 
-        Only seeds before the first that is missing are looked at, so that it does not matter who was quick.
+        Considers only seeds before the first missing one, so that the speed of workers has no influence.
         """
         wanted = self._limits.half_width
         if wanted is None or (game, entrant) in self._settled:
@@ -115,7 +111,7 @@ class Due:
             return ""
         found = [self._known[key] for key in self._cells[game, entrant] if key in self._known]
         if count := self.settled(game, entrant):
-            return f"{count} seeds give the half-width asked for"
+            return f"{count} seeds give the requested half-width"
         if (most := self._limits.episodes) is not None and self._given[game, entrant] >= most:
             return f"{most} episodes"
         return self._limits.spent(found)

@@ -1,4 +1,4 @@
-"""Evaluations from Python: played or read back, as data frames (pandas: `pip install 'wsap-eval[pandas]'`)."""
+"""Evaluations from Python: run or read them, as data frames (pandas: `pip install 'wsap-eval[pandas]'`)."""
 
 from __future__ import annotations
 
@@ -25,35 +25,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """An evaluation that was played."""
+    """The results of an evaluation; its data frames need pandas (MissingServiceError)."""
 
     folder: Path
-    """Where its results are."""
     played: Played
     """Its suite, episodes and table as objects."""
 
     def table(self) -> pd.DataFrame:
-        """Return the table: a row for each game and entrant, as in `table.csv`.
-
-        Raises:
-            MissingServiceError: pandas is not installed.
-        """
+        """Return the table: a row for each game and entrant, as in `table.csv`."""
         return _frame([flat_row(row) for row in self.played.rows()])
 
     def episodes(self) -> pd.DataFrame:
-        """Return a row for each episode, failed ones included, as in `episodes.csv`.
-
-        Raises:
-            MissingServiceError: pandas is not installed.
-        """
+        """Return a row for each episode, including failed ones, as in `episodes.csv`."""
         return _frame([flat_episode(record) for record in self.played.records])
 
     def standings(self) -> pd.DataFrame:
-        """Return what entrants came to in round robins, as in `standings.csv`; empty where there are none.
-
-        Raises:
-            MissingServiceError: pandas is not installed.
-        """
+        """Return the standings of round robins, as in `standings.csv`; empty without any."""
         return _frame([flat_standing(standing) for standing in self.played.standings()])
 
     def __repr__(self) -> str:
@@ -79,31 +66,31 @@ def evaluate(
     out: Path | str | None = None,
     database: str | None = None,
 ) -> Evaluated:
-    """Play the episodes that are missing and return all, as `wsap eval` does; it goes on where it was stopped.
+    """Play the missing episodes and return all results, like `wsap eval`; resumes a stopped evaluation.
 
         found = evaluate(games=["minigrid"], entrants=["random", "minigrid-finder"], seeds=20)
         found.table()[["game", "entrant", "score", "score_low", "score_high"]]
 
     Args:
-        suite: one that is shipped, a TOML file, or an object; None where games are given.
-        games: each played with `steps` and `legal`.
+        suite: a bundled suite's name, a TOML file, or an object; None if games are given.
+        games: games to play with `steps` and `legal`.
         entrants: agents or addresses of models, with options: "ollama/qwen3:8b,temperature=0".
-        seeds: how many are played; 20, or what the suite says.
-        first_seed: the first of them.
-        repeats: how often each is played.
-        steps: decisions after which an episode is cut off.
+        seeds: number of seeds; by default the suite's, or 20.
+        first_seed: the first seed.
+        repeats: episodes of each seed.
+        steps: maximum decisions of an episode.
         legal: how models get legal actions.
-        baseline: whom the others are compared to; the first entrant when None.
-        limits: what may be spent, such as "cost=5" and "cell.calls=100".
-        prices: address -> US dollars for a million tokens of prompts and of replies.
-        until: "half-width=X": play seeds until each figure is known to within X.
-        jobs: worker processes for episodes in which no model is asked; as many as there are processors when None.
-        out: folder of the results; the one that `wsap eval` takes when None.
-        database: path or URL; a file in the folder when None.
+        baseline: the entrant to compare the others to; by default the first.
+        limits: limits such as "cost=5" and "cell.calls=100".
+        prices: address -> US dollars per million tokens of prompts and of replies.
+        until: "half-width=X": play seeds until each score is known to within X.
+        jobs: worker processes for episodes without models; by default one per CPU.
+        out: folder for the results; by default that of `wsap eval`.
+        database: path or URL; by default a file in the folder.
 
     Raises:
-        UsageError: something can't be played like this, or the folder holds something else.
-        WsapError: whatever stopped it; what was played is kept, and the same call goes on.
+        UsageError: the arguments are invalid, or the folder holds other results.
+        WsapError: the evaluation stopped; finished episodes are kept, and the same call continues.
     """
     if isinstance(games, str) or isinstance(entrants, str):
         raise UsageError('Games and entrants are lists: games=["minigrid"], entrants=["random"].')
@@ -123,16 +110,12 @@ def evaluate(
         asyncio.get_running_loop()
     except RuntimeError:
         return Evaluated(folder, play(evaluation, folder))
-    with ThreadPoolExecutor(1) as thread:  # a notebook's event loop runs in this one
+    with ThreadPoolExecutor(1) as thread:  # this thread runs a notebook's event loop
         return Evaluated(folder, thread.submit(play, evaluation, folder).result())
 
 
 def read(folder: Path | str) -> Evaluated:
-    """Return what was played into a folder.
-
-    Raises:
-        UsageError: it holds no results of `wsap eval`.
-    """
+    """Return the results in a folder. Raises UsageError if there are none."""
     return Evaluated(Path(folder), played_of(Path(folder), table=False))
 
 

@@ -1,4 +1,4 @@
-"""The table while it is played, at a terminal; a line for each tenth of the way where nobody watches."""
+"""Progress of an evaluation: a live table at a terminal, otherwise a line for each tenth."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from wsap_core.untrusted import single_line
 from wsap_eval.run import Progress
 
 EVERY = 0.5
-"""Seconds between two pictures."""
+"""Seconds between refreshes."""
 
 
 class Live:
-    """Shows how far an evaluation is, on standard error, and says after Ctrl-C how to go on.
+    """Shows the progress of an evaluation on standard error, and after Ctrl-C how to resume it.
 
-    Args:
-        folder: where the results are.
-        quiet: whether nothing is shown.
-        clock: seconds, for the pictures' rate and the time to go.
+    `folder` has the results; `quiet` shows nothing; `clock` returns seconds.
     """
 
     def __init__(self, folder: Path, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +39,7 @@ class Live:
 
             self._live = Screen(console=Console(stderr=True), auto_refresh=False, transient=True)
             self._live.start()
-            self._live.update("Playing; no episode has ended yet.", refresh=True)
+            self._live.update("Playing the first episodes.", refresh=True)
         return self
 
     def __exit__(
@@ -52,11 +49,11 @@ class Live:
             self._live.stop()
         if isinstance(error, KeyboardInterrupt):
             raise RunInterruptedError(
-                f"Interrupted. What was played is in {self._folder}; the same command goes on."
+                f"Interrupted. Finished episodes are in {self._folder}; the same command continues."
             ) from None
 
     def __call__(self, so_far: Progress) -> None:
-        """Take an episode that was played."""
+        """Count a finished episode."""
         record, now = so_far.last, self._clock()
         cell = (record.game, record.entrant)
         self._ended[cell] = self._ended.get(cell, 0) + 1
@@ -65,7 +62,7 @@ class Live:
         self._first = self._first or so_far.played
         rate = (so_far.played - self._first + 1) / max(now - self._begun, 1e-9)
         left = (so_far.of - so_far.played) / rate
-        line = f"{so_far.played} of {so_far.of} episodes, about {_minutes(left)} to go"
+        line = f"{so_far.played} of {so_far.of} episodes, about {_minutes(left)} left"
         if self._live is not None:
             if now - self._shown >= EVERY or so_far.played == so_far.of:
                 self._shown = now
@@ -77,7 +74,7 @@ class Live:
     def _picture(self, line: str) -> Any:
         from rich.table import Table
 
-        table = Table(title=line, title_justify="left")  # above, where no long table hides it
+        table = Table(title=line, title_justify="left")  # a long table would hide a line below it
         for name in ("game", "entrant", "mean so far", "episodes"):
             table.add_column(name)
         for cell, count in self._ended.items():

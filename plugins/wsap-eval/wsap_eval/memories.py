@@ -1,4 +1,4 @@
-"""Memories that an episode begins with, each a file named by its hash."""
+"""Initial memories of episodes, stored as files named by their hash."""
 
 from __future__ import annotations
 
@@ -16,26 +16,25 @@ from wsap_core.seams.memory import LESSON, AgentMemory, Browsable, Recollection
 from wsap_core.seams.services import RunReader
 
 Edit = Literal["whole", "placebo", "raw"]
-"""What is taken of a memory: all; as many items of the same length with their words permuted, so that they say nothing;
-or what was lived through, without the lessons."""
+"""How a memory is changed: not at all; words permuted, so that its items have the same length but no content; or
+without its lessons."""
 MOST = 1_000_000
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
 @dataclass(frozen=True)
 class Brought:
-    """What an agent brings into an episode."""
+    """An agent's initial memory in an episode."""
 
     path: str = ""
-    """The file of a memory; empty for none."""
+    """The memory's file; empty for an empty memory."""
     edit: Edit = "whole"
 
 
 def preparing(brought: Brought) -> Callable[[str, AgentMemory], None]:
-    """Return what puts a memory into an agent's before an episode.
+    """Return a function that loads a memory into an agent's memory before an episode.
 
-    The returned function raises UsageError for a memory that can't be looked through, where only a part is taken, and
-    SnapshotError for one of another kind.
+    It raises UsageError if the memory has to be edited but can't be listed; SnapshotError if it is of another kind.
     """
 
     def prepare(seat: str, memory: AgentMemory) -> None:
@@ -58,45 +57,36 @@ def preparing(brought: Brought) -> Callable[[str, AgentMemory], None]:
 
 
 def items_of(memory: AgentMemory) -> list[Recollection]:
-    """Return everything that is remembered, oldest first.
-
-    Raises:
-        UsageError: the memory can't be looked through.
-    """
+    """Return all items of a memory, oldest first. Raises UsageError if they can't be listed."""
     if not isinstance(memory, Browsable):
         raise UsageError(
-            f"A memory of the kind {type(memory).__name__} can't be looked through, so that nothing can be put in its "
-            "place; use another kind, such as memory=fulltext."
+            f"The items of a {type(memory).__name__} memory can't be listed; use another kind, such as memory=fulltext."
         )
     return list(reversed(memory.browse(most=MOST)))
 
 
 def permuted(texts: list[str]) -> list[str]:
-    """Return texts in which every word of four letters or more is another one of them, the same one everywhere.
+    """Return texts in which each word of at least four letters is consistently replaced by another of their words.
 
-    Each word is exchanged for one as long as it where there is one; which, follows from the texts alone.
+    Replacements have the same length if possible, and depend on nothing but the texts.
     """
     words = sorted({word for text in texts for word in _WORD.findall(text)})
     rng = random.Random(hashlib.sha256("\0".join(texts).encode()).digest())
     shuffled = [*words]
     rng.shuffle(shuffled)
-    shuffled.sort(key=len)  # a stable sort: neighbours are about as long as each other
+    shuffled.sort(key=len)  # stable: neighbours have similar lengths
     places = {word: i for i, word in enumerate(shuffled)}
     return [_WORD.sub(lambda found: shuffled[(places[found[0]] + 1) % len(shuffled)], text) for text in texts]
 
 
 def kept_memory(runs: RunReader, run: str) -> bytes:
-    """Return what an agent remembered when a run was over; empty for one without a memory."""
+    """Return an agent's memory at the end of a run; empty if it has none."""
     ends = [event["body"] for event in runs.events(run, "mind") if event["body"].get("end")]
     return base64.b64decode(ends[-1]["memory"]) if ends else b""
 
 
 def stored(folder: Path, memory: bytes) -> Path:
-    """Return the file of a memory, which is written if it is not there.
-
-    Raises:
-        UsageError: it can't be written.
-    """
+    """Return the file of a memory, writing it if it is missing. Raises UsageError if it can't be written."""
     path = folder / f"{hashlib.sha256(memory).hexdigest()[:32]}.memory"
     if not path.exists():
         try:

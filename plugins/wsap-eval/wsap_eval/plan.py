@@ -1,4 +1,4 @@
-"""Which episodes an evaluation consists of."""
+"""The episodes of an evaluation."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from wsap_eval.records import EpisodeKey
 from wsap_eval.suite import Entrant, GameEntry, Suite
 
 REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.plan:mean_reward")
-"""The metric of a game that declares none."""
+"""The metric of games that declare none."""
 
 
 @dataclass(frozen=True)
 class Game:
-    """A game of a suite, with what its plugin says of it."""
+    """A game of a suite with its spec."""
 
     entry: GameEntry
     spec: AdapterSpec
-    """As it is with the entry's options."""
+    """With the entry's options."""
     metric: ScoreMetric
     opponent: Entrant | None = None
-    """Whom each entrant meets in this column of a round robin; None elsewhere."""
+    """The opponent in this column of a round robin."""
     version: str = ""
-    """The distribution that it is from, with its version; empty for one of a file."""
+    """Its distribution and version; empty for a game in a file."""
 
     @property
     def metrics(self) -> tuple[ScoreMetric, ...]:
-        """All metrics that it is measured by, those of a set of episodes included."""
+        """All its metrics, including those of a set of episodes."""
         return (*self.spec.score_metrics, REWARD)
 
     def seats(self, entrant: Entrant, number: int) -> dict[str, Entrant]:
-        """Return who sits where in the episode of this number."""
+        """Return seat -> entrant in the episode of this number."""
         names = self.spec.names_of_seats(self.spec.seats[0])
         if not (self.entry.against or self.opponent):
             return dict.fromkeys(names, entrant)
@@ -52,17 +52,17 @@ class Game:
 
 @dataclass(frozen=True)
 class Job:
-    """One episode to be played; it can be sent to another process."""
+    """An episode to play; can be sent to another process."""
 
     key: EpisodeKey
     entry: GameEntry
     entrant: Entrant
     seats: dict[str, Entrant]
     run: str
-    """The id of the recorded run, which follows from all else."""
+    """The id of the recorded run, derived from the other fields."""
     forfeit: float
     brought: Brought | None = None
-    """What the agent remembers when it begins; None where nobody looks at its memory."""
+    """The agent's initial memory; None if memories are not controlled."""
 
 
 def mean_reward(episodes: Sequence[object]) -> float:
@@ -72,25 +72,20 @@ def mean_reward(episodes: Sequence[object]) -> float:
 
 
 def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
-    """Return label -> game.
-
-    Raises:
-        UnknownNameError: a game, or a metric of it, is not known.
-        UsageError: its options make no sense, or a seat is not there.
-    """
+    """Return label -> game. Raises UnknownNameError for an unknown game; UsageError for an invalid entry."""
     found = {}
     for entry in suite.games:
         spec = load_adapter_spec(entry.game, host).with_options(entry.options)
         game = Game(entry, spec, _metric(spec, entry), version=_version(entry.game, host))
         names = spec.names_of_seats(spec.seats[0])
         if entry.seat and not entry.against:
-            raise UsageError(f"The game {entry.name!r} gives the entrant a seat, but nobody to play against.")
+            raise UsageError(f"The game {entry.name!r} has seat but no opponent; add against.")
         if entry.seat and entry.seat not in (*names, "each"):
             raise UsageError(f"The game {entry.name!r} has no seat {entry.seat!r}; there are: {', '.join(names)}.")
         if not names:
-            raise UsageError(f"The world of {entry.name!r} goes on without agents, so nobody can be measured in it.")
+            raise UsageError(f"The game {entry.name!r} needs no agents, so entrants can't be measured in it.")
         if entry.pairs and len(names) != 2:
-            raise UsageError(f"The game {entry.name!r} has {len(names)} seats, and a round robin needs two.")
+            raise UsageError(f"The game {entry.name!r} has {len(names)} seats; a round robin needs two.")
         for other in suite.entrants if entry.pairs else (None,):
             label = entry.name if other is None else f"{entry.name} against {other.name}"
             found[label] = replace(game, entry=entry.model_copy(update={"label": label}), opponent=other)
@@ -112,14 +107,14 @@ def _metric(spec: AdapterSpec, entry: GameEntry) -> ScoreMetric:
     if not entry.metric:
         return next((m for m in spec.score_metrics if not m.of_set), REWARD)
     if entry.metric not in known:
-        raise UsageError(f"The game {entry.name!r} is not measured by {entry.metric!r}; there are: {', '.join(known)}.")
+        raise UsageError(f"The game {entry.name!r} has no metric {entry.metric!r}; there are: {', '.join(known)}.")
     return known[entry.metric]
 
 
 def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant], host: PluginHost) -> Iterator[Job]:
-    """Yield every episode, all entrants of a seed before the next seed, so that what was played can be compared.
+    """Yield all episodes, seed by seed, so that partial results are comparable.
 
-    An agent that was made for some games is left out of the others.
+    An agent made for certain games is left out of the others.
     """
     chosen = tuple(entrants)
     cells = [(game, entrant) for game in games.values() for entrant in chosen if _plays(entrant, game, host)]
@@ -132,13 +127,13 @@ def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant], h
 
 
 def _plays(entrant: Entrant, game: Game, host: PluginHost) -> bool:
-    """Return False if an agent's plugin says that it can't play a game. No file is read: results are looked at, too."""
+    """Return False if an agent's spec excludes the game; reads no files, since results are also only read."""
     named = {e.agent for e in (entrant, game.opponent) if e} & {*host.agents.names()}
     return all(host.agents.get(name).plays(game.spec.name) for name in named)
 
 
 def asks_models(job: Job, game: Game, host: PluginHost) -> bool:
-    """Return whether a language model may be asked in an episode: by the game, or by an agent with an option for it."""
+    """Return whether the game or an agent of an episode may call language models."""
     agents = {entrant.agent for entrant in job.seats.values()}
     return game.spec.asks_models or any(
         option.name == "model" for agent in agents for option in load_agent_spec(agent, host).options
@@ -146,7 +141,7 @@ def asks_models(job: Job, game: Game, host: PluginHost) -> bool:
 
 
 def run_id(text: str) -> str:
-    """Return the id of the run that a text alone describes."""
+    """Return the run id derived from a text."""
     return f"eval-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
 
@@ -156,5 +151,5 @@ def _run_id(key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant]) -> str
 
 
 def _said(part: Entrant | GameEntry) -> dict[str, object]:
-    """Return what was said of a part: what a later version adds leaves the ids of runs as they are."""
+    """Return a part without defaults, so that fields added later don't change run ids."""
     return part.model_dump(mode="json", exclude_defaults=True)

@@ -1,4 +1,4 @@
-"""One episode, played through the runtime."""
+"""Plays one episode through the runtime."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from wsap_eval.suite import Entrant, GameEntry
 
 
 async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecord:
-    """Play an episode, or go on with it where it was begun before, and return what it came to.
-
-    A game or provider that fails makes it `failed`; so does nothing else.
+    """Play or resume an episode, and return its record; only an error of the game or provider makes it `failed`.
 
     Raises:
-        BudgetReachedError: a limit of calls, tokens or cost; it can be gone on with.
-        UsageError: an entrant or game can't be played like this at all.
+        BudgetReachedError: a limit was reached; the episode can be resumed.
+        UsageError: the entrant or game is invalid.
         StorageError: it can't be recorded.
     """
     started, begun = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
@@ -50,7 +48,7 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
 
 
 def _options(entry: GameEntry, entrant: Entrant) -> dict[str, Any]:
-    """Return what an agent plays with: its own options, and for a model those by which it is told of the game."""
+    """Return an agent's options, for a model including those on how it is told about the game."""
     told = {"legal": entry.legal if entry.legal != "bound" else "", "skin": entry.skin}
     if not (names_model(entrant.agent) or entrant.agent == "llm"):
         told = {}
@@ -66,7 +64,7 @@ def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, se
     outcome: Outcome = "finished" if summary["done"] else "step_limit"
     reason = ""
     if forced > job.forfeit * decided:
-        outcome, reason = "forfeited", f"{forced} of {decided} decisions had to be forced"
+        outcome, reason = "forfeited", f"{forced} of {decided} decisions were forced"
     usage = summary["usage"]
     return EpisodeRecord(
         *(job.key.game, job.key.entrant, job.key.seed, job.key.repeat, outcome, reason),
@@ -89,7 +87,7 @@ def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, se
 
 def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
     name, names = told["seat"], tuple(sorted(told["achievements"]))
-    reward = float(told["reward"])  # a whole number in a summary that is read back, a fraction in one that is new
+    reward = float(told["reward"])  # may be an int in a summary that was read from the log
     played = EpisodeSummary(job.key.seed, told["steps"], reward, names, told["done"], name)
     metrics = {metric.name: float(metric.of([played])) for metric in game.metrics if not metric.of_set}
     decisions = told["decisions"]
@@ -100,7 +98,7 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
 
 
 def asked_again(runs: RunReader, run: str) -> int:
-    """Return how many calls of a run's seats were on their way when it was interrupted, and were made again."""
+    """Return how many calls of a run's seats were pending at an interruption and were repeated."""
     sent = [key for event in runs.events(run, "asked") if event["seat"] is not None for key in event["body"]["keys"]]
     if len(sent) == len(set(sent)):
         return 0
@@ -115,7 +113,7 @@ def asked_again(runs: RunReader, run: str) -> int:
 
 
 def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:
-    """Return what the figure depends on that its run tells: versions, and the models as they were asked."""
+    """Return the conditions of an episode from its run: versions, models, prompts, sampling."""
     asked = [event["body"] for event in runs.events(job.run, "model")]
     told = _options(job.entry, job.entrant)
     found = {
@@ -132,10 +130,7 @@ def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:
 
 
 def _first_call(runs: RunReader, job: Job) -> Mapping[str, str]:
-    """Return how the first decision was sampled, and what the server calls the model that made it.
-
-    The seed of a call follows from that of the episode.
-    """
+    """Return the first decision's sampling, without its derived seed, and the model name reported by the server."""
     calls = (event["body"] for event in runs.events(job.run, "call"))
     call = next((call for call in calls if call["purpose"] == "decide"), None)
     if call is None:
@@ -146,7 +141,7 @@ def _first_call(runs: RunReader, job: Job) -> Mapping[str, str]:
 
 
 def failed(job: Job, reason: str, started: str = "", seconds: float = 0.0) -> EpisodeRecord:
-    """Return the record of an episode that a game or provider has broken off."""
+    """Return the record of an episode that failed in the game or provider."""
     key = job.key
     return EpisodeRecord(
         key.game, key.entrant, key.seed, key.repeat, "failed", reason, None, {}, 0, 0.0, (), (), "",

@@ -1,4 +1,4 @@
-"""What this package registers. Light: nothing of it is imported before it is used."""
+"""The plugin's registrations; imports nothing else of the package."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from wsap_core.specs import CommandSpec
 
 @hookimpl
 def wsap_commands() -> Iterable[CommandSpec]:
-    """Offer `wsap eval`."""
+    """Register `wsap eval`."""
     return [CommandSpec("eval", "Evaluate entrants on games, on the same seeds, with intervals.", "wsap_eval.cli:main")]

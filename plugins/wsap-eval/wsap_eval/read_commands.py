@@ -1,4 +1,4 @@
-"""`wsap eval show`, `compare` and `export`: results that are there."""
+"""`wsap eval show`, `compare` and `export`: read results."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
     cls=GroupedCommand, examples=("wsap eval show wsap-eval/crafter-20", "wsap eval show results --episodes --json")
 )
 @click.argument("folder", type=_FOLDER)
-@click.option("--episodes", is_flag=True, help="One line for each episode, with its run, in place of the table.")
+@click.option("--episodes", is_flag=True, help="List the episodes with their runs instead of the table.")
 @json_option
 def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
-    """Print the table of the results in FOLDER, also while they are being written."""
+    """Print the table of the results in FOLDER, even while an evaluation is running."""
     from wsap_eval.export.flat import flat_episode
     from wsap_eval.reading import played_of
     from wsap_eval.run_command import as_data, tell
@@ -56,13 +56,13 @@ def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
 )
 @click.argument("folder", type=_FOLDER)
 @click.argument("others", nargs=-1, metavar="[ENTRANT|FOLDER]...")
-@click.option("--baseline", default="", metavar="ENTRANT", help="An entrant of FOLDER; its suite's by default.")
+@click.option("--baseline", default="", metavar="ENTRANT", help="An entrant of FOLDER. Default: the suite's baseline.")
 @json_option
 def compare(folder: Path, others: tuple[str, ...], *, baseline: str, as_json: bool) -> None:
-    """Print paired differences to a baseline, on the seeds that both played.
+    """Print paired differences to a baseline on common seeds.
 
-    They are those of the entrants of FOLDER, of some of them, or of the entrants of other folders with results of the
-    same suite. p-values are adjusted for the number of comparisons (Holm).
+    Compares all entrants of FOLDER, some of them, or the entrants of other folders with results of the same suite.
+    p-values are adjusted for the number of comparisons (Holm).
     """
     from wsap_eval.export.flat import flat_row
     from wsap_eval.reading import compared
@@ -92,22 +92,22 @@ def compare(folder: Path, others: tuple[str, ...], *, baseline: str, as_json: bo
     ),
 )
 @click.argument("folder", type=_FOLDER)
-@click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="The form; see the documentation.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where to write: a folder, or the file of an HTML report. "
-              "The folder of the results by default.")  # fmt: skip
-@click.option("--database", metavar="PATH|URL", help="Where the runs are; the file in the folder by default.")
-@click.option("--dashboard", metavar="URL", default="", help="Points of the report open the replay in this dashboard.")
+@click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="The output format.")
+@click.option("--out", type=click.Path(path_type=Path), help="The output folder, or the file of an HTML report. "
+              "Default: the results folder.")  # fmt: skip
+@click.option("--database", metavar="PATH|URL", help="The database of the runs. Default: the file in the folder.")
+@click.option("--dashboard", metavar="URL", default="", help="The dashboard in which the report opens replays.")
 def export(folder: Path, *, form: str, out: Path | None, database: str | None, dashboard: str) -> None:
-    """Write the results in FOLDER in another form, and print the files.
+    """Write the results in FOLDER in another format, and print the paths of the files.
 
-    csv and jsonl are the table and the episodes; html is one self-contained page; inspect writes a log for each game
-    and entrant, with what models were told and said, for the tools of Inspect (pip install 'wsap-eval[inspect]');
-    every-eval-ever writes its version 0.3.
+    csv and jsonl contain the table and the episodes; html is a self-contained page; inspect writes a log with prompts
+    and replies for each game and entrant, for the tools of Inspect (pip install 'wsap-eval[inspect]');
+    every-eval-ever writes version 0.3 of that format.
     """
     from wsap_core.cli.grouped import refuse_given
     from wsap_eval.writing import write
 
     if form != "html":
-        refuse_given("with this form", "dashboard")
+        refuse_given("with this format", "dashboard")
     for path in write(folder, form, out=out, database=database, dashboard=dashboard):
         click.echo(str(path))

@@ -1,4 +1,4 @@
-"""What a folder of results holds, without playing anything, and several of them side by side."""
+"""Reads and compares folders of results, without playing."""
 
 from __future__ import annotations
 
@@ -18,23 +18,16 @@ from wsap_eval.table import Row
 
 
 def played_of(folder: Path, *, table: bool = True) -> Played:
-    """Return what was played into a folder, also while more is played.
+    """Return the results in a folder, even while an evaluation is running.
 
-    Entrants that the suite no longer names come last; what they alone were opponents of is left out.
-
-    Args:
-        folder: of the results.
-        table: whether the table is wanted, and not the episodes alone.
-
-    Raises:
-        UsageError: it holds no results, or those of a measurement of transfer, which have no such table.
-        UnknownNameError: a game of them is not installed.
-        WireError: a line of them is damaged.
+    Entrants that the suite no longer names come last, without games against opponents that are gone. Raises UsageError
+    if there are no results, or with `table` if they are a transfer measurement; UnknownNameError if a game is not
+    installed; WireError if a line is damaged.
     """
     if table and (folder / PLAN).exists():
         raise UsageError(
-            f"{str(folder)!r} holds a measurement of transfer, whose figures are over lives: the command that measured "
-            "it prints them again, and wsap eval show --episodes the episodes."
+            f"{str(folder)!r} holds a transfer measurement; repeat the command that measured it to print its results, "
+            "or list its episodes with wsap eval show --episodes."
         )
     suite, episodes = read_results(folder)
     host = PluginHost.discovered()
@@ -50,33 +43,27 @@ def played_of(folder: Path, *, table: bool = True) -> Played:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Entrants compared to a baseline on the seeds that both played."""
+    """Entrants compared to a baseline on common seeds."""
 
     baseline: str
     rows: tuple[Row, ...]
-    """Of the others, in the games that they share seeds with the baseline in."""
+    """Rows of the others that share seeds with the baseline."""
     apart: tuple[str, ...]
-    """Sentences about those that share none."""
+    """Sentences about those that don't."""
 
 
 def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "") -> Comparison:
-    """Return paired differences to a baseline.
+    """Return paired differences to a baseline: an entrant of `folder`, by default the suite's or the first.
 
-    Args:
-        folder: has the baseline.
-        others: entrants of the folder, or other folders with results of the same suite, whose entrants are
-            distinguished by the folder's name where they are called alike; all entrants of the folder when empty.
-        baseline: an entrant; the suite's when empty, else the first.
-
-    Raises:
-        UsageError: no seed was played by the baseline and anybody else, or the suites differ.
-        UnknownNameError: there is no such entrant.
+    `others` are entrants of the folder (by default all), or other folders with results of the same suite, whose
+    entrants get the folder's name if their labels collide. Raises UsageError if the suites differ or there are no
+    common seeds; UnknownNameError for an unknown entrant.
     """
     played = played_of(folder)
     records = list(played.records)
     labels = list(dict.fromkeys(record.entrant for record in records))
     if not labels:
-        raise UsageError(f"No episode was played into {str(folder)!r} yet, so there is nothing to compare.")
+        raise UsageError(f"{str(folder)!r} has no episodes yet, so there is nothing to compare.")
     base = picked(labels, [baseline or played.suite.baseline or labels[0]], "entrant")[0]
     wanted: list[str] = []
     for other in others:
@@ -88,8 +75,7 @@ def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "") ->
         more = played_of(Path(other))
         if (more.suite.digest, more.suite.version) != (played.suite.digest, played.suite.version):
             raise UsageError(
-                f"{other!r} holds results of another suite than {str(folder)!r}, or of another version of it; "
-                "such figures do not compare."
+                f"{other!r} and {str(folder)!r} hold results of different suites or versions, which are not comparable."
             )
         renamed = [_renamed(record, {*labels, *wanted}, Path(other).name) for record in more.records]
         wanted.extend(dict.fromkeys(record.entrant for record in renamed))
@@ -102,7 +88,7 @@ def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "") ->
     )
     rows = [row for row in both.rows() if row.entrant != base]
     if not rows:
-        raise UsageError(f"Nobody but {base!r} was played in {str(folder)!r}, so there is nothing to compare.")
+        raise UsageError(f"{str(folder)!r} has no entrant besides {base!r}, so there is nothing to compare.")
     shared = tuple(row for row in rows if row.difference is not None or _set_difference(row))
     apart = tuple(
         f"{row.entrant} and the baseline {base} have no seed in common in {row.game}; play both on the same seeds."

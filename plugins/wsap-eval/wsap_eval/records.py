@@ -1,4 +1,4 @@
-"""What one episode came to: a line of `episodes.jsonl`."""
+"""Records of episodes, the lines of `episodes.jsonl`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from wsap_core.specs import ScoreMetric
 from wsap_core.untrusted import single_line
 
 Outcome = Literal["finished", "step_limit", "forfeited", "failed"]
-"""How an episode ended: by itself; cut off by the step limit; given up, because too few replies could be used; or by an
-error of the provider or game, so that it has no score and is played again."""
+"""How an episode ended: regularly; at the step limit; forfeited, because too many replies were unusable; or by an error
+of the provider or game, so that it has no score and is repeated."""
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 @dataclass(frozen=True, order=True)
 class EpisodeKey:
-    """Which episode it is."""
+    """Identifies an episode."""
 
     game: str
     """The game's label in the suite."""
@@ -33,25 +33,24 @@ class EpisodeKey:
 
 @dataclass(frozen=True)
 class SeatRecord:
-    """What one seat came to in an episode."""
+    """A seat's result in an episode."""
 
     seat: str
     entrant: str
-    """Who sat there: the entrant's label, or whom it played against."""
+    """The label of the entrant or opponent in it."""
     steps: int
     reward: float
     achievements: tuple[str, ...]
     done: bool
     forced: int
-    """Decisions that were made for it, because no reply could be used."""
+    """Decisions made for it because the replies were unusable."""
     repaired: int
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class EpisodeRecord:
-    """What an episode came to. The fields down to `trajectory` are the same whenever a deterministic entrant plays it
-    again; those below are of this time alone."""
+    """An episode's result. For deterministic entrants the fields up to `trajectory` are reproducible."""
 
     game: str
     entrant: str
@@ -59,11 +58,11 @@ class EpisodeRecord:
     repeat: int
     outcome: Outcome
     reason: str
-    """Why it was forfeited or failed, in words."""
+    """Why it was forfeited or failed."""
     value: float | None
-    """The figure, over the entrant's seats; None where it failed, or where the metric is one of a set of episodes."""
+    """The score, as the mean over the entrant's seats; None if it failed or the metric needs a set of episodes."""
     metrics: Mapping[str, float]
-    """The game's metrics of this episode, over the entrant's seats."""
+    """The game's metrics of this episode, as means over the entrant's seats."""
     steps: int
     """Decisions of the entrant."""
     reward: float
@@ -71,24 +70,24 @@ class EpisodeRecord:
     achievements: tuple[str, ...]
     seats: tuple[SeatRecord, ...]
     trajectory: str
-    """The trajectory's hash; empty where it failed."""
+    """The trajectory hash; empty if it failed."""
     run: str = ""
-    """The recorded run."""
+    """The id of the recorded run."""
     started: str = ""
     seconds: float = 0.0
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
-    """US dollars; None where unknown."""
+    """US dollars; None if unknown."""
     asked_again: int = 0
-    """Calls that were on their way when it was interrupted."""
+    """Calls that were pending at an interruption and were repeated."""
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """What the figure depends on besides the suite: versions, the model that answered, prompts."""
+    """What the score depends on besides the suite: versions, the model that replied, prompts."""
 
     @property
     def key(self) -> EpisodeKey:
-        """Which episode it is."""
+        """Its key."""
         return EpisodeKey(self.game, self.entrant, self.seed, self.repeat)
 
     @property
@@ -97,16 +96,12 @@ class EpisodeRecord:
         return self.outcome in ("finished", "step_limit")
 
     def to_json(self) -> str:
-        """Return the line, without its end."""
+        """Return the record as one line, without a newline."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, line: str | bytes) -> EpisodeRecord:
-        """Return the record of a line.
-
-        Raises:
-            WireError: it is none.
-        """
+        """Return the record of a line. Raises WireError if it is invalid."""
         try:
             return _RECORD.validate_json(line, strict=True)
         except ValidationError as error:
@@ -119,13 +114,15 @@ _RECORD = TypeAdapter(EpisodeRecord)
 
 
 def usage_of(records: Iterable[EpisodeRecord]) -> Usage:
-    """Return what models took for episodes together; the cost is None where that of one is not known."""
+    """Return the total model usage of episodes; the cost is None if that of any is unknown."""
     return sum((Usage(r.calls, r.prompt_tokens, r.completion_tokens, r.cost) for r in records), NO_USAGE)
 
 
 def worst_of(metric: ScoreMetric, records: Iterable[EpisodeRecord]) -> float | None:
-    """Return what a forfeited episode counts as: the metric's lowest value, or the lowest that was reached where it
-    declares none; None where nothing was reached, or the metric is one of a set of episodes."""
+    """Return the value of a forfeited episode: the metric's lower bound, else the lowest value in the records.
+
+    None if there is neither, or for a metric of a set of episodes.
+    """
     if metric.of_set:
         return None
     if metric.low is not None:
@@ -134,10 +131,10 @@ def worst_of(metric: ScoreMetric, records: Iterable[EpisodeRecord]) -> float | N
 
 
 def value_of(record: EpisodeRecord, worst: float | None) -> float | None:
-    """Return what an episode counts as, where a forfeited one counts as `worst`; None for one without a score."""
+    """Return an episode's value, `worst` if it was forfeited; None if it has no score."""
     return worst if record.outcome == "forfeited" else record.value
 
 
 _NAMES = [f.name for f in fields(EpisodeRecord)]
 SCORE_COLUMNS = tuple(_NAMES[: _NAMES.index("trajectory") + 1])
-"""The fields that are the same whenever a deterministic entrant plays the episode again."""
+"""The fields that are reproducible for deterministic entrants."""

@@ -1,7 +1,7 @@
 """The folder of an evaluation: its suite, `episodes.jsonl`, and the recorded runs.
 
-A line is one whole write, and one that was cut off by a crash is left out and written again. The last line of an
-episode counts, so that a failed one that was played again is scored once.
+Each line is a single write; a line truncated by a crash is dropped and its episode repeated. The last line of an
+episode counts, so that a repeated failed episode is scored once.
 """
 
 from __future__ import annotations
@@ -20,20 +20,15 @@ from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.suite import Suite, made
 
 PLAN = "plan.json"
-"""The file of a folder that holds a measurement of transfer."""
+"""The plan file of a transfer measurement."""
 _SUITE, _EPISODES, _UNTIL, _LOCK = "suite.json", "episodes.jsonl", "until.json", ".lock"
 
 
 class Results:
-    """The open folder of an evaluation; one process at a time has it open.
+    """The folder of an evaluation, created if missing and locked while it is open.
 
-    Args:
-        folder: made if it is not there.
-        suite: what is played.
-
-    Raises:
-        UsageError: the folder holds results of another suite, or can't be written.
-        StorageLockedError: another process has it open.
+    Raises UsageError if it holds results of another suite or can't be written; StorageLockedError if another process
+    has it open.
     """
 
     def __init__(self, folder: Path, suite: Suite) -> None:
@@ -47,7 +42,7 @@ class Results:
         except Timeout:
             raise StorageLockedError(f"Another process is evaluating into {str(folder)!r}; wait for it.") from None
         except OSError as error:
-            raise UsageError(f"No results can be written into {str(folder)!r}: {error.strerror or error}.") from error
+            raise UsageError(f"Results can't be written to {str(folder)!r}: {error.strerror or error}.") from error
         try:
             self._keep_suite(suite)
             self.episodes = _episodes(self._path)
@@ -65,7 +60,7 @@ class Results:
     ) -> None:
         try:
             self._file.close()
-            # After an error, a full disk among them, the next command tidies up.
+            # After an error, such as a full disk, the next command tidies up.
             if error is None:
                 self._tidy()
         finally:
@@ -73,15 +68,11 @@ class Results:
 
     @property
     def database(self) -> str:
-        """Where its runs are recorded."""
+        """The path of its database of runs."""
         return str(self.folder / "runs.db")
 
     def add(self, record: EpisodeRecord) -> None:
-        """Write an episode down.
-
-        Raises:
-            StorageError: it can't be written.
-        """
+        """Append an episode. Raises StorageError if it can't be written."""
         try:
             line = record.to_json().encode() + b"\n"
             if self._file.write(line) != len(line):
@@ -91,10 +82,9 @@ class Results:
         self.episodes[record.key] = record
 
     def keep_width(self, half_width: float | None) -> None:
-        """Note the half-width at which seeds end, so that whoever reads the results gives intervals that hold then.
+        """Store the half-width at which seeds end, which readers need to compute valid intervals.
 
-        Raises:
-            UsageError: it can't be written.
+        Raises UsageError if it can't be written.
         """
         if half_width is None:
             (self.folder / _UNTIL).unlink(missing_ok=True)
@@ -108,41 +98,39 @@ class Results:
 
     def _keep_suite(self, suite: Suite) -> None:
         path = self.folder / _SUITE
-        begun = self._path.exists() and self._path.stat().st_size > 0  # else it was refused before the first episode
+        begun = self._path.exists() and self._path.stat().st_size > 0  # otherwise refused before the first episode
         if path.exists() and begun:
             before = _read_suite(self.folder)
             if (before.digest, before.version) != (suite.digest, suite.version):
-                held = f"version {before.version} of the suite {before.name!r}, and this is version {suite.version};"
+                held = f"version {before.version} of the suite {before.name!r}, and this is version {suite.version}"
                 if before.version == suite.version:
-                    held = f"the suite {before.name!r} as it was before it was changed;"
+                    held = f"an earlier form of the suite {before.name!r}"
                 raise UsageError(
-                    f"{str(self.folder)!r} holds results of {held} figures of the two do not compare. "
+                    f"{str(self.folder)!r} holds results of {held}; their scores are not comparable. "
                     "Name another folder with --out."
                 )
         with written_to(path) as file:
             file.write(suite.model_dump_json(indent=2) + "\n")
 
     def _tidy(self) -> None:
-        """Write the episodes in order, each once."""
+        """Rewrite the episodes in order, each once."""
         if self.episodes or self._path.exists():
             with written_to(self._path) as file:
                 file.writelines(self.episodes[key].to_json() + "\n" for key in sorted(self.episodes))
 
 
 def read_results(folder: Path) -> tuple[Suite, dict[EpisodeKey, EpisodeRecord]]:
-    """Return what a folder holds, also while it is being written.
+    """Return a folder's suite and episodes, even while it is being written.
 
-    Raises:
-        UsageError: it holds no results.
-        WireError: a line is damaged.
+    Raises UsageError if it has no results; WireError if a line is damaged.
     """
     if not (folder / _SUITE).is_file():
-        raise UsageError(f"{str(folder)!r} holds no results of wsap eval.")
+        raise UsageError(f"{str(folder)!r} contains no results of wsap eval.")
     return _read_suite(folder), _episodes(folder / _EPISODES)
 
 
 def read_width(folder: Path) -> float | None:
-    """Return the half-width at which seeds end in the results of a folder; None where all were to be played."""
+    """Return the half-width at which seeds end in a folder's results; None if there is no such limit."""
     try:
         return float(json.loads((folder / _UNTIL).read_text("utf-8"))["half_width"])
     except FileNotFoundError:
@@ -160,7 +148,7 @@ def _read_suite(folder: Path) -> Suite:
 
 
 def _episodes(path: Path) -> dict[EpisodeKey, EpisodeRecord]:
-    """Return the last record of each episode, from the lines that are whole."""
+    """Return the last record of each episode, ignoring a truncated last line."""
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     found = {}
     for number, line in enumerate(lines, start=1):
@@ -168,8 +156,8 @@ def _episodes(path: Path) -> dict[EpisodeKey, EpisodeRecord]:
             record = EpisodeRecord.from_json(line)
         except WireError as error:
             raise WireError(
-                f"Line {number} of {str(path)!r} is damaged: {error} Take it out; the command that wrote it plays the "
-                "episode again."
+                f"Line {number} of {str(path)!r} is damaged: {error} Delete it; the command that wrote it will repeat "
+                "the episode."
             ) from error
         found[record.key] = record
     return found

@@ -1,4 +1,4 @@
-"""An evaluation from its first missing episode to its last."""
+"""Runs an evaluation's missing episodes."""
 
 from __future__ import annotations
 
@@ -35,54 +35,53 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an evaluation is."""
+    """The progress of an evaluation."""
 
     played: int
-    """Episodes that are done, those of earlier times included."""
+    """Finished episodes, including earlier ones."""
     of: int
     last: EpisodeRecord
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is played, and how far."""
+    """The parameters of an evaluation."""
 
     suite: Suite
     entrants: tuple[Entrant, ...]
     database: str | None = None
-    """Path or URL; a file in the results' folder when None."""
+    """Path or URL. Default: a file in the results folder."""
     limits: BudgetLimits = NO_BUDGET
-    """What may be spent on all episodes together, before and after it was interrupted."""
+    """Limits on all episodes together, including those of interrupted runs."""
     prices: Mapping[str, Price] | None = None
     cells: CellLimits = NO_LIMITS
-    """When a cell has had enough."""
     jobs: int = 1
-    """Worker processes for episodes in which no model is asked; this process plays all when 1."""
+    """Worker processes for episodes without models; with 1, this process plays everything."""
     on: str = ""
-    """The cluster that all episodes are played on: "ray" or `ray://HOST:PORT`; this machine when empty."""
+    """The cluster for all episodes: "ray" or `ray://HOST:PORT`. Default: this machine."""
     in_flight: int = 64
-    """Episodes that are played at once in this process: most of them wait for models."""
+    """Maximum concurrent episodes in this process; most of them wait for models."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """What came of it."""
+    """The results of an evaluation."""
 
     suite: Suite
     games: Mapping[str, Game]
     records: tuple[EpisodeRecord, ...]
-    """Of all episodes of these entrants and seeds that were played."""
+    """All recorded episodes of these entrants and seeds."""
     missing: int
-    """Episodes that are still to be played, or failed."""
+    """Episodes not played yet or failed."""
     stopped: Mapping[tuple[str, str], str]
-    """Game and entrant -> why no more was played of a cell."""
+    """Game and entrant -> the reason why the cell stopped."""
     settled: Mapping[tuple[str, str], int]
-    """Game and entrant -> the seeds that gave the half-width asked for."""
+    """Game and entrant -> number of seeds that gave the requested half-width."""
     limit: str = ""
-    """Which limit of all episodes stopped it, in a sentence; empty for none."""
+    """A sentence naming the total limit that stopped it; empty for none."""
 
     def rows(self) -> list[Row]:
-        """Return the table; it is computed once."""
+        """Return the table, computed once."""
         return list(self._rows)
 
     @cached_property
@@ -94,28 +93,28 @@ class Played:
         )  # fmt: skip
 
     def standings(self) -> list[Standing]:
-        """Return what entrants came to in round robins; empty where there are none."""
+        """Return the standings of round robins; empty without any."""
         return standings_of(self.records, self.games)
 
 
 def evaluate(
     evaluation: Evaluation, folder: Path, *, progress: Callable[[Progress], None] = lambda so_far: None
 ) -> Played:
-    """Play the episodes that are missing, failed ones included, and return what came of all.
+    """Play the missing and failed episodes, and return all results.
 
     Raises:
-        UsageError: the folder holds something else, or something can't be played like this.
-        BackendError: a model can't be asked at all.
-        WsapError: the results can't be written; what was played is kept.
+        UsageError: the folder holds other results, or the evaluation is invalid.
+        BackendError: a model is unavailable.
+        WsapError: the results can't be written; finished episodes are kept.
     """
     host = PluginHost.discovered()
     games = games_of(evaluation.suite, host)
     if evaluation.on and evaluation.limits:
-        raise UsageError("A limit on all episodes holds within one process; leave it out, or --on.")
+        raise UsageError("A limit on all episodes is not supported with --on; leave out one of them.")
     specs = {entrant.name: load_agent_spec(entrant.agent, host) for entrant in evaluation.entrants}
     jobs = list(jobs_of(evaluation.suite, games, evaluation.entrants, host))
     for name in specs.keys() - {job.key.entrant for job in jobs}:
-        raise UsageError(f"The agent {name!r} plays {', '.join(specs[name].games)}, and none of these games.")
+        raise UsageError(f"The agent {name!r} plays only {', '.join(specs[name].games)}, none of these games.")
     with Results(folder, evaluation.suite) as results:
         results.keep_width(evaluation.cells.half_width)
         due = Due(jobs, games, results.episodes, evaluation.cells)
@@ -131,18 +130,7 @@ def evaluate(
 
 
 class Playing:
-    """An evaluation whose results and runs are open.
-
-    Args:
-        evaluation: what is played.
-        results: where episodes are written down.
-        games: label -> game.
-        host: has the agents.
-        services: of the runtime.
-        setup: for other processes.
-        of: all episodes.
-        progress: told after each.
-    """
+    """An evaluation with open results and runs; `setup` is for other processes, `of` the number of all episodes."""
 
     def __init__(
         self, evaluation: Evaluation, results: Results, games: Mapping[str, Game], host: PluginHost, services: Services,
@@ -153,7 +141,7 @@ class Playing:
         self._played = 0
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something in an event loop, at the end of which the models are closed."""
+        """Run a coroutine in a new event loop, and close the models at its end."""
 
         async def whole() -> T:
             try:
@@ -164,11 +152,10 @@ class Playing:
         return asyncio.run(whole())
 
     async def play(self, due: Due) -> None:
-        """Play what is due: on a cluster, or what asks no model in worker processes and the rest in this one.
+        """Play the due episodes: on the cluster, or those without models in workers and the rest in this process.
 
-        Raises:
-            BackendError: a model can't be asked at all; nothing is played then.
-            WsapError: a limit was reached, or nothing can be recorded.
+        Raises BackendError before the first episode if a model is unavailable; WsapError if a limit was reached or
+        episodes can't be recorded.
         """
         self._played += due.done
         given, setup, keep = self._evaluation, self._setup, self._keep
@@ -195,7 +182,7 @@ class Playing:
         self._progress(Progress(self._played, self._of, record))
 
     async def _open_models(self, entrants: Iterable[Entrant]) -> None:
-        """Open the models that are to play, so that one that can't be asked is told of before anything is played."""
+        """Open the entrants' models, so that an unavailable one is reported before the first episode."""
         models: WorldModels = self.services.require("models")
         for agent, options in {entrant.name: (entrant.agent, entrant.options) for entrant in entrants}.values():
             address = agent if names_model(agent) else options.get("model")
@@ -208,7 +195,7 @@ def opened(
     evaluation: Evaluation, results: Results, games: Mapping[str, Game], host: PluginHost, of: int,
     progress: Callable[[Progress], None],
 ) -> Iterator[Playing]:  # fmt: skip
-    """Open where runs are recorded, with what may still be spent; see `Playing`."""
+    """Open the database of the runs with the remaining budget; see `Playing`."""
     database, limits = evaluation.database or results.database, evaluation.limits
     budgets = [limits.budget("whole evaluation", usage_of(results.episodes.values()))] if limits else []
     setup = Setup(evaluation.suite, database, limited=bool(budgets))
@@ -219,10 +206,9 @@ def opened(
 async def play_side_by_side(
     services: Services, games: Mapping[str, Game], jobs: Iterator[Job], keep: Callable[[EpisodeRecord], None], most: int
 ) -> None:
-    """Play episodes in one event loop, as many at once as are allowed; the first error ends all.
+    """Play episodes in this event loop, at most `most` at once; the first error cancels the rest.
 
-    Raises:
-        WsapError: a limit was reached, or nothing can be recorded.
+    Raises WsapError if a limit was reached or episodes can't be recorded.
     """
 
     async def work() -> None:

@@ -33,28 +33,27 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("suite", required=False)
-@click.option("--game", "games", multiple=True, metavar="GAME", help="A game, in place of a suite; repeat for more.")
+@click.option("--game", "games", multiple=True, metavar="GAME", help="A game instead of a suite; may be repeated.")
 @click.option("--entrant", "entrants", multiple=True, metavar="NAME[,OPTION=VALUE...]",
               help="An agent or a model's address, with options; label=TEXT names its row.")  # fmt: skip
-@click.option("--seeds", type=STEPS, help="How many seeds are played; 20, or what the suite says.")
-@click.option("--first-seed", type=SEED, help="The first seed; 0, or what the suite says.")
-@click.option("--repeats", type=STEPS, help="How often each seed is played; once, or what the suite says.")
-@click.option("--steps", type=STEPS, help="Decisions after which an episode is cut off, for games given by --game.")
+@click.option("--seeds", type=STEPS, help="Number of seeds. Default: the suite's, or 20.")
+@click.option("--first-seed", type=SEED, help="The first seed. Default: the suite's, or 0.")
+@click.option("--repeats", type=STEPS, help="Episodes of each seed. Default: the suite's, or 1.")
+@click.option("--steps", type=STEPS, help="Maximum decisions of an episode, for games given by --game.")
 @click.option("--legal", type=click.Choice(["bound", "shown", "hidden"]), default="bound", show_default=True,
-              help="How models get legal actions; for games given by --game.")  # fmt: skip
+              help="Whether replies are bound to legal actions, or models are only shown them, or neither; for games "
+              "given by --game.")  # fmt: skip
 @click.option("--limit", "limits", multiple=True, metavar="[cell.]KIND=N",
-              help="Stop before calls, tokens or cost (US dollars) exceed N, for all or each cell.")  # fmt: skip
+              help="Stop before calls, tokens or cost (US dollars) exceed N, in total or for each cell.")  # fmt: skip
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT",
-              help="US dollars for a million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
-@click.option("--until", metavar="half-width=X", help="Play seeds until each figure is known to within X.")
-@click.option("--pilot", is_flag=True, help="Play two episodes of each cell and say what all would take.")
-@click.option("--baseline", metavar="ENTRANT", help="Whom the others are compared to; the first entrant by default.")
+              help="US dollars per million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
+@click.option("--until", metavar="half-width=X", help="Play seeds until each score is known to within X.")
+@click.option("--pilot", is_flag=True, help="Play two episodes of each cell and estimate the total cost.")
+@click.option("--baseline", metavar="ENTRANT", help="The entrant to compare the others to. Default: the first.")
 @click.option("--on", metavar="ray|ray://HOST:PORT", help="Play on a Ray cluster; pip install 'wsap-nexus[ray]'.")
-@click.option(
-    "--jobs", type=STEPS, help="Worker processes for episodes without models; one for each processor by default."
-)
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder of the results.")
-@click.option("--database", metavar="PATH|URL", help="Where runs are recorded; a file in the folder by default.")
+@click.option("--jobs", type=STEPS, help="Worker processes for episodes without models. Default: one per CPU.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results.")
+@click.option("--database", metavar="PATH|URL", help="Where to record runs. Default: a file in the folder.")
 @json_option
 def run(
     suite: str | None,
@@ -70,11 +69,11 @@ def run(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Play the episodes of SUITE that are missing, and print its table.
+    """Play the missing episodes of SUITE, and print its table.
 
-    SUITE is a suite that is shipped or a TOML file; --game names games in its place. The same command goes on where it
-    was stopped; with more seeds or entrants it plays only what is missing. Exit status 9 says that a limit was reached,
-    10 that episodes failed, and 130 that Ctrl-C stopped it; what was played is kept.
+    SUITE is a bundled suite or a TOML file; --game names games instead. The same command resumes a stopped evaluation;
+    with more seeds or entrants it plays only the missing episodes. The exit status is 9 if a limit was reached, 10 if
+    episodes failed, and 130 after Ctrl-C; finished episodes are kept.
     """
     from wsap_core.errors import CutOffError
     from wsap_core.seams.model_errors import BudgetReachedError
@@ -100,17 +99,17 @@ def run(
         tell(played)
         click.echo(f"Results: {folder}", err=True)
     if played.limit:
-        reached = played.limit.partition("; ")[0]  # what follows tells how a run is resumed
-        click.echo(f"{reached}. Run the same command with a higher limit to go on.", err=True)
+        reached = played.limit.partition("; ")[0]  # the rest explains how to resume a run
+        click.echo(f"{reached}. Run the same command with a higher limit to continue.", err=True)
         raise SystemExit(BudgetReachedError.exit_code)
     if pilot and not as_json:
         _tell_pilot(played, chosen)
     elif played.missing and not played.stopped:
-        raise CutOffError(f"Episodes that failed: {played.missing}; run the same command again to play them.")
+        raise CutOffError(f"{played.missing} episodes failed; run the same command again to repeat them.")
 
 
 def as_data(played: Played, folder: Path) -> dict[str, Any]:
-    """Return the table with its standings, for programs."""
+    """Return the table and its standings as JSON-ready data."""
     return {
         "suite": played.suite.name,
         "folder": str(folder),
@@ -138,7 +137,7 @@ def _suite(name: str | None, given: dict[str, Any]) -> Suite:
     from wsap_eval.suite import composed, read_entrant
 
     if name is not None and not given["games"]:
-        refuse_given("with a suite, which says it for each of its games", "steps", "legal")
+        refuse_given("with a suite, which defines it for each game", "steps", "legal")
     return composed(name, **given | {"entrants": tuple(map(read_entrant, given["entrants"]))})
 
 
@@ -151,8 +150,8 @@ def _tell_pilot(played: Played, suite: Suite) -> None:
         calls, tokens, seconds = calls + row.calls * share, tokens + row.tokens * share, seconds + row.seconds * share
         cost = cost + (row.cost or 0.0) * share
     unknown = any(row.cost is None for row in rows)
-    price = "at a price that is not known (say it with --price)" if unknown else f"${cost:.2f}"
+    price = "an unknown cost (give --price)" if unknown else f"${cost:.2f}"
     click.echo(
         f"At this rate all {of_cell * len(rows)} episodes take {calls:,.0f} calls, {tokens:,.0f} tokens, "
-        f"{price}, and {seconds:,.0f} seconds one after the other. Leave --pilot out to go on."
+        f"{price}, and {seconds:,.0f} seconds if played one after another. Omit --pilot to play them."
     )

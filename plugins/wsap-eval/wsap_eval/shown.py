@@ -1,4 +1,4 @@
-"""The table as text: for a terminal, live while it is played and once at the end."""
+"""The table as text for a terminal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from wsap_eval.records import OUTCOMES
 from wsap_eval.stats import Interval, SetEstimate
 from wsap_eval.table import Row, Standing
 
-COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "to the baseline", "normalised", "cost", "episodes")
+COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "vs baseline", "normalised", "cost", "episodes")
 STANDING_COLUMNS = ("entrant", "games", "mean score", "Elo", "95 % interval")
-_WORDS = {"step_limit": "at the limit"}
+_WORDS = {"step_limit": "at step limit"}
 
 
 def cells(row: Row) -> list[str]:
@@ -29,22 +29,22 @@ def cells(row: Row) -> list[str]:
 
 
 def notes(row: Row) -> Iterator[str]:
-    """Yield the sentences that belong below a row: what a reader must know before they believe it."""
+    """Yield the notes below a row: its caveats."""
     if row.interval is None and row.why_no_interval:
         yield row.why_no_interval
     if row.scored > 1 and row.trajectories < row.scored and row.figure.distinct != 1:
-        yield f"{row.scored} episodes, {row.trajectories} different trajectories."
+        yield f"{row.scored} episodes have only {row.trajectories} distinct trajectories."
     if row.worst is not None:
         without = "" if row.played is None else f"; without them the mean is {number(row.played)}"
         yield f"Forfeited episodes count as {number(row.worst)}{without}."
     elif row.outcomes.get("forfeited"):
-        yield "In forfeited episodes nothing counts as achieved."
+        yield "Forfeited episodes count as episodes without achievements."
     if len(row.served) > 1:
-        yield f"The model changed meanwhile; the server called it: {', '.join(row.served[:4])}."
+        yield f"The model changed during the evaluation; the server reported: {', '.join(row.served[:4])}."
     for reason, count in list(row.failures.items())[:2]:
-        yield f"{count} failed, and are not scored: {reason}"
+        yield f"{count} failed and not scored: {reason}"
     if row.difference is not None and row.difference.seeds_to_settle is not None:
-        yield f"About {row.difference.seeds_to_settle} seeds would settle a difference as large as this one."
+        yield f"Detecting a difference of this size takes about {row.difference.seeds_to_settle} seeds."
     compared = row.sets[row.metric].difference if row.metric in row.sets else row.difference
     if compared is not None and compared.why_no_interval and not difference_of(row).endswith("tied"):
         yield f"The difference has no interval: {compared.why_no_interval}"
@@ -54,7 +54,7 @@ def notes(row: Row) -> Iterator[str]:
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """Print the table with its notes: at a terminal a part for each game, without the columns that are empty."""
+    """Print the table with its notes; at a terminal one table for each game, without empty columns."""
     told = {id(row): list(notes(row)) for row in rows}
     if not at_terminal():
         print_table(COLUMNS, [cells(row) for row in rows], notes=[told[id(row)] for row in rows])
@@ -69,14 +69,14 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 
 def print_standings(standings: Sequence[Standing]) -> None:
-    """Print what entrants came to in round robins: a table for each game."""
+    """Print a table of standings for each round robin."""
     for game, rows in standing_tables(standings):
         click.echo(f"\n{single_line(game)}: round robin")
         print_table(STANDING_COLUMNS, rows)
 
 
 def standing_tables(standings: Sequence[Standing]) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield each round robin's game with its rows of cells, one for each of `STANDING_COLUMNS`."""
+    """Yield each round robin's game with its rows of cells for `STANDING_COLUMNS`."""
     for game, group in groupby(standings, lambda standing: standing.game):
         yield game, [
             [s.rating.entrant, str(s.rating.games), number(s.mean), f"{s.rating.elo:+.0f}",
@@ -85,19 +85,19 @@ def standing_tables(standings: Sequence[Standing]) -> Iterator[tuple[str, list[l
 
 
 def summary_notes(rows: Sequence[Row], baseline: str = "") -> Iterator[str]:
-    """Yield what holds for the whole table: whose baseline was not played, and how differences are meant."""
+    """Yield the notes on the whole table: games without the baseline, and how differences are computed."""
     without = dict.fromkeys(row.game for row in rows) if baseline else {}
     for row in rows:
         if row.entrant == baseline:
             without.pop(row.game, None)
     if without:
-        yield f"The baseline {baseline} was not played in {', '.join(without)}: nothing is compared to it there."
+        yield f"The baseline {baseline} was not played in {', '.join(without)}, so there are no comparisons."
     if any(row.difference is not None for row in rows):
-        yield "Differences are paired: on the seeds that both played; p-values are adjusted for their number (Holm)."
+        yield "Differences are paired on common seeds; p-values are adjusted for multiple comparisons (Holm)."
 
 
 def number(value: float) -> str:
-    """Return a number with three digits that count."""
+    """Return a number with three significant digits."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
@@ -106,7 +106,7 @@ def _bound(value: float) -> str:
 
 
 def interval_of(interval: Interval | None, say: Callable[[float], str] = _bound) -> str:
-    """Return an interval in words, its bounds as `say` gives them; a dash for none."""
+    """Return an interval as text with bounds formatted by `say`; a dash for None."""
     return "-" if interval is None else f"{say(interval.low)} to {say(interval.high)}"
 
 
@@ -117,7 +117,7 @@ def _of(found: SetEstimate) -> str:
 
 
 def difference_of(row: Row) -> str:
-    """Return the difference to the baseline with its interval, p-value and verdict; empty where there is none."""
+    """Return the difference from the baseline with interval, p-value and verdict; empty if there is none."""
     if row.metric in row.sets:
         found = row.sets[row.metric].difference
         return "" if found is None or found.value is None else f"{found.value:+.3g} ({interval_of(found.interval)})"

@@ -1,4 +1,4 @@
-"""What may be spent, as it is typed."""
+"""Parses limits and prices from the command line."""
 
 from __future__ import annotations
 
@@ -14,29 +14,17 @@ _CELL = "cell."
 
 
 def all_limits(limits: Sequence[str]) -> BudgetLimits:
-    """Return the limits of all episodes together, of the words of `--limit`.
-
-    Raises:
-        UsageError: a word has another form.
-    """
+    """Return the limits of all episodes together from `--limit`. Raises UsageError if one is invalid."""
     return limits_of([word for word in limits if not word.startswith(_CELL)])
 
 
 def limits_of(words: Sequence[str]) -> BudgetLimits:
-    """Return the limits of words without a cell.
-
-    Raises:
-        UsageError: a word has another form.
-    """
+    """Return limits of the form `KIND=N`. Raises UsageError if one is invalid."""
     return Budgets.parse(words, scopes=("run",)).run
 
 
 def cell_limits(limits: Sequence[str], until: str | None, *, pilot: bool) -> CellLimits:
-    """Return the limits of each cell, of the words of `--limit` and `--until`.
-
-    Raises:
-        UsageError: a word has another form.
-    """
+    """Return the limits of each cell from `--limit` and `--until`. Raises UsageError if one is invalid."""
     words = [word.removeprefix(_CELL) for word in limits if word.startswith(_CELL)]
     own = limits_of(words)
     return CellLimits(own.calls, own.tokens, own.cost, _half_width(until), PILOT if pilot else None)
@@ -56,9 +44,5 @@ def _half_width(until: str | None) -> float | None:
 
 
 def prices_of(words: Sequence[str]) -> Mapping[str, Price]:
-    """Return address -> price.
-
-    Raises:
-        UsageError: a word has another form.
-    """
+    """Return address -> price. Raises UsageError if one is invalid."""
     return dict(map(read_price, words))

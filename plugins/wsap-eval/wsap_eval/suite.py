@@ -1,7 +1,7 @@
-"""Suites: which games are played on which seeds, how they are measured, and by whom they are played.
+"""Suites: the games, seeds, metrics and entrants of an evaluation.
 
-A suite is a TOML file, one that is shipped, or what the command line says. Its hash covers everything that a figure
-depends on; entrants and the number of seeds are not in it, so that both can be added to results that are there.
+A suite is bundled, a TOML file, or given on the command line. Its hash covers everything that a score depends on, but
+not the entrants or the number of seeds, so that both can be added to existing results.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from wsap_core.textfile import read_text
 from wsap_core.untrusted import single_line
 
 FORMAT = 1
-"""The version of suites that this package reads."""
+"""The supported version of the suite format."""
 FORFEIT = 0.2
-"""The share of forced decisions above which an episode is forfeited, unless a suite says another."""
+"""The default share of forced decisions above which an episode is forfeited."""
 Legal = Literal["bound", "shown", "hidden"]
-"""How legal actions are given to a model: its reply is bound to them, they are only listed, or neither. Figures across
-these modes do not compare."""
+"""How a model gets legal actions: its reply is bound to them, they are only listed, or neither. Scores of different
+modes are not comparable."""
 Label = Annotated[str, Field(max_length=120, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Seed = Annotated[int, Field(ge=0, le=SEED_LIMIT)]
 
@@ -41,115 +41,109 @@ class _Part(BaseModel):
 
 
 class Entrant(_Part):
-    """Who is measured: an agent, or a model with what it is asked with."""
+    """An agent or model to be measured, with its options."""
 
     agent: str
     """A registered agent, a model's address such as `openai/gpt-5`, or `./file.py:Name`."""
     label: Label = ""
-    """The row of the table; the agent with its options when empty."""
+    """The name of its row. Default: the agent with its options."""
     options: Mapping[str, JsonValue] = {}
-    """The agent's own options."""
 
     @property
     def name(self) -> str:
-        """The row of the table."""
+        """The name of its row in the table."""
         given = ",".join(f"{key}={value}" for key, value in self.options.items())
         return self.label or (f"{self.agent},{given}" if given else self.agent)
 
 
 class GameEntry(_Part):
-    """A game as it is played in a suite: a column of the table."""
+    """A game as configured in a suite: a column of the table."""
 
     game: str
     """A registered game, or `./file.py:Name`."""
     label: Label = ""
-    """The column of the table; the game when empty."""
+    """The name of its column. Default: the game."""
     options: Mapping[str, JsonValue] = {}
-    """The game's own options."""
     steps: Annotated[int, Field(ge=1)] | None = None
-    """Decisions after which an episode is cut off, for each seat; None for none."""
+    """Maximum decisions of each seat in an episode; None for no limit."""
     metric: str = ""
-    """Which of the game's metrics is the figure, or `reward`; the game's first of an episode when empty."""
+    """The game's metric that is the score, or `reward`. Default: the game's first metric of single episodes."""
     legal: Legal = "bound"
-    """How legal actions are given."""
     skin: str = ""
-    """A seed by which what is in the game is renamed in all that models are told of it; empty for its own words."""
+    """A seed for renaming the game's contents in texts for models; empty for the original names."""
     against: str = ""
-    """Who takes the seats that the entrant does not; the entrant takes all when empty."""
+    """The agent in the other seats; empty if the entrant takes all seats."""
     seat: str = ""
-    """The entrant's seat where there is somebody to play against; the game's first when empty, and "each" for one
-    after the other, by seed."""
+    """The entrant's seat if there is an opponent: by default the first; "each" alternates by seed."""
     pairs: Literal["", "round-robin"] = ""
-    """"round-robin" lets each entrant of a game of two seats meet each, itself included: a column for each opponent.
-    Of two entrants each has the first seat on each seed; the entrants are rated."""
+    """"round-robin": in a game of two seats, each entrant meets each, including itself, with a column for each
+    opponent. On each seed each of the two has the first seat once. The entrants are rated."""
 
     @model_validator(mode="after")
     def _one_opponent(self) -> GameEntry:
         if self.pairs and (self.against or self.seat):
-            raise ValueError("a round robin says itself who plays against whom, and from which seat")
+            raise ValueError("a round robin determines opponents and seats; leave out against and seat")
         return self
 
     @property
     def name(self) -> str:
-        """The column of the table."""
+        """The name of its column in the table."""
         return self.label or self.game
 
 
 class Seeds(_Part):
-    """Which seeds are played."""
+    """The seeds of a suite."""
 
     first: Seed = 0
     count: Annotated[int, Field(ge=1, le=1_000_000)] = 20
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
-    """How often each is played by each entrant: more than once only where a model decides."""
+    """Episodes of each seed and entrant; more than one is useful only for models."""
     salt: str = ""
-    """Draws a private range: seeds that follow from this secret text and the numbers from `first` on."""
+    """Draws a private range: seeds derived from this secret text and the numbers from `first`."""
 
     def numbers(self) -> tuple[int, ...]:
-        """Return the seeds, in the order in which they are played."""
+        """Return the seeds in playing order."""
         indices = range(self.first, self.first + self.count)
         return tuple(_salted(self.salt, index) if self.salt else index for index in indices)
 
 
 class Suite(_Part):
-    """An evaluation without its entrants' results."""
+    """The definition of an evaluation."""
 
     format: Literal[1] = 1
     name: Annotated[Label, Field(min_length=1)]
     summary: str = ""
     version: int = 1
-    """Raised with every change: figures of different versions do not compare."""
+    """Raised with every change: scores of different versions are not comparable."""
     games: tuple[GameEntry, ...] = Field(min_length=1)
     entrants: tuple[Entrant, ...] = ()
     seeds: Seeds = Seeds()
     forfeit: Annotated[float, Field(ge=0, le=1)] = FORFEIT
-    """An episode is forfeited where more than this share of the entrant's decisions had to be forced, because no reply
-    could be read or none was legal."""
+    """An episode is forfeited if more than this share of the entrant's decisions was forced because replies were
+    unreadable or illegal."""
     baseline: str = ""
-    """The entrant that the others are compared to; the first when empty."""
+    """The entrant that the others are compared to. Default: the first."""
 
     @model_validator(mode="after")
     def _labels_differ(self) -> Suite:
         for what, names in (("game", [g.name for g in self.games]), ("entrant", [e.name for e in self.entrants])):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
-                raise ValueError(f"two {what}s are called {twice[0]!r}; give one a label of its own")
+                raise ValueError(f"two {what}s are called {twice[0]!r}; give one another label")
         return self
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of what figures depend on: games, rules, how seeds are drawn; not entrants or their number."""
+        """The SHA-256 of everything that scores depend on: games, rules, how seeds are drawn."""
         body = self.model_dump(mode="json", include={"format", "games", "forfeit"}, exclude_defaults=True)
         return hashlib.sha256(json.dumps([body, self.seeds.salt], sort_keys=True).encode()).hexdigest()
 
 
 def load_suite(name: str) -> Suite:
-    """Return a shipped suite by its name, or one of a TOML file.
+    """Return a bundled suite by its name, or the suite of a TOML file.
 
-    Raises:
-        UnknownNameError: none of that name is shipped, and there is no such file.
-        UsageError: it is no suite, or of another version; the message says where it is wrong.
-        ConfigError: the file can't be read.
+    Raises UnknownNameError if there is none of that name; UsageError if the suite is invalid or of another version;
+    ConfigError if the file can't be read.
     """
     known = shipped_suites()
     if name in known:
@@ -157,19 +151,19 @@ def load_suite(name: str) -> Suite:
     elif name.endswith(".toml"):
         text = read_text(Path(name), "The suite")
     else:
-        raise UnknownNameError("suite", name, known, hint="A suite of your own is a file: wsap eval mine.toml.")
+        raise UnknownNameError("suite", name, known, hint="For your own suite give its file: wsap eval mine.toml.")
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"The suite {name!r} is not valid TOML: {single_line(error)}.") from error
     given = data.get("format", FORMAT)
     if given != FORMAT:
-        raise UsageError(f"The suite {name!r} has format {single_line(given)[:20]}, and this version reads {FORMAT}.")
+        raise UsageError(f"The suite {name!r} has format {single_line(given)[:20]}; this version reads {FORMAT}.")
     return made(f"The suite {name!r}", Suite, {"name": Path(name).stem, **data})
 
 
 def shipped_suites() -> tuple[str, ...]:
-    """Return the names of the suites that come with this package."""
+    """Return the names of the bundled suites."""
     folder = resources.files("wsap_eval").joinpath("suites")
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
@@ -186,22 +180,11 @@ def composed(
     legal: Legal = "bound",
     baseline: str | None = None,
 ) -> Suite:
-    """Return a suite of this name, or one of games, with more entrants and other seeds.
+    """Return a suite, by name or made of `games`, with additional entrants and changed seeds.
 
-    Args:
-        name: as `load_suite` takes it, or a suite; None where there are games.
-        games: each played with `steps` and `legal`, which a suite says itself.
-        entrants: besides those of the suite.
-        seeds: how many; as the suite says when None, and so for the others.
-        first_seed: the first seed.
-        repeats: how often each seed is played.
-        steps: decisions after which an episode is cut off.
-        legal: how legal actions are given.
-        baseline: whom the others are compared to.
-
-    Raises:
-        UsageError: nothing or nobody to play is named, both a suite and games are, or something is out of range.
-        UnknownNameError: there is no such suite, or no such entrant to be the baseline.
+    `steps` and `legal` apply to `games`; None keeps the suite's value. Raises UsageError if there is nothing to play
+    or nobody to play it, both a suite and games are given, or a value is out of range; UnknownNameError if the suite or
+    the baseline is unknown.
     """
     if (name is None) == (not games):
         raise UsageError("Name a suite or games, for instance: wsap eval --game minigrid --entrant random.")
@@ -216,7 +199,7 @@ def composed(
     whole = {**chosen, "seeds": numbers, "entrants": [*chosen.get("entrants", []), *own]}
     suite = made("The evaluation", Suite, whole)
     if not suite.entrants:
-        raise UsageError("Say who is measured, for instance: --entrant random.")
+        raise UsageError("Name at least one entrant, for instance: --entrant random.")
     if baseline is None:
         return suite
     picked([entrant.name for entrant in suite.entrants], [baseline], "entrant")
@@ -224,51 +207,40 @@ def composed(
 
 
 def folder_of(suite: Suite, name: str | None) -> Path:
-    """Return where the results of a suite go if nothing else is said: in `wsap-eval`, whatever its name holds.
-
-    `name` is that of a suite, None for games.
-    """
+    """Return the default folder of a suite's results, below `wsap-eval`; `name` is None for a suite made of games."""
     label = suite.name if name is not None else f"{suite.name}-{suite.digest[:8]}"
     return Path("wsap-eval") / (re.sub(r"[^\w .,=+@-]+", "-", label).strip(" .-") or "suite")
 
 
 def read_entrant(text: str) -> Entrant:
-    """Return the entrant that a person typed: `NAME[,OPTION=VALUE...]`, of which `label=` names its row.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return the entrant of `NAME[,OPTION=VALUE...]`, where `label=` names its row. Raises UsageError."""
     agent, *given = text.split(",")
     options = dict(part.partition("=")[::2] for part in given)
     if not agent or any("=" not in part for part in given):
-        raise UsageError(f"{text!r} is no entrant; it looks like random or ollama/qwen3:8b,temperature=0.")
+        raise UsageError(f"Invalid entrant {text!r}; expected for example random or ollama/qwen3:8b,temperature=0.")
     label = options.pop("label", "")
     return made("The entrant", Entrant, {"agent": agent, "options": options, **({"label": label} if label else {})})
 
 
 _WHY = {
     "extra_forbidden": "there is no such key",
-    "string_pattern_mismatch": "it has a character that can't stand there",
+    "string_pattern_mismatch": "it has a forbidden character",
 }
 
 
 def made(what: str, kind: type[P], data: Mapping[str, Any]) -> P:
-    """Return a part of a suite.
-
-    Raises:
-        UsageError: the data does not fit; begins with `what`.
-    """
+    """Return a validated part of a suite. Raises UsageError, whose message starts with `what`."""
     try:
         text = json.dumps(data, default=str, allow_nan=False)
     except ValueError as error:
-        raise UsageError(f"{what} has a number that is infinite or none (inf, nan); give a finite one.") from error
+        raise UsageError(f"{what} has a number that is not finite (inf, nan).") from error
     try:
         return kind.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         why = _WHY.get(first["type"]) or single_line(first["msg"])[:200].removeprefix("Value error, ")
-        raise UsageError(f"{what} is wrong{f' at {where}' if where else ''}: {why}.") from error
+        raise UsageError(f"{what} is invalid{f' at {where}' if where else ''}: {why}.") from error
 
 
 def _salted(salt: str, index: int) -> int:
@@ -277,11 +249,7 @@ def _salted(salt: str, index: int) -> int:
 
 
 def picked(labels: Sequence[str], wanted: Sequence[str], what: str) -> list[str]:
-    """Return the labels that were asked for, or all.
-
-    Raises:
-        UnknownNameError: there is no such label.
-    """
+    """Return the wanted labels, or all if none are given. Raises UnknownNameError."""
     for label in wanted:
         if label not in labels:
             raise UnknownNameError(what, label, labels, hint=f"There are: {', '.join(labels)}.")

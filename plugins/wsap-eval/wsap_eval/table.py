@@ -1,4 +1,4 @@
-"""The table: one row for each game and entrant, with everything its figure rests on."""
+"""The table: one row for each game and entrant."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wsap_eval.stats import (
 )
 
 RANDOM = "random"
-"""The agent that stands for 0 in normalised scores."""
+"""The agent whose normalised score is 0."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class SetRow:
 
     estimate: SetEstimate
     difference: SetEstimate | None
-    """To the baseline; None for the baseline itself, and without common seeds."""
+    """From the baseline; None for the baseline itself and without common seeds."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """An entrant in a game."""
+    """The results of an entrant in a game."""
 
     game: str
     entrant: str
@@ -51,38 +51,38 @@ class Row:
     figure: Estimate
     """The metric's mean over seeds; a forfeited episode counts as the worst."""
     worst: float | None
-    """What a forfeited episode counts as; None where none was forfeited, or nothing says what is worst."""
+    """The value of a forfeited episode; None without any, or if the worst value is unknown."""
     played: float | None
-    """The mean without forfeited episodes; None where none was forfeited, or all were."""
+    """The mean without forfeited episodes; None if there are none or no others."""
     trajectories: int
     """Distinct trajectories."""
     failures: Mapping[str, int] = field(default_factory=dict)
-    """Why episodes failed -> how many, the most frequent first."""
+    """Reason -> failed episodes, most frequent first."""
     difference: Paired | None = None
-    """To the baseline on the same seeds; None for the baseline itself, and without common seeds."""
+    """From the baseline on common seeds; None for the baseline itself and without common seeds."""
     p_adjusted: float | None = None
-    """The difference's p-value, adjusted over all comparisons of the table (Holm)."""
+    """The difference's p-value, adjusted for all comparisons of the table (Holm)."""
     normalised: Ratio | None = None
-    """0 plays like random, 1 like the game's default agent; None where they are not both in the table."""
+    """0 is random's score, 1 that of the game's default agent; None unless both are in the table."""
     sets: Mapping[str, SetRow] = field(default_factory=dict)
     calls: int = 0
     tokens: int = 0
     cost: float | None = 0.0
-    """US dollars in all; None where unknown."""
+    """Total US dollars; None if unknown."""
     seconds: float = 0.0
     """Sum over episodes."""
     asked_again: int = 0
     served: tuple[str, ...] = ()
-    """What servers called the models that replied, with their fingerprints, in the order of the episodes."""
+    """Models and fingerprints as reported by servers, in the order of episodes."""
 
     @property
     def episodes(self) -> int:
-        """How many were played, failed ones included."""
+        """Number of episodes, including failed ones."""
         return sum(self.outcomes.values())
 
     @property
     def scored(self) -> int:
-        """How many have a score or were forfeited."""
+        """Number of episodes that have a score or were forfeited."""
         return self.episodes - self.outcomes.get("failed", 0)
 
     @property
@@ -92,22 +92,22 @@ class Row:
 
     @property
     def score(self) -> float | None:
-        """The figure's value: the mean, or the metric of all episodes where it is one of a set."""
+        """The mean, or the value of a metric of a set of episodes."""
         return self.figure.mean if self._set is None else self._set.value
 
     @property
     def interval(self) -> Interval | None:
-        """The figure's interval."""
+        """The score's interval."""
         return self.figure.interval if self._set is None else self._set.interval
 
     @property
     def why_no_interval(self) -> str:
-        """The reason in a sentence where there is no interval; else empty."""
+        """A sentence if there is no interval, else empty."""
         return self.figure.why_no_interval if self._set is None else self._set.why_no_interval
 
     @property
     def score_per_dollar(self) -> float | None:
-        """The mean for each US dollar of an episode; None where nothing was spent or it is not known."""
+        """The mean divided by the cost of an episode; None if that is 0 or unknown."""
         if not self.cost or self.figure.mean is None:
             return None
         return self.figure.mean / (self.cost / max(1, self.scored))
@@ -115,16 +115,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Standing:
-    """What an entrant came to in a round robin."""
+    """An entrant's result in a round robin."""
 
     game: str
     mean: float
-    """Of its figures against each opponent, itself included; all opponents weigh the same."""
+    """Of its scores against each opponent, including itself, with equal weights."""
     rating: Rating
 
 
 def standings_of(records: Iterable[EpisodeRecord], games: Mapping[str, Game]) -> list[Standing]:
-    """Return the standings of all round robins, best mean first; whoever forfeits a game has lost it."""
+    """Return the standings of all round robins, best mean first; a forfeited game counts as lost."""
     found: dict[str, list[EpisodeRecord]] = {}
     for record in records:
         game = games[record.game]
@@ -159,14 +159,14 @@ def rows_of(
     scripted: Mapping[str, str] | None = None,
     settled: Callable[[str, str], int | None] = lambda game, entrant: None,
 ) -> list[Row]:
-    """Return the rows, by game and then by entrant in the order of the records.
+    """Return the rows by game and entrant, in the order of the records.
 
     Args:
-        records: of all episodes, each once.
-        games: label -> game.
-        baseline: the entrant that others are compared to, where it was played; the first when empty.
-        scripted: entrant's label -> the agent it is, for the anchors of normalised scores; the label itself when None.
-        settled: how many seeds a cell's figure rests on, where sampling was stopped at a width (`--until`).
+        records: each episode once.
+        games: by label.
+        baseline: the entrant to compare to; the first by default.
+        scripted: entrant's label -> agent, to find the anchors of normalised scores; by default the label itself.
+        settled: the number of seeds behind a cell's score if sampling stopped at a width (`--until`).
     """
     cells: dict[str, dict[str, list[EpisodeRecord]]] = {}
     for record in records:
@@ -182,7 +182,7 @@ def rows_of(
 
 
 def _adjusted(row: Row, p_value: float | None) -> Row:
-    """Return a row with its adjusted p-value, by which a difference of several may no longer be shown."""
+    """Return a row with its adjusted p-value, which may turn its verdict into a tie."""
     shown = row.difference
     if shown is not None and shown.interval is not None and (p_value or 0.0) > 1 - shown.interval.level:
         shown = replace(shown, verdict="tied")
@@ -277,7 +277,7 @@ def _set_row(metric: ScoreMetric, found: Sequence[EpisodeRecord], baseline: Sequ
 
 
 def _summaries(found: Sequence[EpisodeRecord]) -> dict[int, list[EpisodeSummary]]:
-    """Return seed -> the entrant's part of its episodes; a forfeited one is one in which nothing was achieved."""
+    """Return seed -> summaries of the entrant's seats; forfeited episodes have no achievements."""
     summaries: dict[int, list[EpisodeSummary]] = {}
     for record in found:
         if record.outcome != "failed":

@@ -32,25 +32,25 @@ PILOT = (5, 10)
         "wsap eval transfer --from minigrid --to crafter --negative matrix --entrant ollama/qwen3:8b,memory=fulltext",
     ),
 )
-@click.option("--from", "source", required=True, metavar="GAME", help="The game in which a life learns.")
+@click.option("--from", "source", required=True, metavar="GAME", help="The source: the game in which a life learns.")
 @click.option("--to", "targets", required=True, multiple=True, metavar="GAME",
-              help="The game in which it is tested; repeat for more.")  # fmt: skip
+              help="A target: a game in which it is tested; may be repeated.")  # fmt: skip
 @click.option("--negative", "negatives", multiple=True, metavar="GAME",
-              help="A game in which nothing learned can help; if it seems to, the measurement failed.")  # fmt: skip
+              help="Negative control: a target in which learning can't help.")  # fmt: skip
 @click.option("--positive", "positives", multiple=True, metavar="GAME",
-              help="A game in which it must help; if it does not seem to, the measurement failed.")  # fmt: skip
+              help="Positive control: a target in which learning must help.")  # fmt: skip
 @click.option("--entrant", required=True, metavar="NAME[,OPTION=VALUE...]", help="An agent with a memory.")
 @click.option("--lives", type=STEPS, default=20, show_default=True, help="Number of independent lives.")
 @click.option("--seeds", type=STEPS, default=20, show_default=True, help="Target seeds of each life.")
-@click.option("--learning", type=STEPS, default=5, show_default=True, help="Episodes of learning in a life.")
-@click.option("--steps", type=STEPS, help="Decisions after which an episode is cut off.")
+@click.option("--learning", type=STEPS, default=5, show_default=True, help="Learning episodes of each life.")
+@click.option("--steps", type=STEPS, help="Maximum decisions of an episode.")
 @click.option("--arms", default="blank,placebo,source,practised,raw", show_default=True, metavar="NAMES",
-              help="What is compared, separated by commas; source and placebo are needed.")  # fmt: skip
+              help="The arms to compare, separated by commas; source and placebo are required.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed from which all others are derived.")
-@click.option("--pilot", is_flag=True, help="Play 5 lives of 10 seeds, and say how many lives are needed.")
+@click.option("--pilot", is_flag=True, help="Play 5 lives of 10 seeds, and estimate how many lives are needed.")
 @click.option("--limit", "limits", multiple=True, metavar="KIND=N", help="Stop before calls, tokens or cost exceed N.")
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT", help="A model's price, as for wsap eval.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder of the results.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results.")
 @click.option("--jobs", type=STEPS, default=1, show_default=True, help="Processes, for entrants without models.")
 @json_option
 def transfer(
@@ -73,11 +73,11 @@ def transfer(
     jobs: int,
     as_json: bool,
 ) -> None:
-    """Measure whether what an agent learned in one game helps it in another.
+    """Measure whether learning in one game helps an agent in another.
 
-    Each life learns in the first game, and then plays target seeds of its own with its memory frozen: once with what it
-    learned, once with as many items that say nothing (the placebo), and so on. The figure is source - placebo, and its
-    interval is over lives. The same command goes on where it was stopped.
+    Each life learns in the source, then plays its own target seeds with a frozen memory in several arms: with what it
+    learned (source), with as many scrambled items (placebo), and so on. The score is source - placebo, with an interval
+    over lives. The same command resumes a stopped measurement.
     """
     # Deferred for weight: scipy, the runtime.
     from wsap_core.errors import UsageError
@@ -93,7 +93,7 @@ def transfer(
     named = [name.strip() for name in arms.split(",")]
     chosen = tuple(arm for arm in ARMS if arm in named)
     if len(chosen) != len(named) or not {"source", "placebo"} <= set(chosen):
-        raise UsageError(f"--arms takes source, placebo and any of the others: {', '.join(ARMS)}; not {arms!r}.")
+        raise UsageError(f"--arms takes source, placebo and any others of {', '.join(ARMS)}, not {arms!r}.")
     games = tuple(dict.fromkeys((*targets, *negatives, *positives)))
     plan = Plan(source, games, read_entrant(entrant), lives, seeds, learning, steps, chosen, seed, pilot)
     folder = out or Path("wsap-eval") / f"transfer-{'pilot-' * pilot}{plan.digest[:8]}"
@@ -120,7 +120,7 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
 
     plan = measured.plan
     source, target = (name.rpartition("/")[2] for name in (plan.source, verdict.target))
-    click.echo(f"\nFrom {source} to {target}: {verdict.metric}; lives: {plan.lives}, seeds of each: {plan.seeds}")
+    click.echo(f"\nFrom {source} to {target}: {verdict.metric}; {plan.lives} lives of {plan.seeds} seeds")
     rows = []
     for compared in verdict.comparisons:
         effect, naive = compared.lives.effect, compared.lives.naive
@@ -131,32 +131,33 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
     click.echo(f"Means: {means}.")
     if any(verdict.forfeited.values()):
         told = ", ".join(f"{arm} {count}" for arm, count in verdict.forfeited.items())
-        click.echo(f"Forfeited, counted as the worst: {told}.")
+        click.echo(f"Forfeited episodes, counted as the worst score: {told}.")
     share = verdict.share
     if share.value is None:
-        click.echo(f"Share of what practice gives: {share.why_undefined}.")
+        click.echo(f"Share of the gain from practice: {share.why_undefined}.")
     else:
         span = "" if share.interval is None else f" ({interval_of(share.interval, number)})"
-        click.echo(f"Share of what practice gives: {share.value:.2f}{span}, by Fieller.")
+        click.echo(f"Share of the gain from practice: {share.value:.2f}{span}, by Fieller.")
     head = verdict.headline
     if head.effect.interval is None:
         alone = head.effect.seeds < 2
-        click.echo("One life says nothing about others." if alone else "All lives differ by the same amount.")
+        click.echo("An interval needs at least two lives." if alone else "All lives differ by the same amount.")
     if head.within_sd is not None and head.between_sd is not None:
         needed = "" if verdict.lives_needed is None else (
-            f" An effect of a tenth of the placebo's mean takes {verdict.lives_needed} lives of as many seeds."
+            f" Detecting an effect of a tenth of the placebo's mean takes {verdict.lives_needed} such lives."
         )  # fmt: skip
-        click.echo(f"Spread: {number(head.between_sd)} between lives, {number(head.within_sd)} within one.{needed}")
+        between, within = number(head.between_sd), number(head.within_sd)
+        click.echo(f"Standard deviation: {between} between lives, {within} within a life.{needed}")
     if count := measured.lessons[verdict.target]:
-        click.echo(f"{count} lesson{'s' * (count > 1)} from {source} name {target}.")
+        click.echo(f"Lessons from {source} that mention {target}: {count}.")
     adjusted = "" if verdict.p_adjusted is None else f" (p {verdict.p_adjusted:.2g}, over all targets)"
     click.echo(f"Verdict: {verdict.words}{adjusted}.")
 
 
 def _check(measured: Measured, name: str, *, helps: bool) -> str:
-    """Return a sentence where a target that was to help or not shows otherwise; empty where it is as it has to be."""
+    """Return a sentence if a control's verdict is not the expected one, else an empty text."""
     verdict = next(v for v in measured.verdicts if v.target == name)
     if verdict.words in (("helps",) if helps else ("none shown", "unknown")):
         return ""
-    wanted = "had to help" if helps else "could not help"
-    return f"The measurement failed: what was learned {wanted} in {name}, and the verdict there is: {verdict.words}."
+    wanted = "positive" if helps else "negative"
+    return f"The measurement failed: the verdict on the {wanted} control {name} is {verdict.words!r}."

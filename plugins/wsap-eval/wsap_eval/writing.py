@@ -1,4 +1,4 @@
-"""Writes the results of a folder in one of the forms."""
+"""Writes the results of a folder in another format."""
 
 from __future__ import annotations
 
@@ -14,18 +14,11 @@ from wsap_eval.run import Played
 
 
 def write(folder: Path, form: str, *, out: Path | None, database: str | None, dashboard: str = "") -> list[Path]:
-    """Write the results of a folder and return the files.
+    """Write the results of a folder as csv, jsonl, html, inspect or every-eval-ever, and return the files.
 
-    Args:
-        folder: has the results.
-        form: csv, jsonl, html, inspect or every-eval-ever.
-        out: a folder, or the file of a report; the results' folder when None.
-        database: where its runs are recorded; the file in the folder when None.
-        dashboard: address of the dashboard that a report's points open.
-
-    Raises:
-        UsageError: the folder holds no results, or nothing can be written there.
-        MissingServiceError: a package is not installed.
+    `out` is a folder or the file of a report, by default in `folder`; `database` has the runs, by default the file in
+    the folder. Raises UsageError if there are no results or the output can't be written; MissingServiceError if a
+    package is not installed.
     """
     try:
         return _write(folder, form, out, database, dashboard)
@@ -37,7 +30,7 @@ def write(folder: Path, form: str, *, out: Path | None, database: str | None, da
 def _write(folder: Path, form: str, out: Path | None, database: str | None, dashboard: str) -> list[Path]:
     played = played_of(folder)
     if not played.records:
-        raise UsageError(f"No episode was played into {str(folder)!r} yet, so there is nothing to export.")
+        raise UsageError(f"{str(folder)!r} has no episodes yet, so there is nothing to export.")
     if form == "html":
         path = out or folder
         if path.suffix != ".html":
@@ -59,11 +52,7 @@ def _write(folder: Path, form: str, out: Path | None, database: str | None, dash
 
 
 def write_report(played: Played, path: Path, *, database: str, dashboard: str = "") -> Path:
-    """Write the HTML report and return its path.
-
-    Raises:
-        UsageError: it can't be written.
-    """
+    """Write the HTML report and return its path. Raises UsageError if it can't be written."""
     from wsap_core.textfile import written_to
     from wsap_eval.report.page import report_html
 
@@ -75,7 +64,7 @@ def write_report(played: Played, path: Path, *, database: str, dashboard: str = 
 
 @contextmanager
 def _runs(folder: Path, database: str | None) -> Iterator[RunReader | None]:
-    """Give the recorded runs; None where the folder has none of its own and no database is named."""
+    """Yield the recorded runs; None if there is no database."""
     if database is None and not (folder / "runs.db").exists():
         yield None
         return

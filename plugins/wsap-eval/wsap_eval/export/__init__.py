@@ -1,3 +1,3 @@
-"""Results in the forms of other tools; each writer is imported when it is used."""
+"""Results in the formats of other tools; each writer is imported on first use."""
 
 from __future__ import annotations

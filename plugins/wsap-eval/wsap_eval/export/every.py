@@ -1,4 +1,4 @@
-"""Results in the form of Every Eval Ever, version 0.3: an aggregate for each entrant, with its episodes beside it.
+"""Results in the format of Every Eval Ever 0.3: an aggregate and a file of episodes for each entrant.
 
 The schema is that of the package `every-eval-ever` 0.3.0, `schemas/eval.schema.json` and
 `schemas/instance_level_eval.schema.json`.
@@ -30,8 +30,7 @@ VERSION = "0.3.0"
 def write_every(played: Played, out: Path) -> list[Path]:
     """Write `data/SUITE/DEVELOPER/MODEL/UUID.json` and `UUID_samples.jsonl` for each entrant, and return the files.
 
-    Raises:
-        UsageError: they can't be written.
+    Raises UsageError if they can't be written.
     """
     known = {entrant.name: entrant for entrant in played.suite.entrants}
     rows: dict[str, list[Row]] = {}

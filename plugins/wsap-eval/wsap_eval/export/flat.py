@@ -1,4 +1,4 @@
-"""Rows of the table and episodes as flat columns, for CSV, JSON lines and data frames."""
+"""Table rows and episodes as flat columns, for CSV, JSON Lines and data frames."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wsap_eval.stats import Interval
 from wsap_eval.table import Row, Standing
 
 Flat = Mapping[str, str | int | float | None]
-"""Column -> value; None where there is none."""
+"""Column -> value."""
 _RISKY = ("=", "+", "-", "@", "\t", "\r")
 
 
 def flat_row(row: Row) -> Flat:
-    """Return a row of the table as columns: the figure and its interval, what it rests on, differences, spending."""
+    """Return a row of the table as columns."""
     figure, paired, share = row.figure, row.difference, row.normalised
     own = row.sets.get(row.metric)
     interval = row.interval
@@ -106,7 +106,7 @@ def flat_episode(record: EpisodeRecord) -> Flat:
 
 
 def flat_standing(standing: Standing) -> Flat:
-    """Return what an entrant came to in a round robin as columns."""
+    """Return a standing as columns."""
     rating = standing.rating
     mu, sigma = rating.openskill or (None, None)
     return {
@@ -122,7 +122,7 @@ def flat_standing(standing: Standing) -> Flat:
 
 
 def to_csv(rows: Sequence[Flat]) -> str:
-    """Return CSV with a heading; text that a spreadsheet would take for a formula begins with an apostrophe."""
+    """Return CSV with a header; text that a spreadsheet would interpret as a formula gets an apostrophe in front."""
     out = io.StringIO()
     writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
@@ -131,7 +131,7 @@ def to_csv(rows: Sequence[Flat]) -> str:
 
 
 def to_jsonl(rows: Iterable[Flat]) -> str:
-    """Return a line of JSON for each row."""
+    """Return JSON Lines."""
     return "".join(json.dumps(dict(row), ensure_ascii=False) + "\n" for row in rows)
 
 
@@ -142,12 +142,10 @@ def write_flat(
     out: Path,
     kind: Literal["csv", "jsonl"],
 ) -> list[Path]:
-    """Write the table, the episodes and the standings of round robins, if there are any.
+    """Write the table, the episodes, and the standings of round robins if there are any.
 
-    Episodes in JSON lines are whole records, which a folder of results has already.
-
-    Raises:
-        UsageError: a file can't be written.
+    Episodes in JSON Lines are whole records, which a results folder already has. Raises UsageError if a file can't be
+    written.
     """
     form = to_csv if kind == "csv" else to_jsonl
     texts = {f"table.{kind}": form([flat_row(row) for row in rows])}
@@ -163,11 +161,7 @@ def write_flat(
 
 
 def write_table(rows: Sequence[Row], folder: Path) -> None:
-    """Write `table.csv` into a folder of results.
-
-    Raises:
-        UsageError: it can't be written.
-    """
+    """Write `table.csv` to a results folder. Raises UsageError if it can't be written."""
     _write(folder / "table.csv", to_csv([flat_row(row) for row in rows]))
 
 

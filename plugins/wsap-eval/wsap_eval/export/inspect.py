@@ -1,7 +1,7 @@
-"""Logs of Inspect, one for each game and entrant, by inspect-ai's own writer.
+"""Logs of Inspect, one for each game and entrant, written by inspect-ai.
 
-A sample is an episode: its id is the seed, its epoch the repeat. A forfeited one has the score that it counts as in
-the table, a failed one an error and no score.
+A sample is an episode: its id is the seed, its epoch the repeat. A forfeited one has its score from the table, a
+failed one an error and no score.
 """
 
 from __future__ import annotations
@@ -29,19 +29,13 @@ if TYPE_CHECKING:
 def write_inspect(played: Played, runs: RunReader | None, out: Path) -> list[Path]:
     """Write a log for each row of the table and return the files.
 
-    Args:
-        played: the results.
-        runs: where episodes were recorded, for what models were told and said; None leaves that out.
-        out: the folder.
-
-    Raises:
-        MissingServiceError: inspect-ai is not installed.
+    `runs` has the prompts and replies; None leaves them out. Raises MissingServiceError if inspect-ai is not installed.
     """
     try:
         from inspect_ai.log import write_eval_log
     except ModuleNotFoundError:
         raise MissingServiceError(
-            "Inspect's logs need inspect-ai, which is not installed; install it with: pip install 'wsap-eval[inspect]'"
+            "Inspect logs need inspect-ai, which is not installed; install it with: pip install 'wsap-eval[inspect]'"
         ) from None
     paths = []
     for row in played.rows():
@@ -155,7 +149,7 @@ def _sample(played: Played, record: EpisodeRecord, row: Row, model: str, runs: R
 
 
 def _events(turns: Sequence[Turn], messages: Sequence[Any]) -> Iterator[ModelEvent]:
-    """Yield an event for each call, with the messages that are new in it."""
+    """Yield an event for each call, with its new messages."""
     from inspect_ai.event import ModelEvent
     from inspect_ai.model import ChatCompletionChoice, GenerateConfig, ModelOutput
 
@@ -208,13 +202,13 @@ def _end(record: EpisodeRecord) -> str:
 
 
 def model_name(entrant: Entrant) -> str:
-    """Return an entrant's model as `provider/model`; an agent without one is of the provider `wsap`."""
+    """Return an entrant's model as `provider/model`; for an agent without one the provider is `wsap`."""
     address = str(entrant.options.get("model") or entrant.agent)
     return address if "/" in address and not address.startswith(".") else f"wsap/{address}"
 
 
 def file_name(label: str) -> str:
-    """Return a label as part of a file's name; one that loses anything gets a hash, so that labels stay apart."""
+    """Return a label as part of a file name, with a hash if characters were removed, so that names stay distinct."""
     plain = re.sub(r"[^A-Za-z0-9.-]+", "-", label).strip("-.")[:60]
     return plain if plain == label else f"{plain}-{sha256(label.encode()).hexdigest()[:6]}".lstrip("-")
 

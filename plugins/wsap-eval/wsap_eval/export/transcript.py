@@ -1,4 +1,4 @@
-"""What models were told and said in a recorded episode."""
+"""The conversations with models in a recorded episode."""
 
 from __future__ import annotations
 
@@ -20,20 +20,17 @@ class Turn:
     role: Role
     text: str
     thinking: str = ""
-    """What a model thought before it."""
+    """The model's reasoning before a reply."""
     model: str = ""
-    """Who said it, for the reply to a call; empty for what the model was told."""
+    """The model of a reply; empty for other messages."""
     time: float = 0.0
     """When the call was recorded, in seconds since 1970."""
 
 
 def transcript(runs: RunReader, run: str, seats: Collection[str]) -> Iterator[Turn]:
-    """Yield the conversations of seats with their models in order; each message once, then the reply to it.
+    """Yield the conversations of seats with their models in order, each message once; empty for an unknown run.
 
-    Nothing where no model was asked, or the run is not among those recorded.
-
-    Raises:
-        WireError: an event of the run is damaged.
+    Raises WireError if an event of the run is damaged.
     """
     models: dict[str, str] = {}
     try:
@@ -55,7 +52,7 @@ def transcript(runs: RunReader, run: str, seats: Collection[str]) -> Iterator[Tu
     except UnknownNameError:
         return
     except (KeyError, TypeError) as error:
-        raise WireError(f"An event of run {run!r} is no call of a model: {error}.") from error
+        raise WireError(f"Run {run!r} has a damaged event of a model call: {error}.") from error
 
 
 def _role(given: object) -> Role:

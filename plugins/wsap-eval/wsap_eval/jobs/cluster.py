@@ -1,7 +1,6 @@
-"""Episodes on a cluster, by Ray: each is a task, which Ray starts elsewhere where a node is lost.
+"""Episodes as tasks of a Ray cluster, which restarts them elsewhere if a node is lost.
 
-A node records the runs that it plays in a database of its own, unless the evaluation has one by URL; what they came to
-comes back to the driver.
+A node records runs in its own database unless the evaluation's database is a URL; results return to the driver.
 """
 
 from __future__ import annotations
@@ -27,22 +26,14 @@ from wsap_eval.play import failed
 from wsap_eval.records import EpisodeRecord
 
 TRIES = 4
-"""How often an episode is begun in all, where nodes or processes are lost in the middle of it."""
+"""Maximum attempts at an episode if nodes or processes are lost during it."""
 
 
 async def play_on_ray(jobs: Iterator[Job], setup: Setup, keep: Callable[[EpisodeRecord], None], *, where: str) -> None:
-    """Play episodes on a Ray cluster, two for each of its processors at once.
+    """Play episodes on a Ray cluster, two at a time per CPU, and pass their records to `keep`.
 
-    Args:
-        jobs: what is played.
-        setup: of the evaluation.
-        keep: told of each.
-        where: "ray", for the cluster of RAY_ADDRESS or else one of this machine, or `ray://HOST:PORT`.
-
-    Raises:
-        MissingServiceError: Ray is not installed.
-        UsageError: there is no such place, or its cluster can't be reached.
-        WsapError: no episode can be played like this.
+    `where` is `ray://HOST:PORT`, or "ray" for the cluster of RAY_ADDRESS, else a local one. Raises MissingServiceError
+    if Ray is not installed; UsageError if the cluster can't be reached; WsapError if an episode can't be played.
     """
     if where != "ray" and not where.startswith("ray://"):
         raise UsageError(f"--on takes ray or ray://HOST:PORT, not {single_line(where)[:80]!r}.")
@@ -64,7 +55,7 @@ async def play_on_ray(jobs: Iterator[Job], setup: Setup, keep: Callable[[Episode
             try:
                 reply = await task.remote(given, job)
             except ray.exceptions.RayError as error:
-                keep(failed(job, f"it was lost {TRIES} times with its node or process ({type(error).__name__})"))
+                keep(failed(job, f"lost {TRIES} times with its node or process ({type(error).__name__})"))
                 continue
             if isinstance(reply, Ended):
                 raise reply.error()
@@ -78,7 +69,7 @@ async def play_on_ray(jobs: Iterator[Job], setup: Setup, keep: Callable[[Episode
 
 
 _OPENED: dict[str, tuple[Services, dict[str, Game]]] = {}
-"""What this process of a node has opened, by what it was told, for as long as it lives."""
+"""Services and games opened by this process of a node, by setup."""
 _FOR_LIFE = ExitStack()
 
 
@@ -103,5 +94,5 @@ def _opened(setup: Setup) -> tuple[Services, dict[str, Game]]:
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
-    """Return the one event loop of this process, to which models are bound."""
+    """Return this process's event loop, to which models are bound."""
     return asyncio.new_event_loop()

@@ -1,6 +1,6 @@
-"""The messages on the pipes between the driver and a worker: a length of 4 bytes, and a pickle.
+"""Messages between the driver and a worker: a length of 4 bytes and a pickle.
 
-Both ends are processes of one program, and a worker has no rights that the driver has not.
+Pickle is safe here: both are processes of one program with the same rights.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ HEADER = struct.Struct(">I")
 
 @dataclass(frozen=True)
 class Setup:
-    """What a worker is told first."""
+    """The first message to a worker."""
 
     suite: Suite
     database: str
     limited: bool
-    """Whether models may only be asked by the driver, because what is spent on them has limits."""
+    """Whether only the driver may call models, because there are spending limits."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A worker has opened everything that it plays with."""
+    """The worker is ready to play."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A worker is to break off its episode and end."""
+    """Tells a worker to abort its episode and exit."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What no episode can be played after; it ends the evaluation."""
+    """An error that ends the evaluation."""
 
     kind: type[WsapError]
     words: str
 
     def error(self) -> WsapError:
-        """Return the error; constructors of some classes take other arguments than the message."""
+        """Return the error, bypassing constructors that take other arguments."""
         error = self.kind.__new__(self.kind)
         error.args = (self.words,)
         return error
 
 
 Reply = Ready | EpisodeRecord | Ended
-"""What a worker sends."""
+"""Messages from a worker."""
 
 
 def framed(message: Any) -> bytes:
-    """Return a message as it is sent. Any: a `Setup`, `Job` or `Stop` to the worker, a `Reply` from it."""
+    """Return an encoded message. Any: a `Setup`, `Job` or `Stop` to the worker, a `Reply` from it."""
     content = pickle.dumps(message)
     return HEADER.pack(len(content)) + content

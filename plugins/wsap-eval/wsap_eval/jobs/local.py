@@ -1,4 +1,4 @@
-"""The driver's side of worker processes: hands out episodes, and replaces workers that died."""
+"""The driver of worker processes: distributes episodes and replaces dead workers."""
 
 from __future__ import annotations
 
@@ -19,28 +19,25 @@ from wsap_eval.play import failed
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 
 TRIES = 3
-"""How many workers may die of an episode before it counts as failed."""
+"""Worker deaths during an episode after which it counts as failed."""
 UNREADY = 5
-"""How many may die in a row before they are ready to play."""
+"""Consecutive worker deaths before `Ready` after which the evaluation ends."""
 GRACE = 5.0
-"""Seconds in which a worker has to end once it was told to."""
+"""Seconds until a stopped worker is killed."""
 
 
 def cpus() -> int:
-    """Return the processors that this process may use."""
+    """Return the number of CPUs available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 async def play_in_workers(
     jobs: Iterator[Job], setup: Setup, keep: Callable[[EpisodeRecord], None], *, workers: int
 ) -> None:
-    """Play episodes in worker processes, one at a time in each.
+    """Play episodes in worker processes, one at a time in each, and pass their records to `keep`.
 
-    A worker that dies is replaced, and its episode gone on with; one of which `TRIES` workers died is failed.
-
-    Raises:
-        WsapError: nothing can be recorded, an entrant or game can't be played like this at all, or no worker can be
-            started.
+    A dead worker is replaced and its episode resumed, up to `TRIES` times. Raises WsapError if workers can't be
+    started, or episodes can't be played or recorded at all.
     """
     deaths = Counter[EpisodeKey]()
     await first_error_ends(_keep_busy(jobs, deaths, setup, keep) for _ in range(workers))
@@ -56,7 +53,7 @@ async def _keep_busy(
             if await worker.receive() is None:
                 unready += 1
                 if unready >= UNREADY:
-                    raise WsapError(f"Worker processes end before they have begun, {worker.how}; try --jobs 1.")
+                    raise WsapError(f"Worker processes exit during startup, {worker.how}; try --jobs 1.")
                 continue
             unready = 0
             while job is not None:
@@ -68,24 +65,24 @@ async def _keep_busy(
                     continue
                 deaths[job.key] += 1
                 if deaths[job.key] == TRIES:
-                    keep(failed(job, f"{TRIES} worker processes ended in the middle of it, the last {worker.how}"))
+                    keep(failed(job, f"{TRIES} worker processes died during it, the last {worker.how}"))
                     job = next(jobs, None)
                 break
 
 
 class _Worker:
-    """A worker process, to be used within a block; it is stopped at its end."""
+    """A worker process, stopped at the end of its context."""
 
     async def __aenter__(self) -> _Worker:
-        # The import path is this process's own, and not what a worker finds in its working directory.
+        # Uses this process's import path instead of the worker's working directory.
         path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "wsap_eval.jobs.worker"),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": path},
-            process_group=0,  # Ctrl-C at a terminal is for the driver alone, also while a worker starts
+            process_group=0,  # Ctrl-C at a terminal reaches only the driver, even while a worker starts
         )  # fmt: skip
         self.how = ""
-        """How it ended, in words; empty before it did."""
+        """How it ended; empty while it runs."""
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -100,17 +97,13 @@ class _Worker:
             await self._process.wait()
 
     def send(self, message: Setup | Job | Stop) -> None:
-        """Send something; a worker that died gets nothing, and `receive` tells of it."""
+        """Send a message; if the worker is dead, `receive` reports it."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.write(framed(message))
 
     async def receive(self) -> Reply | None:
-        """Return what it sends next; None if it died.
-
-        Raises:
-            WsapError: what ended it, and has to end the evaluation.
-        """
+        """Return its next message; None if it died. Raises the WsapError of `Ended`."""
         assert self._process.stdout is not None
         try:
             head = await self._process.stdout.readexactly(HEADER.size)

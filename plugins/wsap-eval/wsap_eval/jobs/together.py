@@ -1,4 +1,4 @@
-"""Work side by side in one event loop."""
+"""Concurrent work in one event loop."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 async def first_error_ends(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Return when all is done; the first error ends the rest, and is raised once that has ended."""
+    """Wait for all coroutines; the first error cancels the others and is raised after they have ended."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         await asyncio.gather(*tasks)
     finally:
         for task in tasks:
-            if not task.cancelling():  # a second time would break off how it ends
+            if not task.cancelling():  # a second cancellation would interrupt its cleanup
                 task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,8 +1,8 @@
-"""The process of a worker: `python -m wsap_eval.jobs.worker`, started by the driver.
+"""The worker process, `python -m wsap_eval.jobs.worker`, started by the driver.
 
-Its standard input and output are the pipes to the driver. It duplicates them first, and gives games an empty input and
-standard error as output, so that no game can disturb the pipes. When the driver ends, however that happens, the pipe
-ends, and so does this process at once, even in the middle of a game: what was recorded is gone on with.
+Its standard input and output are the pipes to the driver. It duplicates them first and gives games an empty input and
+standard error as output, so that they can't disturb the pipes. When the driver ends, the pipe closes and this process
+exits at once, even during a game; the recorded episode can be resumed.
 """
 
 from __future__ import annotations
@@ -29,23 +29,19 @@ from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeRecord
 
 GRACE = 3.0
-"""Seconds in which an episode that is broken off has to end."""
+"""Seconds that an aborted episode has to end."""
 LOCKED = 10.0
-"""Seconds to wait for a run that the worker of an earlier command, which is about to end, still holds."""
+"""Seconds to wait for a run locked by a worker of an earlier command that is about to end."""
 
 
 class NoSpending:
-    """The limit of a process in which models may not be asked, because nobody there counts for all."""
+    """A budget that forbids model calls, since a spending limit can't be shared between processes."""
 
     def reserve(self, worst: Usage) -> None:
-        """Refuse.
-
-        Raises:
-            UsageError: always.
-        """
+        """Raise UsageError."""
         raise UsageError(
-            "An agent or game asks a language model without saying so, and then no limit on spending can hold over "
-            "several processes; add an option `model` to its spec, or play with --jobs 1."
+            "An agent or game calls a language model without declaring it, so spending can't be limited across "
+            "processes; add an option `model` to its spec, or use --jobs 1."
         )
 
     def settle(self, worst: Usage, actual: Usage) -> None:
@@ -56,10 +52,10 @@ class NoSpending:
 
 
 def main() -> None:
-    """Play what the driver sends, until it closes the pipe."""
+    """Play the driver's episodes until it closes the pipe."""
     read_end, write_end = take_pipes()
     incoming, outgoing = os.fdopen(read_end, "rb"), os.fdopen(write_end, "wb")
-    # Where process groups do not keep Ctrl-C at a terminal away: the driver stops its workers itself.
+    # The driver stops its workers itself; process groups do not always keep Ctrl-C away.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     setup = _read(incoming)
     assert isinstance(setup, Setup)
@@ -73,11 +69,7 @@ def main() -> None:
 
 
 async def play_patiently(services: Services, game: Game, job: Job) -> EpisodeRecord:
-    """Play an episode, and wait a while where the process of an earlier command still holds its run.
-
-    Raises:
-        WsapError: as `play_episode`.
-    """
+    """Like `play_episode`, but wait up to `LOCKED` seconds if another process still locks the run."""
     deadline = time.monotonic() + LOCKED
     while True:
         try:
@@ -90,11 +82,7 @@ async def play_patiently(services: Services, game: Game, job: Job) -> EpisodeRec
 
 @contextmanager
 def opened(setup: Setup) -> Iterator[tuple[Services, dict[str, Game]]]:
-    """Open what a process that is told of an evaluation plays with: services, and label -> game.
-
-    Raises:
-        WsapError: a game is not known here, or the database can't be used.
-    """
+    """Yield services and games (by label). Raises WsapError if a game is unknown or the database can't be used."""
     games = games_of(setup.suite, PluginHost.discovered())
     with runtime_services(setup.database, budgets=(NoSpending(),) * setup.limited) as services:
         yield services, games
@@ -115,7 +103,7 @@ async def _play(services: Services, games: Mapping[str, Game], incoming: BinaryI
         while not isinstance(message := _read(incoming), Stop):
             assert isinstance(message, Job)
             loop.call_soon_threadsafe(jobs.put_nowait, message)
-        with suppress(RuntimeError):  # the loop has ended already, with an error that the driver was told of
+        with suppress(RuntimeError):  # the loop has already ended with an error that was reported
             loop.call_soon_threadsafe(me.cancel)
         time.sleep(GRACE)
         os._exit(1)

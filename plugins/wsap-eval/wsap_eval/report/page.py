@@ -1,7 +1,7 @@
-"""The report as one HTML page: the table and the conditions as text, plots drawn by a script from the data in it.
+"""The report as one HTML page: table and conditions as text, plots drawn by a script from embedded data.
 
-A policy in the page allows its own script alone and no request, so that nothing that a game, player or model wrote can
-run, or send anything, even where escaping failed.
+The page's content security policy allows only its own script and no requests, so that texts of games, players and
+models can't run or send anything even if escaping failed.
 """
 
 from __future__ import annotations
@@ -42,17 +42,12 @@ Cells = Mapping[tuple[str, str], Sequence[EpisodeRecord]]
 def report_html(played: Played, *, database: str, dashboard: str = "") -> str:
     """Return the report.
 
-    Args:
-        played: the results.
-        database: path or URL where the runs are; a URL, which may hold a password, is not put into the page.
-        dashboard: address of the dashboard that points open; without one they copy a command.
-
-    Raises:
-        UsageError: the address is none of HTTP.
+    `database` is the path or URL of the runs; a URL is left out of the page, since it may contain a password. Points
+    open `dashboard`, or copy a command without one. Raises UsageError if its address is not HTTP.
     """
     if dashboard and not dashboard.startswith(("http://", "https://")):
         raise UsageError(
-            f"{single_line(dashboard)[:80]!r} is no address of a dashboard; it looks like http://127.0.0.1:9998."
+            f"Invalid dashboard address {single_line(dashboard)[:80]!r}; expected for example http://127.0.0.1:9998."
         )
     rows, found = played.rows(), _cells(played)
     where = "" if "://" in database else f" --database {shlex.quote(database)}"
@@ -64,7 +59,7 @@ def report_html(played: Played, *, database: str, dashboard: str = "") -> str:
         "command": f"wsap replay RUN{where}",
         "dashboard": dashboard.rstrip("/"),
     }
-    # "<" would end the element that holds the data, or begin a comment in it.
+    # "<" could close the data's element or open a comment.
     packed = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     assets = {name: resources.files(__package__).joinpath("assets", name).read_text("utf-8") for name in _ASSETS}
     allowed = " ".join(
@@ -79,10 +74,10 @@ def report_html(played: Played, *, database: str, dashboard: str = "") -> str:
         "conditions": "".join(_conditions(played, rows, found)),
         "data": packed,
     }
-    parts = {name: single_line(text) for name, text in texts.items()}  # nothing changes the direction of text
+    parts = {name: single_line(text) for name, text in texts.items()}  # removes text-direction characters
     parts |= {"style": assets["report.css"], "script": assets["report.js"]}
     page = assets["report.html"]
-    pieces = page.split("@@")  # text, name, text, name, ..., text: what is put in is not looked at again
+    pieces = page.split("@@")  # text, name, text, name, ..., text
     return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
 
 
@@ -191,7 +186,7 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
         "suite": f"{suite.name}, version {suite.version}, {suite.digest}",
         "seeds": f"{'a private range of ' if suite.seeds.salt else f'from {suite.seeds.first}, '}{len(seeds)}, "
                  f"each played {_times(suite.seeds.repeats)}, {_hash(seeds)}",
-        "forfeited": f"more than {suite.forfeit:.0%} of decisions forced",
+        "forfeited if": f"more than {suite.forfeit:.0%} of decisions are forced",
         **common,
     })  # fmt: skip
     entrants = {entrant.name: entrant for entrant in suite.entrants}
@@ -199,11 +194,11 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
         entry, metric = played.games[label].entry, played.games[label].metric
         bounds = ", ".join(
             f"{word} {number(bound)}"
-            for word, bound in (("least", metric.low), ("most", metric.high))
+            for word, bound in (("minimum", metric.low), ("maximum", metric.high))
             if bound is not None
         )
         told = {
-            "figure": f"{metric.name}: {metric.summary} ({bounds or 'without bounds'})",
+            "score": f"{metric.name}: {metric.summary} ({bounds or 'unbounded'})",
             "steps": "no limit" if entry.steps is None else f"at most {entry.steps}",
             "legal actions": entry.legal,
             **{f"option {name}": str(value) for name, value in entry.options.items()},
@@ -226,7 +221,7 @@ def _cell_conditions(
 
 
 def _options(entrant: Entrant) -> dict[str, str]:
-    """Return the agent with its options, those of a model's agent that were not given by their defaults."""
+    """Return the agent with its options; for a model's agent including defaults."""
     given = {name: str(value) for name, value in entrant.options.items()}
     if not (names_model(entrant.agent) or "model" in given):
         return {"agent": entrant.agent, **given}
@@ -235,7 +230,7 @@ def _options(entrant: Entrant) -> dict[str, str]:
 
 
 def _distinct(records: Iterable[EpisodeRecord]) -> dict[str, list[str]]:
-    """Return condition -> its values in order, each once."""
+    """Return condition -> its distinct values in order."""
     values: dict[str, dict[str, None]] = {}
     for record in records:
         for name, value in record.conditions.items():

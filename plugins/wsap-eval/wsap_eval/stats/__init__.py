@@ -1,7 +1,4 @@
-"""Statistics of evaluations: pure functions over numbers and seeds, without input or output.
-
-Importing this package imports numpy; scipy is imported by the functions that need it.
-"""
+"""Statistics of evaluations as pure functions; imports numpy, and scipy only in the functions that need it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Confidence bounds of means over the last axis of an array: a row holds one value per seed.
+"""Confidence bounds of means over the last axis of an array, which has one value per seed.
 
-`estimate` calls these functions with one row, the simulation of their coverage with thousands at once.
+`estimate` passes one row; simulations of coverage pass thousands.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]
 
 SEQUENCE_BETS: Array = np.exp2(np.arange(-3.0, 4.0))
-"""Bets of a confidence sequence by `betting`: they do not depend on how many values come."""
+"""Bets of a confidence sequence by `betting`, independent of the number of values."""
 _DEVIATIONS: Array = np.array([0.5, 0.35, 0.25, 0.15, 0.08, 0.04])
-"""Standard deviations of values from 0 to 1 for which a bet of `betting` is the best."""
+"""Standard deviations of values from 0 to 1 for which the bets of `betting` are optimal."""
 _RESAMPLES = 1000
 _LARGE = 640
-"""Values from which Student's t alone holds, whatever the skewness that `estimate` lets through."""
+"""Number of values from which Student's t alone is valid for any skewness that `estimate` accepts."""
 
 
 def student(rows: Array, level: float = 0.95) -> Bounds:
-    """Return Student's t interval of each row's mean; rows of at least two values."""
+    """Return Student's t interval of each row's mean; rows need at least two values."""
     from scipy import stats  # deferred for weight
 
     n, mean = rows.shape[-1], rows.mean(axis=-1)
@@ -32,7 +32,7 @@ def student(rows: Array, level: float = 0.95) -> Bounds:
 
 
 def bootstrap_t(rows: Array, level: float = 0.95) -> Bounds:
-    """Return the studentised bootstrap interval of each row's mean; infinite where too many resamples are constant.
+    """Return the studentised bootstrap interval of each row's mean; infinite if too many resamples are constant.
 
     Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), section 12.5. All rows are resampled alike, so
     that a row's interval does not depend on the others.
@@ -50,10 +50,7 @@ def bootstrap_t(rows: Array, level: float = 0.95) -> Bounds:
 
 
 def wider(rows: Array, level: float = 0.95) -> Bounds:
-    """Return at each end the wider of Student's t and the studentised bootstrap.
-
-    The bootstrap follows skewed values; Student's t holds for heavy tails on both sides.
-    """
+    """Return the wider of Student's t (for heavy tails) and the studentised bootstrap (for skewness) at each end."""
     low, high = student(rows, level)
     if rows.shape[-1] >= _LARGE:
         return low, high
@@ -62,7 +59,7 @@ def wider(rows: Array, level: float = 0.95) -> Bounds:
 
 
 def clopper_pearson(hits: Array, n: int, level: float = 0.95) -> Bounds:
-    """Return the exact interval of a share from the hits among n (Clopper and Pearson, Biometrika 26, 1934)."""
+    """Return the exact interval of a proportion from `hits` of n (Clopper and Pearson, Biometrika 26, 1934)."""
     from scipy import stats  # deferred for weight
 
     tail = (1 - level) / 2
@@ -71,7 +68,7 @@ def clopper_pearson(hits: Array, n: int, level: float = 0.95) -> Bounds:
 
 
 def log_wealth(rows: Array, mean: Array, bets: Array, *, over_time: bool = False) -> Array:
-    """Return the logarithm of what a gambler owns who bets that each row's mean is above a supposed one.
+    """Return the log wealth of a gambler who bets that each row's mean is above a supposed mean.
 
     The gambler divides one unit among constant bets b and multiplies each part by 1 + min(b, 1 / mean) (x - mean) at
     every value x. If the supposed mean is right, the expected wealth stays 1, so that it ever reaches 1 / a with
@@ -82,8 +79,8 @@ def log_wealth(rows: Array, mean: Array, bets: Array, *, over_time: bool = False
     Args:
         rows: values from 0 to 1, shape (..., n).
         mean: supposed means, shape (...).
-        bets: bets, above 0.
-        over_time: return the wealth after each value, shape (..., n), in place of that after the last.
+        bets: above 0.
+        over_time: return the wealth after each value, shape (..., n), instead of only after the last.
     """
     supposed = np.maximum(mean, 1e-300)[..., None]
     total: Array = np.full(rows.shape if over_time else rows.shape[:-1], -np.inf)
@@ -96,16 +93,16 @@ def log_wealth(rows: Array, mean: Array, bets: Array, *, over_time: bool = False
 
 
 def betting(rows: Array, level: float = 0.95, *, bets: Array | None = None) -> Bounds:
-    """Return an interval of the mean of values from 0 to 1 that holds for every distribution and every n.
+    """Return an interval of the mean of values from 0 to 1 that is valid for every distribution and every n.
 
-    With bets that do not depend on n, such as `SEQUENCE_BETS`, the intervals after every number of values hold
-    together; by default the bets are the best ones for n values of six standard deviations.
+    With bets independent of n, such as `SEQUENCE_BETS`, the intervals for all n are valid simultaneously; the default
+    bets are optimal for n values with one of six standard deviations.
     """
     threshold = math.log(2 / (1 - level))
     chosen = math.sqrt(2 * threshold / rows.shape[-1]) / _DEVIATIONS if bets is None else bets
 
     def lower(values: Array) -> Array:
-        """Return the highest mean that the wealth refutes, by bisection; 0 where it refutes none."""
+        """Return the highest mean that the wealth refutes, by bisection; 0 if there is none."""
         low, high = np.zeros(values.shape[:-1]), values.mean(axis=-1)
         for _ in range(40):
             middle = (low + high) / 2
@@ -117,7 +114,7 @@ def betting(rows: Array, level: float = 0.95, *, bets: Array | None = None) -> B
 
 
 def asymptotic_sequence(n: int | Array, level: float = 0.95) -> Array:
-    """Return the half-width of an asymptotic confidence sequence after n values, in their standard deviations.
+    """Return the half-width of an asymptotic confidence sequence after n values, in standard deviations.
 
     Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and asymptotic confidence
     sequences", Annals of Statistics 52 (2024), arXiv 2103.06476; narrowest at 50 values.
@@ -130,7 +127,7 @@ def asymptotic_sequence(n: int | Array, level: float = 0.95) -> Array:
 
 
 def skewness(rows: Array) -> Array:
-    """Return the skewness of each row, adjusted for bias (G1); rows of three or more values that are not all equal."""
+    """Return the bias-adjusted skewness (G1) of each row; rows need at least three values, not all equal."""
     n, centred = rows.shape[-1], rows - rows.mean(axis=-1, keepdims=True)
     adjusted: Array = (centred**3).mean(axis=-1) * (math.sqrt(n * (n - 1)) / (n - 2))
     adjusted /= (centred**2).mean(axis=-1) ** 1.5

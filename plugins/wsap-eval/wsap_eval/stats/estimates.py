@@ -1,4 +1,4 @@
-"""A mean over seeds with its standard error and, where one holds, its interval."""
+"""Means over seeds with standard errors and valid intervals."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ Values = Mapping[int, float | Sequence[float]]
 """Seed -> its value, or the values of its repeats."""
 
 FEWEST, FIRST_LOOK = 20, 100
-"""Seeds from which a metric without declared bounds gets an interval, or a confidence sequence: skewness can't be seen
-in fewer."""
+"""Minimum seeds for an interval, or a confidence sequence, of a metric without declared bounds; skewness can't be
+estimated from fewer."""
 SKEW, SKEW_ANY_LOOK = 3, 25
-"""These times the squared skewness: the same, for skewed values."""
+"""The same for skewed values, as factors of the squared skewness."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Bounds between which the true value lies, at a level of confidence."""
+    """A confidence interval."""
 
     low: float
     high: float
     level: float
     """Nominal coverage, such as 0.95."""
     method: str
-    """In words, such as "exact (Clopper-Pearson)"."""
+    """Such as "exact (Clopper-Pearson)"."""
 
     @property
     def half_width(self) -> float:
@@ -45,7 +45,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds. A seed that was played several times counts once, by the mean of its repeats."""
+    """A mean over seeds; a seed with several repeats counts once, by their mean."""
 
     n: int
     """Number of values."""
@@ -57,13 +57,13 @@ class Estimate:
     """Of the mean, clustered by seed; None with fewer than two seeds."""
     interval: Interval | None
     why_no_interval: str = ""
-    """The reason in a sentence where there is none; else empty."""
+    """A sentence if there is none, else empty."""
     between_sd: float | None = None
-    """Standard deviation between seeds, without the scatter of repeats; None where no seed was repeated."""
+    """Standard deviation between seeds, without the variance of repeats; None if no seed was repeated."""
     within_sd: float | None = None
-    """Standard deviation between repeats of one seed; None where no seed was repeated."""
+    """Standard deviation between repeats of a seed; None if no seed was repeated."""
     distinct: int | None = None
-    """Number of distinct trajectories, as the caller counted them."""
+    """Number of distinct trajectories, as given by the caller."""
 
 
 def estimate(
@@ -76,28 +76,28 @@ def estimate(
     distinct: int | None = None,
     any_look: bool = False,
 ) -> Estimate:
-    """Return the mean of values with its standard error, clustered by seed, and an interval where one holds.
+    """Return the mean of values with its standard error, clustered by seed, and a valid interval if there is one.
 
-    A metric with both bounds has an exact interval: Clopper and Pearson's where each seed's value is one bound or the
-    other, else one by betting. Without bounds it is the wider of Student's t and the studentised bootstrap, from 20
-    seeds, and none where the values are too skewed for their number. The standard error is that of Miller, "Adding
-    error bars to evals" (arXiv 2411.00640, section 2.2), times the square root of K / (K - 1) for K seeds.
+    A metric with both bounds has an exact interval: Clopper and Pearson's if each seed's value is one of the bounds,
+    else one by betting. Without bounds it is the wider of Student's t and the studentised bootstrap, from 20 seeds,
+    and None if the values are too skewed for their number. The standard error is that of Miller, "Adding error bars to
+    evals" (arXiv 2411.00640, section 2.2), times the square root of K / (K - 1) for K seeds.
 
     Args:
         values: one per episode.
-        seeds: the seed of each value; each value has a seed of its own when None.
-        low: the least value that the metric can have; None if it has no lower bound.
-        high: the greatest value that it can have.
+        seeds: the seed of each value; by default all differ.
+        low: the metric's lower bound; None if it has none.
+        high: the metric's upper bound; None if it has none.
         level: nominal coverage of the interval.
-        distinct: number of distinct trajectories among the episodes; None if it is not known.
-        any_look: the values were looked at before, to see whether they are enough; the interval is that of `sequence`.
+        distinct: number of distinct trajectories among the episodes; None if unknown.
+        any_look: sampling may stop at any number of values; the interval is that of `sequence`.
 
     Raises:
-        UsageError: a value is not finite, or `seeds` is not as long as `values`.
+        UsageError: a value is not finite, or `seeds` and `values` differ in length.
     """
     labels = range(len(values)) if seeds is None else seeds
     if len(labels) != len(values):
-        raise UsageError(f"There are {len(values)} values and {len(labels)} seeds; give one seed per value.")
+        raise UsageError(f"There are {len(values)} values but {len(labels)} seeds; give one seed per value.")
     grouped: dict[int, list[float]] = {}
     for seed, value in zip(labels, values, strict=True):
         if not math.isfinite(value):
@@ -106,7 +106,7 @@ def estimate(
     means, k = np.array([np.mean(grouped[seed]) for seed in sorted(grouped)]), len(grouped)
     interval, why = _interval(means, low, high, level, any_look=any_look)
     if distinct == 1 and len(values) > 1:
-        interval, why = None, f"All {len(values)} episodes are the same trajectory and say no more than one."
+        interval, why = None, f"All {len(values)} episodes have the same trajectory and count as one."
     between, within = variances(grouped)
     return Estimate(
         n=len(values),
@@ -124,25 +124,24 @@ def estimate(
 def sequence(
     values: Sequence[float], *, low: float | None = None, high: float | None = None, level: float = 0.95
 ) -> tuple[Interval | None, str]:
-    """Return the interval after these values of a confidence sequence, or None and the reason in a sentence.
+    """Return the interval of a confidence sequence after these values, or None and the reason as a sentence.
 
-    The intervals after every number of values hold together, so that play may stop at any look: exactly for a metric
-    with both bounds (betting), in the limit for any other (asymptotic, from 100 seeds). The arguments are those of
-    `estimate`, but for one value per seed, in the plan's order without a gap (`contiguous`).
+    Its intervals are simultaneously valid, so that sampling may stop at any time: exactly for a metric with both bounds
+    (betting), otherwise asymptotically (from 100 seeds). Arguments are as for `estimate`, but with one value per seed
+    in the plan's order without gaps (`contiguous`).
     """
     return _interval(np.asarray(values, dtype=np.float64), low, high, level, any_look=True)
 
 
 def contiguous(values: Values, seeds: Iterable[int]) -> list[int]:
-    """Return the plan's seeds up to the first that has no value yet: nothing then depends on which worker was quick."""
+    """Return the plan's seeds before the first one without a value, so that results don't depend on workers' speed."""
     return list(takewhile(values.__contains__, seeds))
 
 
 def variances(groups: Mapping[int, Sequence[float]]) -> tuple[float | None, float | None]:
-    """Return the variance between groups, without the scatter inside them, and that inside them.
+    """Return the variance between groups and that within groups, by a one-way random-effects analysis of variance.
 
-    By the analysis of variance with one random effect; both None if no group has two values, the first None if there
-    is one group only.
+    Both are None if no group has two values, the first also if there is only one group.
     """
     sizes = np.array([len(group) for group in groups.values()], dtype=int)
     k, n = len(sizes), int(sizes.sum())
@@ -160,10 +159,10 @@ def variances(groups: Mapping[int, Sequence[float]]) -> tuple[float | None, floa
 def _interval(
     means: Array, low: float | None, high: float | None, level: float, *, any_look: bool
 ) -> tuple[Interval | None, str]:
-    """Return the interval of a mean from one value per seed, or None and the reason in a sentence."""
+    """Return the interval of a mean from one value per seed, or None and the reason as a sentence."""
     k, fewest = len(means), FIRST_LOOK if any_look else FEWEST
     if k < 2:
-        return None, "One seed says nothing about others; play at least two." if k else "No episode has a value."
+        return None, "An interval needs at least two seeds." if k else "No episode has a value."
     least, most = float(means.min()), float(means.max())
     if low is not None and high is not None and low < high:
         if least < low or most > high:
@@ -171,20 +170,20 @@ def _interval(
             return None, f"The value {outside:g} lies outside the metric's declared bounds {low:g} to {high:g}."
         return _exact((means - low) / (high - low), low, high - low, level, any_look=any_look), ""
     if k < fewest:
-        return None, f"{k} seeds are too few for a metric without declared bounds; from {fewest}."
+        return None, f"{k} seeds are too few for a metric without declared bounds; it takes {fewest}."
     if least == most:
-        return None, f"All {k} seeds have the same value, which does not say how far another would be."
+        return None, f"All {k} seeds have the same value, so the spread of others is unknown."
     needed = math.ceil((SKEW_ANY_LOOK if any_look else SKEW) * float(bounds.skewness(means)) ** 2)
     if k < needed:
-        return None, f"{k} seeds are too few for such skewed scores; from about {needed}."
+        return None, f"{k} seeds are too few for scores this skewed; it takes about {needed}."
     if any_look:
-        # Half the rate of errors: with it the whole rate holds for skewed scores, too, at 100 seeds and more.
+        # With half the error rate, skewed scores keep the full rate from 100 seeds.
         half = float(bounds.asymptotic_sequence(k, (1 + level) / 2)) * float(means.std(ddof=1))
         a, b, method = means.mean() - half, means.mean() + half, f"confidence sequence, asymptotic from {fewest} seeds"
     else:
         (a, b), method = bounds.wider(means, level), "t and bootstrap-t, the wider"
     if not np.isfinite(b - a):
-        return None, f"Too few of the {k} seeds have another value than the rest."
+        return None, f"Too few of the {k} seeds differ in value from the rest."
     return Interval(float(a), float(b), level, method), ""
 
 

@@ -1,4 +1,4 @@
-"""Differences on the same seeds or over lives, corrected for several comparisons, and ratios of such differences."""
+"""Paired differences on common seeds or over lives, their ratios, power, and correction for multiple comparisons."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Paired:
-    """A difference to a baseline on the seeds that both played."""
+    """A difference from a baseline on common seeds."""
 
     seeds: int
     """Number of common seeds."""
@@ -28,12 +28,11 @@ class Paired:
     """None with one seed."""
     interval: Interval | None
     p_value: float | None
-    """Two-sided, of no difference."""
+    """Two-sided, for no difference."""
     verdict: Literal["better", "worse", "tied", "unknown"]
-    """"better" where the interval is above 0, "tied" where it holds 0; "unknown" where there is none."""
+    """"better" if the interval is above 0, "tied" if it contains 0; "unknown" without an interval."""
     seeds_to_settle: int | None
-    """Of a tie: number of seeds with which a true difference of this size is found four times out of five; None if
-    more than a million."""
+    """For a tie: seeds needed to detect a true difference of this size with power 0.8; None if over a million."""
     why_no_interval: str = ""
 
 
@@ -42,7 +41,7 @@ class Ratio:
     """A ratio of two means over the same seeds or lives."""
 
     value: float | None
-    """None where it is undefined."""
+    """None if undefined."""
     interval: Interval | None
     why_undefined: str = ""
 
@@ -50,11 +49,8 @@ class Ratio:
 def paired(values: Values, baseline: Values, *, level: float = 0.95) -> Paired:
     """Return the mean difference on common seeds with its interval and a verdict.
 
-    The interval is Student's t over the differences. Where one of the two has the same value on every seed, nothing
-    evens out the skewness of the other's values, and the interval is that of `estimate` for a metric without bounds.
-
-    Raises:
-        UsageError: no seed was played by both.
+    The interval is Student's t over the differences. If one side is constant, nothing offsets the skewness of the
+    other, and the interval is that of `estimate` for a metric without bounds. Raises UsageError without common seeds.
     """
     seeds = common_seeds(values, baseline)
     own, other = _means(values, seeds), _means(baseline, seeds)
@@ -65,7 +61,7 @@ def paired(values: Values, baseline: Values, *, level: float = 0.95) -> Paired:
 def _tested(rows: Array, level: float) -> Paired:
     k, mean = len(rows), float(rows.mean())
     if k < 2:
-        return Paired(k, mean, None, None, None, "unknown", None, "One common seed says nothing about others.")
+        return Paired(k, mean, None, None, None, "unknown", None, "An interval needs at least two common seeds.")
     deviation = float(rows.std(ddof=1))
     if deviation <= 1e-12 * float(np.abs(rows).max()):
         why = f"The values differ by the same amount on all {k} common seeds."
@@ -80,9 +76,9 @@ def _tested(rows: Array, level: float) -> Paired:
 def _against_constant(rows: Array, level: float) -> Paired:
     found = estimate(list(rows), level=level)
     if found.interval is None:
-        why = f"One of the two has the same score on all common seeds. {found.why_no_interval}"
+        why = f"One side has the same score on all common seeds. {found.why_no_interval}"
         return Paired(len(rows), float(rows.mean()), found.standard_error, None, None, "unknown", None, why)
-    # The p-value is the least one whose interval leaves 0 out, to a hundredth of itself.
+    # The p-value is the smallest one whose interval excludes 0, to within 1 %.
     low, high = 1e-12, 1.0
     while high > 1.01 * low:
         middle = math.sqrt(low * high)
@@ -100,14 +96,10 @@ def _judged(rows: Array, interval: Interval, p_value: float) -> Paired:
 
 
 def common_seeds(values: Mapping[int, T], baseline: Mapping[int, T]) -> list[int]:
-    """Return the seeds that both have, in ascending order.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return the common seeds in ascending order. Raises UsageError if there are none."""
     common = sorted(values.keys() & baseline.keys())
     if not common:
-        raise UsageError("The two have no seed in common; play the baseline on the same seeds.")
+        raise UsageError("There are no common seeds; play the baseline on the same seeds.")
     return common
 
 
@@ -116,7 +108,7 @@ def _means(values: Values, seeds: Sequence[int]) -> Array:
 
 
 def power_of(effect: float, n: int, *, level: float = 0.95) -> float:
-    """Return the chance that a two-sided t test of n values finds a mean of so many standard deviations."""
+    """Return the power of a two-sided t test of n values for a mean of `effect` standard deviations."""
     from scipy import stats  # deferred for weight
 
     critical, shift = stats.t.ppf((1 + level) / 2, n - 1), abs(effect) * math.sqrt(n)
@@ -124,8 +116,7 @@ def power_of(effect: float, n: int, *, level: float = 0.95) -> float:
 
 
 def values_needed(difference: float, deviation: float, *, level: float = 0.95, power: float = 0.8) -> int | None:
-    """Return how many values of a standard deviation a two-sided t test needs to find a mean difference with that
-    power; None if more than a million."""
+    """Return how many values a two-sided t test needs to detect a mean difference; None if over a million."""
     from scipy import stats  # deferred for weight
 
     effect = abs(difference) / deviation
@@ -139,7 +130,7 @@ def values_needed(difference: float, deviation: float, *, level: float = 0.95, p
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number, in their order (Holm, Scandinavian Journal of Statistics 6, 1979)."""
+    """Return adjusted p-values in the same order (Holm, Scandinavian Journal of Statistics 6, 1979)."""
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
@@ -150,11 +141,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def ratio(numerators: Sequence[float], denominators: Sequence[float], *, level: float = 0.95) -> Ratio:
     """Return the ratio of two means over the same seeds or lives, with Fieller's interval.
 
-    It is undefined where the t interval of the denominators' mean holds 0 (Fieller, "Some problems in interval
-    estimation", Journal of the Royal Statistical Society B 16, 1954).
-
-    Raises:
-        UsageError: the two are not of the same length.
+    It is undefined if the t interval of the denominators' mean contains 0 (Fieller, "Some problems in interval
+    estimation", Journal of the Royal Statistical Society B 16, 1954). Raises UsageError if the lengths differ.
     """
     k = len(numerators)
     if k != len(denominators):
@@ -167,17 +155,17 @@ def ratio(numerators: Sequence[float], denominators: Sequence[float], *, level: 
     spread = np.cov(numerators, denominators) * float(stats.t.ppf((1 + level) / 2, k - 1)) ** 2 / k
     square = below**2 - float(spread[1, 1])
     if square <= 1e-12 * below**2:
-        return Ratio(None, None, "undefined: the denominator can't be told from 0")
+        return Ratio(None, None, "undefined: the denominator may be 0")
     middle = above * below - float(spread[0, 1])
     root = math.sqrt(max(0.0, middle**2 - square * (above**2 - float(spread[0, 0]))))
     return Ratio(above / below, Interval((middle - root) / square, (middle + root) / square, level, "Fieller"))
 
 
 def normalised(values: Values, random: Values, scripted: Values, *, level: float = 0.95) -> Ratio:
-    """Return (values - random) / (scripted - random) over common seeds: 0 plays like random, 1 like the script."""
+    """Return (values - random) / (scripted - random) over common seeds."""
     common = sorted(values.keys() & random.keys() & scripted.keys())
     if not common:
-        return Ratio(None, None, "undefined: no seed was played by all three")
+        return Ratio(None, None, "undefined: the three have no common seeds")
     above, below = (list(_means(kind, common) - _means(random, common)) for kind in (values, scripted))
     return ratio(above, below, level=level)
 
@@ -187,24 +175,20 @@ class Lives:
     """A difference between two arms."""
 
     effect: Paired
-    """Over life means; its `seeds` and `seeds_to_settle` are lives."""
+    """Over the means of lives; its `seeds` and `seeds_to_settle` count lives."""
     naive: Paired
-    """Over episodes, as if lives did not matter: for comparison only, its interval is too narrow."""
+    """Over episodes, ignoring lives; only for comparison, since its interval is too narrow."""
     within_sd: float | None
-    """Standard deviation of a difference on one seed, inside a life; None if no life has two seeds."""
+    """Standard deviation of differences within a life; None if no life has two seeds."""
     between_sd: float | None
-    """Standard deviation of lives' true differences; None if no life has two seeds."""
+    """Standard deviation of true differences between lives; None if no life has two seeds."""
 
 
 def by_life(differences: Mapping[int, Sequence[float]], *, level: float = 0.95) -> Lives:
-    """Return the mean difference over lives with a t interval over life means.
+    """Return the mean difference over lives with a t interval over the means of lives.
 
-    Args:
-        differences: life -> the differences of two arms on that life's own target seeds, one per seed.
-        level: nominal coverage.
-
-    Raises:
-        UsageError: there is no life, or one without a seed.
+    `differences` maps a life to the differences of two arms on its target seeds. Raises UsageError if there are no
+    lives, or one has no seeds.
     """
     if not differences or not all(map(len, differences.values())):
         raise UsageError("Each life needs at least one target seed that both arms finished.")
@@ -220,9 +204,9 @@ def by_life(differences: Mapping[int, Sequence[float]], *, level: float = 0.95) 
 
 
 def power(effect: float, *, within_sd: float, between_sd: float, lives: int, seeds: int, level: float = 0.95) -> float:
-    """Return the chance that the t test over life means finds a true mean difference.
+    """Return the power of the t test over the means of lives for a true difference.
 
-    The deviations are those of `Lives`; there are at least two lives, each with so many target seeds.
+    The standard deviations are those of `Lives`; there are at least two lives with `seeds` target seeds each.
     """
     return power_of(effect / math.sqrt(between_sd**2 + within_sd**2 / seeds), lives, level=level)
 
@@ -230,5 +214,5 @@ def power(effect: float, *, within_sd: float, between_sd: float, lives: int, see
 def lives_needed(
     effect: float, *, within_sd: float, between_sd: float, seeds: int, level: float = 0.95, power: float = 0.8
 ) -> int | None:
-    """Return how many lives of so many target seeds find an effect with that power; None if more than a million."""
+    """Return how many lives of `seeds` target seeds are needed to detect an effect; None if over a million."""
     return values_needed(effect, math.sqrt(between_sd**2 + within_sd**2 / seeds), level=level, power=power)

@@ -1,4 +1,4 @@
-"""Ratings from games of several seats: Bradley-Terry over all games, OpenSkill game by game."""
+"""Ratings from games with several seats: Bradley-Terry over all games, OpenSkill game by game."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from wsap_eval.stats.estimates import Interval
 
 _ELO = 400 / math.log(10)
 _PRIOR_SD = 5.0
-"""Standard deviation of the strengths' normal prior in logits, about 870 Elo points: it keeps finite the rating of an
-entrant that won or lost every game."""
+"""Standard deviation in logits of the strengths' normal prior, about 870 Elo points; keeps the rating finite if an
+entrant won or lost every game."""
 _FEWEST = 20
 
 
@@ -25,11 +25,11 @@ class Match:
     """One game."""
 
     seed: int
-    """Games of the same seed are one cluster."""
+    """Games with the same seed form a cluster."""
     entrants: tuple[str, ...]
     """One per seat; an entrant may have several seats."""
     scores: tuple[float, ...]
-    """Of each seat; higher is better, equal is a tie."""
+    """One per seat; higher is better, equal is a tie."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class Rating:
     elo: float
     """Bradley-Terry strength in Elo points; the mean of a group is 0."""
     interval: Interval | None
-    """None with fewer than 20 seeds, or where all seeds say the same."""
+    """None with fewer than 20 seeds, or if all seeds agree."""
     group: int
-    """Entrants compare within a group: those whom games connect, directly or through others."""
+    """Only entrants of the same group, connected directly or indirectly by games, are comparable."""
     openskill: tuple[float, float] | None = None
     """OpenSkill's mean and deviation; None if openskill is not installed or the entrant met only itself."""
 
 
 def ratings(matches: Sequence[Match], *, level: float = 0.95, resamples: int = 500) -> list[Rating]:
-    """Return the ratings of all entrants, by group, best first; OpenSkill sees the games in their order.
+    """Return the ratings of all entrants by group, best first; OpenSkill processes the games in order.
 
-    Each pair of seats of different entrants is a comparison, a tie half a win for both (Bradley and Terry, Biometrika
+    Each pair of seats with different entrants is a comparison, a tie half a win for both (Bradley and Terry, Biometrika
     39, 1952). In a game of k seats each weighs 1 / (k - 1), so that a game counts once for each seat. Intervals are
     percentiles of a bootstrap over seeds.
     """
@@ -88,8 +88,10 @@ def ratings(matches: Sequence[Match], *, level: float = 0.95, resamples: int = 5
 
 
 def _strengths(wins: Array, group: Array) -> Array:
-    """Return the most probable strengths in logits, centred in each group, by Newton's method for all resamples at
-    once; `wins` has the shape (resamples, entrants, entrants)."""
+    """Return the most probable strengths in logits, centred in each group, by Newton's method.
+
+    `wins` has the shape (resamples, entrants, entrants).
+    """
     played, strengths, one = wins + wins.swapaxes(1, 2), np.zeros(wins.shape[:2]), np.eye(wins.shape[1])
     for _ in range(50):
         expected = 1 / (1 + np.exp(strengths[:, None, :] - strengths[:, :, None]))
@@ -106,13 +108,15 @@ def _strengths(wins: Array, group: Array) -> Array:
 
 
 def _openskill(matches: Sequence[Match]) -> dict[str, tuple[float, float]]:
-    """Return entrant -> mean and deviation by the model of Plackett and Luce, without the games in which an entrant
-    has several seats; empty if openskill is not installed."""
+    """Return entrant -> mean and deviation by the Plackett-Luce model, ignoring games with repeated entrants.
+
+    Empty if openskill is not installed.
+    """
     try:
         from openskill.models import PlackettLuce  # deferred for weight, and an extra
     except ImportError:
         return {}
-    model: Any = PlackettLuce()  # Any: its rating's type differs from model to model
+    model: Any = PlackettLuce()  # Any: the rating's type depends on the model
     known: dict[str, Any] = {}
     for match in matches:
         if len(match.entrants) == len(set(match.entrants)) > 1:

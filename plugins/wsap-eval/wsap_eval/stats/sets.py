@@ -1,7 +1,7 @@
-"""Metrics that are defined for a set of episodes only, such as Crafter's score.
+"""Metrics defined only for a set of episodes, such as Crafter's score.
 
-Their intervals come without a promise of coverage: a rate that is 0 in the sample may be anything small, and such a
-metric is biased in small samples.
+Coverage of their intervals is not guaranteed: a rate of 0 in the sample may be any small number, and the metrics are
+biased in small samples.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from wsap_eval.stats.paired import common_seeds
 
 T = TypeVar("T")
 FEWEST, FEWEST_PAIRED = 40, 20
-"""Seeds below which no interval of a metric, or of a difference, is given."""
+"""Minimum seeds for an interval of a metric, or of a difference."""
 
 
 @dataclass(frozen=True)
 class SetEstimate:
-    """A metric over a set of episodes, or the difference of two such metrics on the same seeds."""
+    """A metric of a set of episodes, or the difference of two on common seeds."""
 
     seeds: int
     value: float | None
@@ -35,18 +35,18 @@ class SetEstimate:
 def set_metric(
     episodes: Mapping[int, Sequence[T]], metric: Callable[[Sequence[T]], float], *, level: float = 0.95
 ) -> SetEstimate:
-    """Return a metric over all episodes of all seeds with a t interval by the jackknife over seeds, bias corrected.
+    """Return a metric of all episodes with a bias-corrected t interval by the jackknife over seeds.
 
-    The metric is called once more than there are seeds. Tukey's variance of the values without one seed: Efron and
-    Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 11. Percentiles of a bootstrap hold much more
-    seldom, for they carry the bias twice.
+    The metric is called once more than there are seeds. Uses Tukey's variance of the leave-one-out values (Efron and
+    Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 11). Bootstrap percentiles have much lower coverage,
+    since they contain the bias twice.
     """
     k = len(episodes)
     if not k:
         return SetEstimate(0, None, None, "No episode has a value.")
     value = metric([episode for seed in sorted(episodes) for episode in episodes[seed]])
     if k < FEWEST:
-        return SetEstimate(k, value, None, f"{k} seeds are too few for an interval of a set's metric; from {FEWEST}.")
+        return SetEstimate(k, value, None, f"{k} seeds are too few for a metric of episode sets; it takes {FEWEST}.")
     left = [metric([e for seed in sorted(episodes) if seed != out for e in episodes[seed]]) for out in sorted(episodes)]
     from scipy import stats  # deferred for weight
 
@@ -63,11 +63,7 @@ def paired_set_metric(
     level: float = 0.95,
     resamples: int = 1000,
 ) -> SetEstimate:
-    """Return the difference of a metric on common seeds with a bootstrap interval, the same seeds drawn for both.
-
-    Raises:
-        UsageError: no seed was played by both.
-    """
+    """Return the difference of a metric on common seeds with a paired bootstrap interval. Raises UsageError if none."""
     seeds = common_seeds(episodes, baseline)
 
     def difference(chosen: Sequence[int]) -> float:
@@ -75,7 +71,7 @@ def paired_set_metric(
 
     k, value = len(seeds), difference(seeds)
     if k < FEWEST_PAIRED:
-        return SetEstimate(k, value, None, f"{k} seeds are too few for a bootstrap; from {FEWEST_PAIRED}.")
+        return SetEstimate(k, value, None, f"{k} seeds are too few for a bootstrap; it takes {FEWEST_PAIRED}.")
     drawn = np.random.default_rng(0).integers(k, size=(resamples, k))
     low, high = np.quantile([difference([seeds[i] for i in row]) for row in drawn], [(1 - level) / 2, (1 + level) / 2])
     return SetEstimate(k, value, Interval(float(low), float(high), level, "bootstrap, no promise of coverage"))

@@ -1,3 +1,3 @@
-"""Whether what an agent learned in one game helps it in another: lives, arms, and a verdict."""
+"""Measures whether learning in one game helps an agent in another."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is measured, and on which seeds: fixed, hashed and written down before the first test episode."""
+"""The plan of a transfer measurement: fixed, hashed and written to disk before the first test episode."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from wsap_eval.suite import FORFEIT, Entrant, GameEntry, Suite
 
 Arm = Literal["blank", "placebo", "source", "practised", "raw"]
 ARMS: tuple[Arm, ...] = ("blank", "placebo", "source", "practised", "raw")
-"""What an agent brings into the target: nothing; as many items that say nothing; the memory of a life in the source;
-that of as long a life in the target itself; or what it lived through in the source, without lessons."""
+"""The initial memory in the target: empty; scrambled items; the memory of a life in the source; that of an equally long
+life in the target itself; or experiences from the source without lessons."""
 PILOT_LIVES = 1_000_000
-"""The first life of a pilot: pilots' lives never are those of the measurement."""
+"""The first life of a pilot, so that pilots and measurements share no lives."""
 LEARNING = "learning "
-"""Before a game's name in the results: episodes of learning."""
+"""Prefix of a game's label for learning episodes."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Plan:
     entrant: Entrant
     lives: int
     seeds: int
-    """Target seeds of each life, which all its arms play."""
+    """Target seeds of each life; all its arms play them."""
     learning: int
-    """Episodes of learning in a life."""
+    """Learning episodes of each life."""
     steps: int | None
     arms: tuple[Arm, ...] = ARMS
     seed: int = 0
@@ -48,7 +48,7 @@ class Plan:
         tested = {s for life in self.all_lives() for s in self.target_seeds(life)}
         if learned & tested:
             raise UsageError(
-                f"Seed {min(learned & tested)} would be both learned and tested on; choose another --seed."
+                f"Seed {min(learned & tested)} would be used for both learning and testing; choose another --seed."
             )
 
     @property
@@ -57,7 +57,7 @@ class Plan:
         return tuple(dict.fromkeys((self.source, *(self.targets if "practised" in self.arms else ()))))
 
     def all_lives(self) -> range:
-        """Return the lives' numbers."""
+        """Return the numbers of the lives."""
         first = PILOT_LIVES if self.pilot else 0
         return range(first, first + self.lives)
 
@@ -66,7 +66,7 @@ class Plan:
         return [derive_seed(self.seed, "learning", life, game, i) for i in range(self.learning)]
 
     def target_seeds(self, life: int) -> list[int]:
-        """Return the seeds that a life is tested on: its own, the same in all its arms."""
+        """Return the test seeds of a life, the same in all its arms."""
         return [derive_seed(self.seed, "target", life, i) for i in range(self.seeds)]
 
     def to_json(self) -> dict[str, object]:
@@ -85,7 +85,7 @@ class Plan:
 
 
 def suite_of(plan: Plan) -> Suite:
-    """Return the suite whose results are this plan's."""
+    """Return the suite of a plan's episodes."""
     learned = tuple(GameEntry(game=game, label=LEARNING + game, steps=plan.steps) for game in plan.learned)
     targets = tuple(GameEntry(game=game, steps=plan.steps) for game in plan.targets)
     return Suite(name="transfer", games=(*learned, *targets))
@@ -94,14 +94,7 @@ def suite_of(plan: Plan) -> Suite:
 def learning_jobs(
     plan: Plan, games: dict[str, Game], number: int, memories: dict[tuple[int, str], str]
 ) -> Iterator[Job]:
-    """Yield the episode of this number of every life's learning.
-
-    Args:
-        plan: what is measured.
-        games: label -> game.
-        number: from 0.
-        memories: life and game -> file of what was learned before; none at first.
-    """
+    """Yield every life's learning episode of this number, from 0; `memories` has the earlier memories' files."""
     for life in plan.all_lives():
         for game in plan.learned:
             seed = plan.learning_seeds(life, game)[number]
@@ -109,7 +102,7 @@ def learning_jobs(
 
 
 def target_jobs(plan: Plan, games: dict[str, Game], memories: dict[tuple[int, str], str]) -> Iterator[Job]:
-    """Yield every test episode, arms interleaved, so that nothing that changes in time favours one."""
+    """Yield all test episodes with interleaved arms, so that changes over time favour none."""
     for number in range(plan.seeds):
         for life in plan.all_lives():
             for target in plan.targets:
@@ -119,7 +112,7 @@ def target_jobs(plan: Plan, games: dict[str, Game], memories: dict[tuple[int, st
 
 
 def brought_by(plan: Plan, arm: Arm, life: int, target: str, memories: dict[tuple[int, str], str]) -> Brought:
-    """Return what an arm of a life brings into a target."""
+    """Return the initial memory of a life in an arm and target."""
     own = memories.get((life, plan.source), "")
     if arm == "practised":
         return Brought(memories.get((life, target), ""))

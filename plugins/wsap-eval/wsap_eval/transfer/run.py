@@ -1,4 +1,4 @@
-"""A measurement of transfer from its first life to its verdict."""
+"""Runs a transfer measurement."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from wsap_llm.kit import BudgetLimits
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a measurement."""
+    """The result of a measurement."""
 
     plan: Plan
     verdicts: list[Verdict]
     lessons: Mapping[str, int]
-    """Target -> lessons that were drawn in the source and name it."""
+    """Target -> number of lessons from the source that mention it."""
 
 
 def measure(
@@ -42,20 +42,14 @@ def measure(
     prices: Mapping[str, Price] | None = None,
     progress: Callable[[Progress], None] = lambda so_far: None,
 ) -> Measured:
-    """Let lives learn, test them, and return the verdicts; what was played before is not played again.
+    """Play the learning and test episodes that are missing, and return the verdicts.
 
-    Args:
-        plan: what is measured.
-        folder: of the results; it has the plan with its hash before the first test episode.
-        jobs: processes, for entrants without models.
-        limits: of all episodes together.
-        prices: address -> price of a model.
-        progress: told after each episode.
+    The plan is written to `folder` before the first test episode.
 
     Raises:
         UsageError: the folder holds another measurement, or an agent has no memory.
-        CutOffError: an episode failed; the same call goes on.
-        WsapError: a limit was reached, or something can't be recorded.
+        CutOffError: an episode failed; the same call continues.
+        WsapError: a limit was reached, or episodes can't be recorded.
     """
     host = PluginHost.discovered()
     suite = suite_of(plan)
@@ -76,7 +70,7 @@ def measure(
             broken = [record for record in found if record.outcome == "failed"]
             if broken:
                 raise CutOffError(
-                    f"{len(broken)} episodes failed; run the same command again to go on: {broken[0].reason}"
+                    f"{len(broken)} episodes failed; run the same command again to repeat them: {broken[0].reason}"
                 )
             return found
 
@@ -101,7 +95,7 @@ async def _learn(
     runs: RunReader,
     play: Callable[[Iterable[Job]], Awaitable[object]],
 ) -> dict[tuple[int, str], str]:
-    """Return life and game -> file of what was learned there."""
+    """Return life and game -> file of the memory after learning."""
     memories: dict[tuple[int, str], str] = {}
     for number in range(plan.learning):
         asked = list(learning_jobs(plan, games, number, memories))
@@ -118,18 +112,13 @@ async def _learn(
 
 
 def _refuse_another(plan: Plan, folder: Path) -> None:
-    """Refuse a folder in which another plan was tested.
-
-    Raises:
-        UsageError: it has another plan.
-    """
+    """Raise UsageError if the folder has another plan."""
     path = folder / PLAN
     if path.exists() and json.loads(path.read_text("utf-8"))["sha256"] != plan.digest:
         raise UsageError(f"{str(folder)!r} holds a measurement with another plan; name another folder with --out.")
 
 
 def _write_down(plan: Plan, folder: Path, memories: Mapping[tuple[int, str], str]) -> None:
-    """Write the plan with its hash."""
     body = {
         "sha256": plan.digest,
         **plan.to_json(),
@@ -140,6 +129,6 @@ def _write_down(plan: Plan, folder: Path, memories: Mapping[tuple[int, str], str
 
 
 def _naming(names: Iterable[str], lessons: Iterable[str]) -> int:
-    """Return how many lessons, in lower case, hold one of the names."""
+    """Return how many lower-case lessons contain one of the names."""
     wanted = [name.lower() for name in names]
     return sum(any(name in line for name in wanted) for line in lessons)

@@ -1,4 +1,4 @@
-"""What the measurement says: the headline, its share of what practice gives, and words for them."""
+"""Verdicts of a transfer measurement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORDS = {"better": "helps", "worse": "harms", "tied": "none shown", "unknown": 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One arm beside another, over lives."""
+    """The difference of two arms over lives."""
 
     arm: str
     other: str
@@ -28,7 +28,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of one target."""
+    """The result for one target."""
 
     target: str
     metric: str
@@ -37,17 +37,17 @@ class Verdict:
     forfeited: Mapping[str, int]
     """Arm -> forfeited episodes, which count as the worst: a memory can spoil an agent's replies."""
     comparisons: Sequence[Comparison]
-    """The headline first: source against placebo."""
+    """The headline, source - placebo, is first."""
     p_adjusted: float | None
-    """Of the headline, over all targets (Holm)."""
+    """Of the headline, adjusted for all targets (Holm)."""
     share: Ratio
-    """What the source gives of what practice in the target gives."""
+    """Gain from the source relative to the gain from practice in the target."""
     lives_needed: int | None
-    """Lives, of as many seeds, that find an effect of a tenth of the placebo arm's mean four times out of five."""
+    """Lives of as many seeds needed to detect an effect of a tenth of the placebo's mean with power 0.8."""
 
     @property
     def headline(self) -> Lives:
-        """Source against placebo."""
+        """Source - placebo."""
         return self.comparisons[0].lives
 
     @property
@@ -62,15 +62,8 @@ class Verdict:
 def verdicts(plan: Plan, records: Iterable[EpisodeRecord], metrics: Mapping[str, ScoreMetric]) -> list[Verdict]:
     """Return the verdict on each target.
 
-    A life counts with the seeds on which no arm failed. Its value in an arm is the mean over those seeds.
-
-    Args:
-        plan: what was measured.
-        records: of its test episodes, and maybe others.
-        metrics: target -> the metric.
-
-    Raises:
-        UsageError: a target has no life with a seed that all arms played.
+    A life's value in an arm is the mean over the seeds on which no arm failed. Records of other episodes are ignored.
+    Raises UsageError if a target has no life with a seed that all arms played.
     """
     own = [record for record in records if record.game in plan.targets and record.repeat in plan.all_lives()]
     found = [_verdict(plan, target, metrics[target], [r for r in own if r.game == target]) for target in plan.targets]

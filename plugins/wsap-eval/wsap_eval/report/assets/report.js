@@ -1,4 +1,4 @@
-// Draws the plots and the list of episodes. Text is only ever set as text, never as markup.
+// Draws the plots and the list of episodes. Texts are never set as markup.
 const data = JSON.parse(document.getElementById('data').textContent);
 const NS = 'http://www.w3.org/2000/svg';
 const el = (tag, attributes = {}, ...children) => {
@@ -21,7 +21,7 @@ const rowsOf = (game) => data.rows.filter((row) => row.game === game);
 const valueAt = (row, i) => (row.ends[i] === 2 ? row.worst : row.values[i]);
 const plots = (id) => document.querySelector(`#${id} .plots`);
 
-// What a point does.
+// Actions of a point.
 const said = document.getElementById('said');
 const address = document.getElementById('dashboard');
 address.value = data.dashboard;
@@ -40,7 +40,7 @@ async function replay(row, i) {
 }
 const words = (row, i) => `${row.entrant}, seed ${row.seeds[i]}${row.repeats ? `.${row.repeats[i]}` : ''}: ${number(valueAt(row, i))} (${data.outcomes[row.ends[i]]})`;
 
-// Points of a plot: [x, y, row, index]. The nearest to the pointer is told of, and opened by a click.
+// Points of a plot: [x, y, row, index]. The one nearest to the pointer has a tooltip, and a click opens it.
 const tip = document.body.appendChild(el('div', { id: 'tip', hidden: true }));
 function interactive(svg, points) {
   const ring = draw(svg, 'circle', { class: 'near', r: 6, visibility: 'hidden' });
@@ -83,7 +83,7 @@ function canvas(parent, width, height, label) {
   const svg = draw(parent, 'svg', { viewBox: `0 0 ${width} ${height}`, height, role: 'img', 'aria-label': label });
   return svg;
 }
-const scatter = (i) => (((i * 2654435761) >>> 0) / 4294967296 - 0.5) * 14; // the same at each drawing
+const scatter = (i) => (((i * 2654435761) >>> 0) / 4294967296 - 0.5) * 14; // deterministic jitter
 
 function scores(figure, game, width) {
   const rows = rowsOf(game), bottom = rows.length * 46 + 4;
@@ -146,11 +146,11 @@ function paired(figure, game, width) {
     path(svg, points, colour(row)).style.opacity = 0.7;
     interactive(svg, points);
   }
-  if (grid.children.length === 0) grid.append(el('p', { className: 'plain' }, 'There is nobody to compare.'));
-  if (data.games[game].set) figure.append(el('p', { className: 'plain' }, 'The figure is one of a set of episodes, so that seeds have no values of their own.'));
+  if (grid.children.length === 0) grid.append(el('p', { className: 'plain' }, 'There are no other entrants to compare.'));
+  if (data.games[game].set) figure.append(el('p', { className: 'plain' }, 'This metric is defined only for a set of episodes; single seeds have no values.'));
 }
 
-const SPENT = [['US dollars an episode', (v) => `$${number(v)}`], ['tokens an episode', number], ['seconds an episode', number]];
+const SPENT = [['US dollars per episode', (v) => `$${number(v)}`], ['tokens per episode', number], ['seconds per episode', number]];
 function cost(figure, game, width) {
   const rows = rowsOf(game).filter((r) => r.score !== null);
   const kind = [0, 1, 2].find((k) => rows.some((r) => r.spent[k] > 0)) ?? 2, [title, form] = SPENT[kind];
@@ -189,7 +189,7 @@ function outcomes(figure, game) {
   }
 }
 
-// Plots are drawn when they come near the window, and again when their width changes.
+// Plots are drawn when they scroll near the window, and again when their width changes.
 const DRAWN = { scores, paired, cost, outcomes };
 const drawn = new WeakMap();
 function fill(figure) {
@@ -213,7 +213,7 @@ for (const kind of Object.keys(DRAWN)) {
   }
 }
 
-// The list of episodes, a page at a time.
+// The list of episodes, in pages.
 const PAGE = 50;
 const list = document.querySelector('#episodes .list'), pages = document.querySelector('#episodes .pages');
 const choose = (label, options) => el('select', { ariaLabel: label, onchange: () => show(0) }, el('option', { value: '' }, label), ...options.map((o) => el('option', { value: o }, short(o, 60))));
@@ -234,6 +234,6 @@ function show(from) {
   });
   list.replaceChildren(el('table', {}, el('thead', {}, el('tr', {}, ...head.map((text) => el('th', { scope: 'col' }, text)))), el('tbody', {}, ...lines)));
   const step = (text, to) => el('button', { type: 'button', disabled: to < 0 || to >= found.length, onclick: () => show(to) }, text);
-  pages.replaceChildren(step('Before', from - PAGE), step('After', from + PAGE), found.length ? `${from + 1} to ${Math.min(from + PAGE, found.length)} of ${found.length.toLocaleString('en')}` : 'No such episode.');
+  pages.replaceChildren(step('Previous', from - PAGE), step('Next', from + PAGE), found.length ? `${from + 1} to ${Math.min(from + PAGE, found.length)} of ${found.length.toLocaleString('en')}` : 'No matching episodes.');
 }
 show(0);
