@@ -1,18 +1,15 @@
-"""Many agents with a model behind HTTP, in one process: decisions a second against the ideal.
+"""Many agents with a model behind HTTP in one process: decisions per second relative to the ideal.
 
     python benchmarks/bench_agents.py [--agents N] [--latency S] [--rounds N] [--game GAME] [--case CASE]
                                       [--memory] [--quick] [--json]
 
-Each agent is a whole run of its own: `llm` in the JSON style with a window of 16 steps plays a world
-of its own, and everything is recorded in one durable log. The model is a server in another process
-that answers each request after the latency: whole, or streamed in a hundred pieces spread over it,
-each an event and an HTTP chunk of its own, the last one no sooner than the latency. The ideal is one
-decision for each agent in each latency; the limit that the project sets itself is 90 % of that, whole
-and streamed; the exit status is 1 if it is missed. Whole and streamed are measured in processes of
-their own. What the server takes of the processor is told beside it, because the two share the machine.
+Each agent is a run: `llm` in the JSON style with a window of 16 steps plays its own world, recorded in one durable log.
+A model server in another process answers each request after the latency: whole, or streamed in a hundred pieces spread
+over it, each an event and an HTTP chunk. The ideal is one decision per agent and latency. Goal: 90 % of it, whole and
+streamed, each measured in its own process. The exit status is 1 if it is missed. The server's CPU time is printed too,
+because both share the machine.
 
-With `--memory` it goes on for 80 rounds, long enough for every window to be full and cut twice, and
-memory is told along the way: it has to stop growing.
+`--memory` plays 80 rounds, enough for every window to be full and cut twice, and prints memory, which has to level off.
 """
 
 from __future__ import annotations
@@ -47,24 +44,24 @@ REASONING = (
     "If I speak, whoever is there may answer and tell me where to go; if nobody does, I know that I am alone "
     "and lose nothing by it. So I say something short and friendly, and then listen for what comes back."
 )
-"""As long as reasoning may be, so that a streamed reply has a hundred pieces of about a token each."""
+"""Long enough for a streamed reply of a hundred pieces of about a token."""
 PIECES = 100
 ACTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "echo": ("speak", {"text": "is anybody there"}),
-    "crafter": ("noop", {}),  # always possible, so that nothing is asked for again
+    "crafter": ("noop", {}),  # always legal, so that no request is repeated
 }
 GAMES: dict[str, dict[str, Any]] = {"echo": {"length": 10**6}, "crafter": {}}
 GOAL = 0.9
 
 
 def reply(game: str) -> str:
-    """Return what the model says every time."""
+    """Return the model's constant reply."""
     name, params = ACTIONS[game]
     return json.dumps({"action": name, "params": params, "reasoning": REASONING})
 
 
 def resident() -> float:
-    """Return how much memory the process has right now, in MB; the most it ever had where that can't be told."""
+    """Return the process's resident memory in MB, or its peak if that is unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:
@@ -73,7 +70,7 @@ def resident() -> float:
 
 
 async def measure(options: argparse.Namespace, port: int, database: str, *, streamed: bool) -> dict[str, Any]:
-    """Let the agents play for some times the latency, and return the figures once the flow is even."""
+    """Play for some multiples of the latency, and return the figures of the steady state."""
     host = PluginHost.discovered()
     backend = {"openai": {"base_url": f"http://127.0.0.1:{port}/v1", "stream": streamed}}
     models = ModelPool(host, options=backend, policy=RequestPolicy(concurrency=10_000))
@@ -118,7 +115,7 @@ async def measure(options: argparse.Namespace, port: int, database: str, *, stre
 
 
 def one_case(options: argparse.Namespace) -> dict[str, Any]:
-    """Measure whole or streamed replies in this process, against a server of their own."""
+    """Measure whole or streamed replies in this process, with a new server."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with server(options.latency, reply(options.game), PIECES) as port, tempfile.TemporaryDirectory() as folder:
         database = str(Path(folder) / "runs.db")
@@ -129,7 +126,7 @@ def one_case(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def in_own_process(case: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure one case in a process of its own, so that memory is its own."""
+    """Measure one case in a new process, so that its memory is separate."""
     command = [sys.executable, __file__, "--json", "--case", case, "--game", options.game]
     for name in ("agents", "latency", "rounds"):
         command += [f"--{name}", str(getattr(options, name))]

@@ -1,16 +1,16 @@
-"""Measure what asking models over HTTP costs: 500 requests in flight against a server that takes a second.
+"""Measure the cost of model calls over HTTP: 500 requests in flight against a server with a latency of one second.
 
     python benchmarks/bench_backends.py [--quick] [--json]
 
-The server speaks OpenAI's protocol and runs in a process of its own; the pieces of a streamed reply are spread over the
-latency. Each client runs in a process of its own too, so that memory is its own; its requests begin spread over the
-latency, as those of many agents do, and each is followed by the next at once.
+The server speaks OpenAI's protocol in its own process; the pieces of a streamed reply are spread over the latency.
+Each client has its own process, so that its memory is separate; its first requests are spread over the latency, like
+those of many agents, and each is followed by the next at once.
 
-Measured for `openai/<model>`, whole and streamed, bare and with the wrappers that `Models` puts around it, beside bare
-httpx doing the same where it is installed: processor time of the client for each call (all of it: event loop, HTTP,
-JSON), calls per second as a share of the ideal (requests in flight / latency), and peak memory.
+Measures `openai/<model>`, whole and streamed, bare and with the middleware of `Models`, and bare httpx if installed:
+the client's CPU time per call (event loop, HTTP, JSON), calls per second relative to the ideal (requests in flight /
+latency), and peak memory.
 
-What is to be reached: 90 % of the ideal, whole and streamed. The exit status is 1 if it is not.
+Goal: 90 % of the ideal, whole and streamed. The exit status is 1 if it is missed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ TESTS = Path(__file__).resolve().parent.parent / "plugins" / "wsap-llm" / "tests
 MODEL = "qwen3:8b"
 PROMPT = "You see a tree to the north and a cow to the west. " * 40
 WORDS = 40
-"""Words of a reply: pieces of it, when it is streamed."""
+"""Words of a reply, and pieces if it is streamed."""
 GOAL = 0.9
 CASES = ("whole", "streamed", "whole, wrapped", "streamed, wrapped", "httpx, whole", "httpx, streamed")
 
 
 @contextmanager
 def server(latency: float, text: str = "word " * WORDS, pieces: int = WORDS) -> Iterator[int]:
-    """Run the server in a process of its own; its port. Streamed, the text comes in so many pieces."""
+    """Run the server in a new process and yield its port; a streamed text has that many pieces."""
     command = [sys.executable, "-m", "llm_server", str(latency), str(pieces), text]
     with subprocess.Popen(command, cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -52,7 +52,7 @@ def server(latency: float, text: str = "word " * WORDS, pieces: int = WORDS) -> 
 
 
 def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[[], Awaitable[Any]]]:
-    """What asks once, and what closes."""
+    """Return a function that makes one call, and one that closes the client."""
     streamed = "streamed" in case
     if case.startswith("httpx"):
         return _httpx(base, streamed=streamed)
@@ -111,7 +111,7 @@ def _said(line: str) -> str:
 
 
 async def measure(case: str, port: int, in_flight: int, rounds: int, latency: float) -> dict[str, float]:
-    """Keep so many requests in flight for so many times the latency; the figures once the flow is even."""
+    """Keep requests in flight for some multiples of the latency, and return the figures of the steady state."""
     ask, close = asker(case, f"http://127.0.0.1:{port}/v1")
     expected = "word " * WORDS
 
@@ -144,7 +144,7 @@ async def measure(case: str, port: int, in_flight: int, rounds: int, latency: fl
 
 
 def in_own_process(case: str, arguments: argparse.Namespace, port: int) -> dict[str, float]:
-    """Measure one case in a process of its own."""
+    """Measure one case in a new process."""
     command = [sys.executable, __file__, "--case", case, "--port", str(port), "--rounds", str(arguments.rounds)]
     command += ["--in-flight", str(arguments.in_flight), "--latency", str(arguments.latency)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
@@ -152,7 +152,7 @@ def in_own_process(case: str, arguments: argparse.Namespace, port: int) -> dict[
 
 
 def main() -> int:
-    """Measure every case; 1 if ours misses the goal."""
+    """Measure all cases; 1 if ours misses the goal."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="few requests and little latency, to see that it runs")
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")

@@ -1,18 +1,16 @@
-"""Whether a model that knows nothing ever says what can't be read: constrained replies in real worlds, both styles.
+"""Check that constrained replies of an untrained model are always readable, in real worlds and both styles.
 
     python benchmarks/bench_constrained.py [--decisions 10000] [--seed 0] [--engine llguidance] [--bare] [--json]
 
-Decisions are those of `LLMAgent`, with its prompts, its memory of the conversation, real tools and
-the default of 300 tokens a reply; a decision that had to be repaired, forced or was not bound counts
-as a fault, too. With `--bare` the model is asked without an agent, with much room, under lengths
-that `outlines-core` can compile.
+Decisions are those of `LLMAgent`, with its prompts, conversation memory, real tools and the default of 300 tokens per
+reply; a decision that was repaired, forced or not bound also counts as a fault. With `--bare` the model is called
+without an agent and with long limits that `outlines-core` can compile.
 
-A tiny transformer with random weights plays Crafter and the repeated matrix game (two seats at the
-same time) through the backend `outlines`, a quarter of the decisions for each world and style. In
-the tag style it may call two tools a turn and goes on in its own thinking. Counted are replies that
-don't parse, replies cut short, actions that are not legal at that moment or whose parameters don't
-fit, and malformed tags: each has to be 0. How a reply is read here has nothing in common with how
-the constraint was made: `json.loads`, a validator of JSON Schema, and a plain list of tags.
+A tiny transformer with random weights plays Crafter and the repeated matrix game (two simultaneous seats) through the
+backend `outlines`, a quarter of the decisions for each world and style. In the tag style it may call two tools per turn
+and continues in its own thinking. Replies that don't parse, truncated replies, illegal actions or parameters, and
+malformed tags must all be 0. Replies are read independently of the constraint: with `json.loads`, a JSON Schema
+validator, and a plain list of tags.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ _TAG = re.compile(r"<(/?)([A-Za-z_][\w.\-]*)(/?)>")
 
 @dataclass
 class Tally:
-    """What came of the decisions so far."""
+    """Counts of decisions and faults."""
 
     decisions: int = 0
     replies: int = 0
@@ -73,7 +71,7 @@ class Tally:
     examples: list[str] = field(default_factory=list)
 
     def fault(self, kind: str, text: str) -> None:
-        """Count what should not have happened."""
+        """Count a fault."""
         self.faults[kind] += 1
         if len(self.examples) < 5:
             self.examples.append(f"{kind}: {text[:300]!r}")
@@ -90,7 +88,7 @@ def legal_now(actions: Sequence[ActionDef], observation: Observation) -> list[Ac
 async def decide(
     backend: Backend, style: str, legal: Sequence[ActionDef], shown: str, seed: int, tally: Tally
 ) -> Action:
-    """Return the model's decision; a fault is counted, and the first legal action taken for it."""
+    """Return the model's decision; on a fault, count it and return the first legal action."""
     tally.decisions += 1
     messages = (Message("system", "You play a game. Answer with one action."), Message("user", shown))
 
@@ -130,7 +128,7 @@ async def decide_json(ask: Callable[..., Any], legal: Sequence[ActionDef], tally
 
 
 def checked(name: str, params: Any, legal: Sequence[ActionDef], text: str, tally: Tally) -> Action | None:
-    """The action, if it is one of those legal now and its parameters are those declared."""
+    """The action, if it is legal now and its parameters are as declared."""
     definition = next((action for action in legal if action.name == name), None)
     if definition is None:
         tally.fault("not legal", text)
@@ -143,7 +141,7 @@ def checked(name: str, params: Any, legal: Sequence[ActionDef], text: str, tally
 
 
 async def decide_tags(ask: Callable[..., Any], legal: Sequence[ActionDef], tally: Tally) -> Action | None:
-    """One turn in the tag style: legs up to a tool's tag or the final one."""
+    """One turn in the tag style: legs up to a tool's or the final tag."""
     turn = TagTurn(TOOLS, legal, limits=LIMITS)
     text = OPENING
     for left in range(LIMITS.calls, -1, -1):
@@ -171,7 +169,7 @@ async def decide_tags(ask: Callable[..., Any], legal: Sequence[ActionDef], tally
 
 
 def bare_content(text: str, tags: Sequence[tuple[str, str, str]], names: Sequence[str]) -> str | None:
-    """What stands in the final tag, if the leg is `...</thinking> <name>...</name>` or `...</thinking> <name/>`."""
+    """The content of the final tag, if the leg is `...</thinking> <name>...</name>` or `...</thinking> <name/>`."""
     if not tags or tags[0] != ("/", "thinking", ""):
         return None
     if len(tags) == 2:
@@ -196,7 +194,7 @@ def read_final(name: str, content: str, legal: Sequence[ActionDef], text: str, t
 
 
 class Watched:
-    """Passes requests on to a backend, and tells of each reply."""
+    """Forwards requests to a backend and reports each reply."""
 
     def __init__(self, inner: Backend, tell: Callable[[Request, Reply], None]) -> None:
         self._inner = inner
@@ -214,7 +212,7 @@ class Watched:
 
 
 class Player:
-    """An agent of one seat, whose replies are read again and counted."""
+    """The agent of one seat; its replies are read again and counted."""
 
     def __init__(self, backend: Backend, style: str, seed: int, tally: Tally) -> None:
         self._tally = tally
@@ -270,7 +268,7 @@ class Player:
 
 
 def well_formed(text: str) -> bool:
-    """Whether a leg is thinking and then either one tool's element, or the end of thinking and one action's."""
+    """Whether a leg is thinking followed by either a tool's element, or the end of thinking and an action's element."""
     tags = _TAG.findall(text)
     if "<" in _TAG.sub("", text) or not tags or not text.endswith(">"):
         return False
@@ -282,7 +280,7 @@ def well_formed(text: str) -> bool:
 
 
 async def agent_in_crafter(backend: Backend, style: str, decisions: int, seed: int, tally: Tally) -> None:
-    """Crafter, episode after episode, by an agent; leaving is played on after."""
+    """Play Crafter, episode after episode, by an agent, ignoring decisions to leave."""
     from wsap_crafter.adapter import CrafterAdapter
 
     world = CrafterAdapter(Context(seed=seed))
@@ -298,7 +296,7 @@ async def agent_in_crafter(backend: Backend, style: str, decisions: int, seed: i
 
 
 async def agents_in_matrix(backend: Backend, style: str, decisions: int, seed: int, tally: Tally) -> None:
-    """The matrix game, an agent in each seat, both deciding at the same time."""
+    """Play the matrix game with an agent in each seat, deciding simultaneously."""
     world = create_simultaneous(Context(seed=seed, config={"game": "rock-paper-scissors", "rounds": 20}))
     seats = [world.seat("one"), world.seat("two")]
     players = [Player(backend, style, seed + number, tally) for number in range(len(seats))]
@@ -314,7 +312,7 @@ async def agents_in_matrix(backend: Backend, style: str, decisions: int, seed: i
 
 
 async def play_crafter(backend: Backend, style: str, decisions: int, seed: int, tally: Tally) -> None:
-    """Crafter, episode after episode."""
+    """Play Crafter, episode after episode."""
     from wsap_crafter.adapter import CrafterAdapter
 
     world = CrafterAdapter(Context(seed=seed))
@@ -327,7 +325,7 @@ async def play_crafter(backend: Backend, style: str, decisions: int, seed: int, 
 
 
 async def play_matrix(backend: Backend, style: str, decisions: int, seed: int, tally: Tally) -> None:
-    """The matrix game: both seats decide at the same time."""
+    """Play the matrix game; both seats decide simultaneously."""
     world = create_simultaneous(Context(seed=seed, config={"game": "rock-paper-scissors", "rounds": 20}))
     seats = [world.seat("one"), world.seat("two")]
     done = 0
@@ -348,7 +346,7 @@ async def play_matrix(backend: Backend, style: str, decisions: int, seed: int, t
 
 
 async def play(backend: Backend, world: str, style: str, decisions: int, seed: int, *, bare: bool = True) -> Tally:
-    """Let a model decide so often in a world (`crafter`, `matrix`) in a style (`json`, `tags`)."""
+    """Make that many decisions in a world (`crafter`, `matrix`) and a style (`json`, `tags`)."""
     tally = Tally()
     if bare:
         await (play_crafter if world == "crafter" else play_matrix)(backend, style, decisions, seed, tally)
@@ -391,7 +389,7 @@ async def measure(decisions: int, seed: int, engine: str, *, bare: bool) -> list
 
 
 def main() -> int:
-    """Play, print a table, and fail on a single fault."""
+    """Play and print a table; 1 if there is a fault."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--decisions", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)

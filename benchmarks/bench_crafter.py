@@ -1,17 +1,17 @@
-"""Measure wsap-crafter beside the original game, all in one run.
+"""Compare the speed of wsap-crafter with the original game.
 
     python benchmarks/bench_crafter.py [--quick] [--json]
 
-Steps per second under uniformly random play, resets not counted:
+Steps per second under uniformly random play, without resets:
 
-- raw: the original ``crafter.Env`` with its pictures stubbed out, semantic view and all the rest left in;
-- wrapper: the original as the usual text wrapper runs it, a picture of 256 pixels drawn twice a step;
+- raw: the original ``crafter.Env`` without rendering;
+- wrapper: the original under the usual text wrapper, which renders 256 pixels twice per step;
 - engine: wsap-crafter's engine alone;
-- adapter: the whole adapter, a full observation built at each step;
-- text: the same, with the observation's text rendered at each step.
+- adapter: the adapter with a full observation at each step;
+- text: the same with the observation rendered as text.
 
-The variants take turns in short rounds, so that a busy machine slows them alike; ratios are taken
-within a round, and their median and spread are shown. Then resets, and snapshots.
+The variants alternate in short rounds, so that load on the machine slows them alike; ratios are computed within a
+round and printed as median and spread. Then resets and snapshots.
 """
 
 from __future__ import annotations
@@ -37,33 +37,33 @@ from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.rules import GAME_ACTIONS
 
 Step = Callable[[int], bool]
-"""Takes an action's number; returns whether the episode is over."""
+"""Action number -> whether the episode is over."""
 
 
 @dataclass(frozen=True)
 class Player:
-    """One way to play, as the benchmark sees it."""
+    """A variant of the game."""
 
     step: Step
     reset: Callable[[], Any]
 
 
 class Unrendered(crafter.Env):
-    """The original without pictures; the rest of a step is left as it is."""
+    """The original without rendering."""
 
     def render(self, size: Any = None) -> Any:
-        """Return no picture."""
+        """Return None."""
         return None
 
 
 def raw(seed: int) -> Player:
-    """Return the original without pictures."""
+    """Return the original without rendering."""
     game = Unrendered(seed=seed)
     return Player(lambda action: bool(game.step(action)[2]), game.reset)
 
 
 def wrapper(seed: int) -> Player:
-    """Return the original, drawing 256 pixels twice a step: once in the step, once for the wrapper."""
+    """Return the original rendering 256 pixels twice per step: in the step, and for the wrapper."""
     game = crafter.Env(seed=seed, size=(256, 256))
 
     def step(action: int) -> bool:
@@ -109,7 +109,7 @@ PLAYERS = {"raw": raw, "wrapper": wrapper, "engine": engine, "adapter": adapter,
 
 
 def rate(player: Player, steps: int, seed: int) -> float:
-    """Return steps per second of random play, with resets left out of the time."""
+    """Return steps per second of random play, without resets."""
     chooser = random.Random(seed)
     numbers = [chooser.randrange(len(GAME_ACTIONS)) for _ in range(steps)]
     player.reset()
@@ -133,14 +133,14 @@ def measure_steps(rounds: int, steps: dict[str, int]) -> dict[str, list[float]]:
 
 
 def timed(action: Callable[[], Any]) -> float:
-    """Return how many milliseconds an action takes."""
+    """Return the milliseconds of a call."""
     start = time.perf_counter()
     action()
     return 1000 * (time.perf_counter() - start)
 
 
 def measure_resets(count: int, raw_count: int) -> dict[str, list[float]]:
-    """Return milliseconds of resets after the first, the original's beside ours."""
+    """Return milliseconds of resets after the first, of the original and ours."""
     world, game = CrafterAdapter(Context(seed=0)), Unrendered(seed=0)
     game.reset()
     return {
@@ -150,7 +150,7 @@ def measure_resets(count: int, raw_count: int) -> dict[str, list[float]]:
 
 
 def measure_snapshots(count: int) -> dict[str, list[float]]:
-    """Return sizes in bytes and milliseconds of snapshots, taken along random play."""
+    """Return sizes in bytes and milliseconds of snapshots during random play."""
     world, chooser = CrafterAdapter(Context(seed=3)), random.Random(3)
     found: dict[str, list[float]] = {"bytes": [], "snapshot_ms": [], "restore_ms": [], "frame_ms": []}
     for _ in range(count):
@@ -202,7 +202,7 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def show(figures: dict[str, Any]) -> None:
-    """Print the figures for a reader."""
+    """Print the figures."""
     print(f"Python {figures['python']}, numpy {figures['numpy']}, numba {'yes' if figures['numba'] else 'no'}")
     for title in ("steps_per_second", "ratios", "reset_ms", "snapshots"):
         print(f"\n{title:24}{'median':>12}{'low':>12}{'high':>12}")
@@ -211,8 +211,8 @@ def show(figures: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Measure and print; exit status 1 if a figure misses what is asked of it."""
-    parser = argparse.ArgumentParser(description="Measure wsap-crafter beside the original game.")
+    """Measure and print; 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(description="Compare the speed of wsap-crafter with the original game.")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()

@@ -1,15 +1,14 @@
-"""Check that uniformly random play in wsap-crafter scores what the Crafter paper says.
+"""Compare the scores of uniformly random play in wsap-crafter with those of the Crafter paper.
 
     python benchmarks/bench_crafter_random.py [--seeds N] [--first SEED] [--json]
 
-Whole episodes, one for each seed. The paper (arXiv 2109.06780) gives random play a score of 1.6
-and a reward of 2.1 ± 1.3 (standard deviation over episodes); BALROG's leaderboard gives it a
-progression of 10.4. Intervals are 95 % bootstrap percentile intervals over episodes.
+Plays whole episodes, one per seed. The paper (arXiv 2109.06780) reports a score of 1.6 and a reward of 2.1 ± 1.3
+(standard deviation over episodes) for random play; BALROG's leaderboard reports a progression of 10.4. Intervals are
+95 % bootstrap percentile intervals over episodes.
 
-Mind what the paper's reward counts: in the runs that its author published with the game
-(scores/crafter_noreward-random.json), episodes of random play end with -0.9, 0.1, 1.1, 2.1, 3.1 ...,
-mean about 1.35: the game's own reward, in which dying costs 0.9. What comes near 2.1 ± 1.3 is the
-number of achievements, which is that reward and 0.9. Both are printed.
+In the runs published with the game (scores/crafter_noreward-random.json), rewards of random play are -0.9, 0.1, 1.1,
+2.1, 3.1 ..., mean about 1.35: the game's own reward, in which dying costs 0.9. The paper's 2.1 ± 1.3 is close to the
+number of achievements, which is that reward plus 0.9. Both are printed.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from wsap_crafter.scores import official_score, progression, success_rates
 
 
 def play(seed: int) -> EpisodeSummary:
-    """Play one whole episode at random and return what it came to."""
+    """Play one whole episode at random and return its result."""
     world = CrafterAdapter(Context(seed=seed))
     chooser = random.Random(f"random play {seed}")
     actions = [Action(name) for name in GAME_ACTIONS]
@@ -82,7 +81,7 @@ def figures(episodes: Sequence[EpisodeSummary]) -> dict[str, Any]:
 
 def main() -> int:
     """Play and print."""
-    parser = argparse.ArgumentParser(description="Random play in Crafter, beside the paper's figures.")
+    parser = argparse.ArgumentParser(description="Random play in Crafter, compared with the paper's figures.")
     parser.add_argument("--seeds", type=int, default=400, metavar="N", help="episodes to play (400)")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed (0)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -96,7 +95,7 @@ def main() -> int:
         published = {
             "score": "1.6",
             "reward": "2.1 ± 1.3",
-            "achievements": "2.1 ± 1.3, if that is what the paper means",
+            "achievements": "2.1 ± 1.3, if the paper means this",
             "progression": "10.4",
         }
         for name, figure in published.items():

@@ -1,13 +1,11 @@
-"""Measure `crafter-survivor` over whole episodes on fresh seeds, through the protocol and the runtime.
+"""Measure `crafter-survivor` in whole episodes on new seeds, through the protocol and the runtime.
 
     python benchmarks/bench_crafter_survivor.py [--seeds N] [--first SEED] [--json]
 
-One episode for each seed, played as `wsap play crafter` plays it, without recording. The agent was
-developed on seeds below 7,000 and after looks at the first hundred from 10,000, 30,000, 40,000 and 50,000;
-measure on others.
-References (official score, BALROG progression): human experts 50.5 and 63.2 with reward 14.3,
-SPRING with GPT-4 27.3, DreamerV3 14.5, random play 1.6 and 10.4. Goals: score 88, 3,000 steps on average,
-15 % of episodes to step 10,000.
+Plays one episode per seed, like `wsap play crafter` without recording. The agent was developed on seeds below 7,000 and
+the first hundred from each of 10,000, 30,000, 40,000 and 50,000; measure on others.
+References (official score, BALROG progression): human experts 50.5 and 63.2 with reward 14.3, SPRING with GPT-4 27.3,
+DreamerV3 14.5, random play 1.6 and 10.4. Goals: score 88, 3,000 steps on average, 15 % of episodes to step 10,000.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ REFERENCES = {
 
 
 def play(seed: int, host: PluginHost) -> EpisodeSummary:
-    """Play one whole episode and return what it came to."""
+    """Play one whole episode and return its result."""
     summary = wsap_nexus.play("crafter", "crafter-survivor", seed=seed, record=False, host=host)
     return summary.seats[0].all_episodes()[0]
 
@@ -60,7 +58,7 @@ def figures(episodes: list[EpisodeSummary], seconds: float) -> dict[str, Any]:
 
 def main() -> int:
     """Play and print."""
-    parser = argparse.ArgumentParser(description="crafter-survivor on fresh seeds, beside published figures.")
+    parser = argparse.ArgumentParser(description="crafter-survivor on new seeds, compared with published figures.")
     parser.add_argument("--seeds", type=int, default=100, metavar="N", help="episodes to play (100)")
     parser.add_argument("--first", type=int, default=80_000, metavar="SEED", help="the first seed (80000)")
     parser.add_argument("--quick", action="store_true", help="five episodes")

@@ -1,16 +1,14 @@
-"""Measure how close `wsap eval` comes to what the machine allows.
+"""Measure the overhead of `wsap eval`.
 
     python benchmarks/bench_eval.py [--case episodes|start|latency]... [--seeds 200] [--entrants 50] [--rounds 3]
 
-episodes   Crafter with `random`, 200 steps of each seed: episodes a second of an evaluation in two worker processes,
-           beside two plain processes, each of which plays and records half of the seeds. Wanted: 85 % of these.
-start      Milliseconds that an episode of one step takes beyond the game's own reset and step, in one process: what
-           beginning and recording it costs. Wanted: under 20.
-latency    Entrants that all ask a model of 200 ms, one episode of 200 steps each: the ideal of 200 x 200 ms beside the
-           time it takes, and beside that of a plain client that only asks. Wanted: at least 90 % of the ideal.
+episodes   Crafter with `random`, 200 steps per seed: episodes per second of an evaluation in two worker processes,
+           relative to two plain processes that each play and record half of the seeds. Goal: 85 %.
+start      Milliseconds of an episode of one step beyond the game's own reset and step, in one process. Goal: under 20.
+latency    Entrants that all call a model with 200 ms of latency, one episode of 200 steps each: the ideal of
+           200 x 200 ms relative to the time taken, and to that of a plain client. Goal: at least 90 % of the ideal.
 
-Each figure is the median of the rounds, with the lowest and the highest. The exit status is 1 where something is not
-reached.
+Figures are medians of the rounds, with minimum and maximum. The exit status is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ def evaluated(entry: GameEntry, entrants: tuple[Entrant, ...], seeds: int, jobs:
 
 
 def plain(seeds: int) -> float:
-    """Return the seconds in which two plain processes play and record the same episodes."""
+    """Return the seconds that two plain processes take for the same episodes."""
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
         halves = [(0, seeds // 2), (seeds // 2, seeds)]
@@ -91,7 +89,7 @@ def game_itself(seeds: int) -> float:
 
 @contextmanager
 def slow_model() -> Iterator[str]:
-    """Give the base URL of a model server in a process of its own, which answers after `LATENCY`."""
+    """Yield the base URL of a model server in a new process, which answers after `LATENCY`."""
     command = [sys.executable, "-c", SERVER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -101,7 +99,7 @@ def slow_model() -> Iterator[str]:
 
 
 async def asked_plainly(base_url: str, clients: int) -> float:
-    """Return the seconds in which clients that do nothing else ask `TURNS` times each."""
+    """Return the seconds that plain clients take for `TURNS` calls each."""
     body = json.dumps({"model": "qwen3:8b", "stream": True, "messages": [{"role": "user", "content": "x" * 2000}]})
 
     async def ask(session: aiohttp.ClientSession) -> None:
@@ -118,7 +116,7 @@ async def asked_plainly(base_url: str, clients: int) -> float:
 
 
 def rounds(number: int, measure: Callable[[], float]) -> tuple[float, str]:
-    """Return the median of some measurements, and all three figures in words."""
+    """Return the median of measurements, and a text with median, minimum and maximum."""
     found = sorted(measure() for _ in range(number))
     middle = statistics.median(found)
     return middle, f"{middle:.3g} ({found[0]:.3g} to {found[-1]:.3g})"

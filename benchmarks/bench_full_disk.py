@@ -1,11 +1,11 @@
-"""A nexus on a small file system that is filled, freed and filled again: what it says, and whether anything is lost.
+"""Run a nexus on a small file system that repeatedly fills up; check its reports and that nothing is lost.
 
     mount -t tmpfs -o size=6m tmpfs FOLDER
     python benchmarks/bench_full_disk.py FOLDER [--minutes 10] [--pace 20]
 
-Three scripted agents play, and one over the wire, which notes what was acknowledged. What else is on the disk is taken
-away piece by piece. To reach: every stretch without room is told by health, log and terminal, it goes on by itself
-after each, and every acknowledged step and letter is recorded, once.
+Three scripted agents play, and one over the wire API, which notes acknowledgements. A filler on the disk is removed
+piece by piece. Goal: health, log and terminal report each time without space, the nexus resumes by itself each time,
+and every acknowledged step and message is recorded exactly once.
 """
 
 from __future__ import annotations
@@ -36,18 +36,13 @@ from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.tables import METADATA
 
 PIECE = 256 * 1024
-"""Half of the bytes that are freed at once."""
+"""Half of the bytes freed at a time."""
 HELD = 45.0
-"""Seconds that the disk stays full."""
+"""Seconds for which the disk stays full."""
 
 
 class Wire:
-    """An agent that plays over the wire, and what it was told that it had done.
-
-    Args:
-        url: of the nexus.
-        token: of the admin.
-    """
+    """An agent that plays over the wire API, and its acknowledgements; `token` is the admin's."""
 
     def __init__(self, url: str, token: str) -> None:
         self.steps: list[str] = []
@@ -59,7 +54,7 @@ class Wire:
         self._thread.start()
 
     def end(self) -> None:
-        """Do no more."""
+        """Stop."""
         self._over.set()
         self._thread.join()
 
@@ -85,7 +80,7 @@ class Wire:
 
 
 def health(url: str) -> dict[str, Any]:
-    """Return the health of a nexus. Any: the shape is the API's."""
+    """Return the health of a nexus (Any: the API's JSON)."""
     try:
         with urllib.request.urlopen(f"{url}nexus/health", timeout=10) as answer:
             return dict(json.load(answer), code=answer.status)
@@ -94,7 +89,7 @@ def health(url: str) -> dict[str, Any]:
 
 
 def fill(folder: Path) -> list[Path]:
-    """Fill a file system with pieces; return them."""
+    """Fill a file system with files, and return them."""
     pieces: list[Path] = []
     with contextlib.suppress(OSError):
         while True:
@@ -106,7 +101,7 @@ def fill(folder: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def nexus(folder: Path, home: Path, pace: float, log: IO[str]) -> Iterator[tuple[str, str]]:
-    """Give the address and the token of a nexus whose database is in a folder."""
+    """Yield the address and token of a nexus whose database is in a folder."""
     environ = {**os.environ, "WSAP_HOME": str(home)}
     database = str(folder / "wsap.db")
     words = [sys.executable, "-m", "wsap_core", "nexus"]
@@ -127,7 +122,7 @@ def nexus(folder: Path, home: Path, pace: float, log: IO[str]) -> Iterator[tuple
 
 
 def check(folder: Path, wire: Wire) -> bool:
-    """Compare what is recorded with what was acknowledged."""
+    """Compare the records with the acknowledgements."""
     path = str(folder / "wsap.db")
     connection = sqlite3.connect(path)
     sound = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
@@ -151,7 +146,7 @@ def check(folder: Path, wire: Wire) -> bool:
 
 
 def main() -> int:
-    """Fill, free, and tell whether everything was told and nothing was lost."""
+    """Fill and free the disk; 1 if a report is missing or anything is lost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=float, default=10.0)

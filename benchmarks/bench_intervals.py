@@ -1,13 +1,13 @@
-"""Measure whether the intervals of `wsap eval` hold what they promise, by evaluations that are simulated.
+"""Measure the coverage of the intervals of `wsap eval` in simulated evaluations.
 
     python benchmarks/bench_intervals.py [--case NAME ...] [--evaluations N] [--json]
 
-Each row is a scenario: a distribution of scores, a number of seeds, and how often each is played. 10,000 evaluations
-of it are drawn (seeded), each gets its interval by the functions that `wsap eval` uses, and it is counted how often
-the interval holds the true mean. In the rows beside it stand methods that are not used, and the reason why.
+Each row is a scenario: a distribution of scores, a number of seeds, and repeats of each. For 10,000 random evaluations
+(seeded) the intervals are computed by the functions of `wsap eval`, and those that contain the true mean are counted.
+Methods that are not used are shown for comparison.
 
-What is to be reached: see `Row.floor` and `Row.ceiling`. The exit status is 1 if a row misses its own. The tables
-stand in docs/explanation/intervals.md.
+Goals: `Row.floor` and `Row.ceiling`. The exit status is 1 if a row misses one. The tables are in
+docs/explanation/intervals.md.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
 LEVEL = 0.95
 CHUNK = 1000
 CHECKED = 3
-"""Evaluations of each scenario that also go through the public function, which must give the same."""
+"""Evaluations of each scenario for which the public function must give the same result."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A scenario and what was counted."""
+    """A scenario and its counts."""
 
     case: str
     scenario: str
@@ -57,18 +57,18 @@ class Row:
     shown: float
     """Share of evaluations with an interval."""
     rate: float
-    """Share of these whose interval holds the truth; for tests and sequences, the share of false alarms; for power,
-    the share of effects found."""
+    """Share of these whose interval contains the true value; for tests and sequences, the share of false alarms; for
+    power, the share of effects detected."""
     others: dict[str, float] = field(default_factory=dict)
     """Further figures by name."""
     floor: float | None = None
-    """What the rate has to reach at least."""
+    """Minimum of the rate."""
     ceiling: float | None = None
-    """What it may reach at most."""
+    """Maximum of the rate."""
 
     @property
     def error(self) -> float:
-        """Monte-Carlo standard error of the rate."""
+        """Monte Carlo standard error of the rate."""
         return math.sqrt(max(self.rate * (1 - self.rate), 1e-9) / max(1.0, self.shown * self.evaluations))
 
     @property
@@ -77,7 +77,7 @@ class Row:
         return self.within(0.0)
 
     def within(self, errors: float) -> bool:
-        """Return whether the rate is within its bounds, up to so many Monte-Carlo errors."""
+        """Return whether the rate is within its bounds, up to some Monte Carlo errors."""
         slack = errors * self.error
         enough = self.floor is None or self.shown == 0 or self.rate >= self.floor - slack
         return enough and (self.ceiling is None or self.rate <= self.ceiling + slack)
@@ -108,7 +108,7 @@ def _rare(p: float) -> Draw:
 
 
 RATES: Array = np.array([99, 97, 95, 92, 88, 80, 70, 60, 45, 40, 30, 22, 15, 10, 6, 4, 2, 1, 0.5, 0.2, 0, 0]) / 100
-"""Success rates of 22 achievements, such as a middling player of Crafter has."""
+"""Success rates of 22 achievements, as of a mediocre Crafter player."""
 
 
 def _progression(rng: np.random.Generator, size: tuple[int, ...]) -> Array:
@@ -127,8 +127,8 @@ UNBOUNDED: dict[str, tuple[Draw, float, bool]] = {
     "normal + 10 in 10 % of seeds": (_rare(0.1), 1.0, False),
     "normal + 10 in 3 % of seeds": (_rare(0.03), 0.3, False),
 }
-"""Name -> draws, true mean, whether the interval has to hold wherever it is shown. By these, with other draws, it was
-chosen which interval is used from how many seeds."""
+"""Name -> draws, true mean, whether the interval must be valid whenever it is shown. Methods and minimum seeds were
+chosen with these distributions and other draws."""
 UNSEEN: dict[str, tuple[Draw, float, bool]] = {
     "unseen: Poisson, mean 2": (lambda rng, size: rng.poisson(2, size).astype(np.float64), 2.0, True),
     "unseen: chi-squared, skewness 1.6": (lambda rng, size: rng.chisquare(3, size), 3.0, True),
@@ -142,7 +142,7 @@ UNSEEN: dict[str, tuple[Draw, float, bool]] = {
     "unseen: t, 5 degrees of freedom": (lambda rng, size: rng.standard_t(5, size), 0.0, True),
     "unseen: geometric, skewness 2": (lambda rng, size: rng.geometric(0.2, size).astype(np.float64), 5.0, True),
 }
-"""The same, played after that choice: the choice was not changed for them."""
+"""The same for distributions that were not used for that choice."""
 BOUNDED: dict[str, tuple[Draw, float]] = {
     "0/1, mean 0.5": (_bernoulli(0.5), 0.5),
     "0/1, mean 0.1": (_bernoulli(0.1), 0.1),
@@ -188,7 +188,7 @@ def _bca(rows: Array, resamples: int = 1000) -> tuple[Array, Array]:
 
 
 def _unbounded(rows: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Return bounds and whether `estimate` shows them."""
+    """Return bounds, and whether `estimate` shows them."""
     k = rows.shape[-1]
     if k < estimates.FEWEST:
         nothing = np.full(len(rows), np.nan)
@@ -203,7 +203,7 @@ def _unbounded(rows: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
 
 
 def unbounded(evaluations: int) -> Iterator[Row]:
-    """Means of a metric without declared bounds: how often an interval is shown, and how often it then holds."""
+    """Means of a metric without declared bounds: how often an interval is shown, and its coverage when shown."""
     for name, (draw, mean, holds) in (UNBOUNDED | UNSEEN).items():
         for k in (5, 10, 20, 30, 40, 80, 160, 320, 640):
             rng = _rng("unbounded", name, k)
@@ -225,7 +225,7 @@ def unbounded(evaluations: int) -> Iterator[Row]:
 
 
 def clustered(evaluations: int) -> Iterator[Row]:
-    """Seeds that are played several times, normal values: the naive interval takes episodes for independent."""
+    """Seeds with repeats and normal values: the naive interval treats episodes as independent."""
     for k in (20, 40, 80):
         for repeats in ("3", "10", "1 to 5"):
             for between, within in ((1.0, 0.5), (0.5, 1.0), (0.0, 1.0)):
@@ -249,7 +249,7 @@ def clustered(evaluations: int) -> Iterator[Row]:
 
 
 def bounded(evaluations: int) -> Iterator[Row]:
-    """Means of a metric with declared bounds: exact for every distribution, wider than need be."""
+    """Means of a metric with declared bounds: exact for every distribution, but wider than necessary."""
     for name, (draw, mean) in BOUNDED.items():
         for k in (5, 10, 20, 50, 100):
             rng = _rng("bounded", name, k)
@@ -290,7 +290,7 @@ def _exact(rows: Array) -> tuple[Array, Array]:
 
 
 def differences(evaluations: int) -> Iterator[Row]:
-    """False alarms of the paired test: the baseline plays the same seeds, half of a value's variance is the seed's."""
+    """False alarms of the paired test: the baseline plays the same seeds, which account for half of the variance."""
 
     def normal(rng: np.random.Generator, size: tuple[int, ...]) -> Array:
         seed = rng.normal(0, 1, size)
@@ -348,7 +348,7 @@ def differences(evaluations: int) -> Iterator[Row]:
 
 
 def sequences(evaluations: int) -> Iterator[Row]:
-    """Confidence sequences: the chance that the interval misses the truth at any look."""
+    """Confidence sequences: the probability that the interval misses the true value at any look."""
     last = 500
     for name, (draw, mean) in BOUNDED.items():
         rng = _rng("sequence", name)
@@ -382,7 +382,7 @@ def sequences(evaluations: int) -> Iterator[Row]:
 
 
 def _running(rows: Array) -> tuple[Array, Array, Array, Array]:
-    """Return numbers of values, and mean, deviation and skewness of the values up to each."""
+    """Return numbers of values, with mean, standard deviation and skewness of the values up to each."""
     n = np.arange(1.0, rows.shape[-1] + 1)
     shift = rows.mean(axis=-1, keepdims=True)
     first, second, third = (((rows - shift) ** power).cumsum(axis=-1) / n for power in (1, 2, 3))
@@ -393,14 +393,14 @@ def _running(rows: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def _peeking(rows: Array, mean: float, first: int) -> int:
-    """Return in how many rows a t interval misses the mean at some look."""
+    """Return the number of rows in which a t interval misses the mean at some look."""
     n, centre, deviation, _ = _running(rows)
     half = stats.t.ppf((1 + LEVEL) / 2, np.maximum(n - 1, 1)) * deviation / np.sqrt(n)
     return int(((n >= first) & (np.abs(centre - mean) > half + 1e-12)).any(axis=-1).sum())
 
 
 def sets(evaluations: int) -> Iterator[Row]:
-    """Crafter's score, a geometric mean over the rates of 22 achievements. Nothing is promised."""
+    """Crafter's score, a geometric mean over the rates of 22 achievements. Coverage is not guaranteed."""
 
     def score(rates: Array) -> Array:
         found: Array = np.exp(np.log1p(100 * rates).mean(axis=-1)) - 1
@@ -440,7 +440,7 @@ def sets(evaluations: int) -> Iterator[Row]:
 
 
 def ratios(evaluations: int) -> Iterator[Row]:
-    """Fieller's interval of a ratio of means: undefined where the denominator can't be told from 0."""
+    """Fieller's interval of a ratio of means: undefined if the denominator may be 0."""
     for k in (5, 10, 20):
         for above, below in ((0.5, 1.0), (0.5, 0.3)):
             rng = _rng("ratio", above, below, k)
@@ -498,7 +498,7 @@ def _lives(rng: np.random.Generator, evaluations: int, lives: int, seeds: int, e
 
 
 def transfer(evaluations: int) -> Iterator[Row]:
-    """Transfer between games: SD 0.5 of a paired difference on a seed, SD 0.1 between lives."""
+    """Transfer between games: SD 0.5 of a paired difference on a seed, and 0.1 between lives."""
     kinds = ("normal", "0/1", "seed × arm, own seeds", "seed × arm, shared seeds")
     for kind in kinds:
         for lives, seeds in ((1, 200), (5, 40), (10, 20), (20, 10), (20, 20), (40, 10)):
@@ -520,11 +520,11 @@ def transfer(evaluations: int) -> Iterator[Row]:
 
 
 NOTED = {(10, 20, 0.1): 0.48, (20, 20, 0.1): 0.81, (40, 10, 0.1): 0.92, (40, 40, 0.05): 0.68}
-"""(lives, seeds, effect) -> the power by which the default of 20 × 20 was chosen."""
+"""(lives, seeds, effect) -> the expected power, from which the default of 20 × 20 was chosen."""
 
 
 def powers(evaluations: int) -> Iterator[Row]:
-    """Effects found by the test over life means, beside the formula and the figures by which the default was chosen."""
+    """Effects detected by the test over life means, with the formula's power and the power expected for the default."""
     for kind in ("normal", "0/1", "seed × arm, own seeds"):
         for (lives, seeds, effect), noted in NOTED.items():
             rng = _rng("power", kind, lives, seeds, effect)
@@ -556,7 +556,7 @@ RATE = {"paired": "false alarms", "sequence": "ever wrong", "transfer": "false a
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the rows of one case as a Markdown table: a column for each number of seeds, or a line for each row."""
+    """Return the rows of one case as a Markdown table, with a column per number of seeds or a line per row."""
     case = rows[0].case
     counts = sorted({row.seeds for row in rows})
     by_cell = {(row.scenario, row.seeds): row for row in rows}
@@ -593,9 +593,9 @@ def _figure(row: Row | None, name: str) -> str:
 
 
 def main() -> int:
-    """Simulate and print; 1 if a row misses what it has to reach."""
+    """Simulate and print; 1 if a row misses its goal."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--case", action="append", choices=sorted(CASES), help="only this; may be repeated")
+    parser.add_argument("--case", action="append", choices=sorted(CASES), help="only this case; may be repeated")
     parser.add_argument("--evaluations", type=int, default=10_000, help="simulated evaluations of each scenario")
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
     options = parser.parse_args()

@@ -1,16 +1,13 @@
-"""What a language model's decision costs beside the model: time, and tokens of the prompt.
+"""Measure the overhead of a language model's decision: time, and new prompt tokens.
 
     python benchmarks/bench_llm.py [--steps N] [--quick] [--json]
 
-A backend without latency answers with a legal action at once; the agent `llm` plays Crafter with
-it in the JSON style, a window of 16 steps, everything recorded in the durable log. Time inside the
-game is taken out of each decision; what is left is rendering the prompt, parsing the reply, the
-runtime and the log. The limit that the project sets itself is 0.5 ms at the median; the reference
-is the time of one sorted `json.dumps` of the same request.
+The agent `llm` plays Crafter in the JSON style with a window of 16 steps, a backend that returns a legal action at
+once, and the durable log. Without the game's time, a decision consists of rendering the prompt, parsing the reply, the
+runtime and the log. Limit: a median of 0.5 ms; for reference, the time of one sorted `json.dumps` of the same request.
 
-Tokens are those of each request beyond the messages that it shares with the one before (what a
-provider or local server with a prefix cache computes anew); limit 700. They are counted with
-cl100k_base where tiktoken has it, and estimated otherwise.
+New tokens are those beyond the messages shared with the previous request, which a prefix cache saves. Limit: 700. They
+are counted with cl100k_base if tiktoken has it, otherwise estimated.
 """
 
 from __future__ import annotations
@@ -47,7 +44,7 @@ TOKEN_LIMIT = 700
 
 
 class Instant:
-    """A model that answers at once, with a random legal action of Crafter."""
+    """A model that replies at once with a random legal action of Crafter."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -66,18 +63,18 @@ class Instant:
 
 
 def counter() -> tuple[str, Callable[[str], int]]:
-    """Return the name of a tokenizer, and a function that counts a text's tokens with it."""
+    """Return a tokenizer's name and a function that counts a text's tokens."""
     try:
         import tiktoken
 
         encoding = tiktoken.get_encoding("cl100k_base")
         return "cl100k_base", lambda text: len(encoding.encode(text, disallowed_special=()))
-    except Exception:  # not installed, or its table can't be had without a network
+    except Exception:  # not installed, or its table is not available offline
         return "estimated", estimate_tokens
 
 
 def fresh(before: tuple[Message, ...], now: tuple[Message, ...]) -> str:
-    """Return the text of the messages that a request does not share with the one before."""
+    """Return the text of the messages that a request does not share with the previous one."""
     shared = 0
     while shared < min(len(before), len(now)) and before[shared] == now[shared]:
         shared += 1

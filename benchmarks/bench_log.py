@@ -1,19 +1,18 @@
-"""How fast the event log records, how little room it takes, and what it costs the caller.
+"""Measure the event log's speed, size and cost for the caller.
 
     python benchmarks/bench_log.py [--quick] [--json]
 
-Two sizes of bodies: small ones of about 200 bytes, and what a step of Crafter writes (5 to 7 KB of
-canonical JSON; from the real adapter under random play if wsap-crafter is installed, else made up
-alike). Three ways to store them, in turn in every round, so that whatever else the machine does
-falls on all alike:
+Bodies have about 200 bytes, or the size of a Crafter step (5 to 7 KB of canonical JSON; from the real adapter under
+random play if wsap-crafter is installed, else synthetic). Three methods alternate in every round, so that load on the
+machine affects all alike:
 
     log          wsap_nexus.store.eventlog.LogWriter: appended one by one, compressed, committed in groups;
-                 timed from the first append until all is committed and forced to the disk
-    autocommit   sqlite3, one commit for each event, bodies as they are: the naive way
-    executemany  sqlite3, groups of 256 in one commit, bodies as they are: as fast as SQLite goes
+                 timed from the first append until all is committed and flushed to disk
+    autocommit   sqlite3, one commit per event, uncompressed: the naive method
+    executemany  sqlite3, groups of 256 in one commit, uncompressed: SQLite's maximum
 
-All use the same table, in WAL mode with `synchronous = NORMAL`. Asked for: at least 50,000 events/s
-in groups, at most 900 bytes an event on disk at Crafter's size, about 5 µs on the caller.
+All use the same table, in WAL mode with `synchronous = NORMAL`. Goals: at least 50,000 events/s in groups, at most 900
+bytes per event on disk at Crafter's size, about 5 µs for the caller.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ GROUP = 256
 
 
 def small_bodies(count: int) -> list[str]:
-    """Bodies of about 200 bytes, such as a decision's cost."""
+    """Return bodies of about 200 bytes, such as a decision's cost."""
     rng = random.Random(1)
     return [
         json.dumps(
@@ -57,11 +56,11 @@ def small_bodies(count: int) -> list[str]:
 
 
 def crafter_bodies(count: int) -> tuple[list[str], str]:
-    """What steps of Crafter write, and where it is from."""
+    """Return the bodies of Crafter steps, and their origin."""
     try:
         return _real_bodies(count), "wsap-crafter under random play"
     except ImportError:
-        return _made_up_bodies(count), "made up (wsap-crafter is not installed)"
+        return _made_up_bodies(count), "synthetic (wsap-crafter is not installed)"
 
 
 def _real_bodies(count: int) -> list[str]:
@@ -138,7 +137,7 @@ def _new(folder: Path, name: str) -> tuple[Path, str]:
 
 
 def record_with_log(path: Path, run_id: str, bodies: Sequence[str], count: int) -> float:
-    """Seconds to append, commit and force to the disk."""
+    """Return the seconds to append, commit and flush to disk."""
     with Database.open(path) as database:
         log = LogWriter(database)
         began = time.perf_counter()
@@ -158,7 +157,7 @@ def _plain(path: Path) -> sqlite3.Connection:
 
 
 def record_one_by_one(path: Path, run_id: str, bodies: Sequence[str], count: int) -> float:
-    """Seconds for one commit after another."""
+    """Return the seconds with one commit per event."""
     connection = _plain(path)
     began = time.perf_counter()
     for n in range(count):
@@ -169,7 +168,7 @@ def record_one_by_one(path: Path, run_id: str, bodies: Sequence[str], count: int
 
 
 def record_in_groups(path: Path, run_id: str, bodies: Sequence[str], count: int) -> float:
-    """Seconds for groups through executemany."""
+    """Return the seconds with groups through executemany."""
     connection = _plain(path)
     began = time.perf_counter()
     for start in range(0, count, GROUP):
@@ -193,7 +192,7 @@ WAYS: dict[str, Callable[[Path, str, Sequence[str], int], float]] = {
 
 
 def measure_rates(bodies: Sequence[str], count: int, rounds: int) -> dict[str, object]:
-    """Events a second and bytes an event of each way, and the ratios round by round."""
+    """Return events per second and bytes per event of each method, and the ratios by round."""
     rates: dict[str, list[float]] = {way: [] for way in WAYS}
     sizes: dict[str, float] = {}
     for _ in range(rounds):
@@ -220,7 +219,7 @@ def measure_rates(bodies: Sequence[str], count: int, rounds: int) -> dict[str, o
 
 
 def measure_caller(bodies: Sequence[str], rounds: int) -> dict[str, object]:
-    """Microseconds on the caller: of an append, of an append with flush, and of a step that computes."""
+    """Return the caller's microseconds for an append, an append with flush, and a computing step."""
     with tempfile.TemporaryDirectory() as name:
         path, run_id = _new(Path(name), "caller")
         with Database.open(path) as database, LogWriter(database) as log:
@@ -238,7 +237,7 @@ def measure_caller(bodies: Sequence[str], rounds: int) -> dict[str, object]:
                 flushes.append((time.perf_counter() - began) * 1e6)
             without, with_log, behind = [], [], []
             for _ in range(rounds // 10):
-                # By turns, each for long enough that the writer finds its pace.
+                # Alternating, each for long enough that the writer reaches a steady state.
                 log.flush()
                 without += [computing_step(None) for _ in range(200)]
                 for n in range(200):
@@ -254,7 +253,7 @@ def measure_caller(bodies: Sequence[str], rounds: int) -> dict[str, object]:
 
 
 def computing_step(record: Callable[[], object] | None) -> float:
-    """Microseconds of a step that keeps the interpreter busy, and records itself or doesn't."""
+    """Return the microseconds of a step that keeps the interpreter busy, recorded or not."""
     began = time.perf_counter()
     total = 0
     for n in range(4000):
@@ -265,7 +264,7 @@ def computing_step(record: Callable[[], object] | None) -> float:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """The median, what one value in ten is below and above, and the mean, which rare long waits count in."""
+    """Return the median, 10th and 90th percentiles, and the mean, which includes rare long waits."""
     deciles = statistics.quantiles(values, n=10) if len(values) > 1 else [values[0]] * 9
     digits = 2 if statistics.median(values) < 100 else 0
     return {
@@ -296,7 +295,7 @@ def main() -> int:
 
 
 def as_text(report: dict[str, object]) -> str:
-    """The report for a reader."""
+    """Return the report as text."""
     lines = [f"Bodies of Crafter's size: {report['crafter_bodies']}.", ""]
     for size in ("small", "crafter"):
         part: dict[str, dict[str, dict[str, float]]] = report[size]  # type: ignore[assignment]

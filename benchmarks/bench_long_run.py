@@ -1,14 +1,14 @@
-"""How long it takes to look at a run of many steps, and to resume it: as processes, beside a run of a few steps.
+"""Measure the time to read and resume a long run, relative to a short one.
 
     python benchmarks/bench_long_run.py [--steps 500000] [--game echo] [--rounds 5] [--database FILE] [--json]
 
-Records a run of so many steps and stops it, unless `--database` has one already, and one of 20 steps for the cold
-start: the interpreter, the imports, the plugins, the game. Every command is a process of its own, by turns on both
-runs; what is told is the difference of the fastest ones, since another process on the machine can only make them
-slower. `resume` counts from the start of the process to the first new step in the log, and then stops it by Ctrl-C,
-so that the run grows with each round. As the reference in the same run: how many steps a second `--verify` reads.
+Records a run of `--steps` steps, unless `--database` already has one, and one of 20 steps for the cold start
+(interpreter, imports, plugins, game). Commands run as processes alternately on both runs; the result is the difference
+of the fastest ones, since other processes can only slow them down. `resume` is measured up to the first new step in
+the log and then stopped by Ctrl-C, so that the run grows with each round. For reference: steps per second read by
+`--verify`.
 
-Asked for at 500,000 steps: `replay --from 1 --to 3` and the start of `resume` in less than a second each.
+Goal at 500,000 steps: `replay --from 1 --to 3` and the start of `resume` take less than a second each.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WSAP = (sys.executable, "-c", "from wsap_core.cli import main; raise SystemExit(
 
 
 def record(path: Path, game: str, steps: int) -> None:
-    """Play so many steps of all seats together with random agents, and stop."""
+    """Play that many steps of all seats together with random agents."""
     host, controls, taken = PluginHost.discovered(), Controls(), 0
 
     def watch(step: object) -> None:
@@ -56,7 +56,7 @@ def record(path: Path, game: str, steps: int) -> None:
 
 
 def replayed(path: Path, *words: str) -> tuple[float, float]:
-    """Seconds of a command of a process of its own: by the clock, and of the processor."""
+    """Return the wall-clock and CPU seconds of a command in a new process."""
     before, began = os.times(), time.perf_counter()
     subprocess.run([*WSAP, *words, "--database", str(path)], check=True, stdout=subprocess.DEVNULL, env=ENVIRON)
     taken, after = time.perf_counter() - began, os.times()
@@ -65,7 +65,7 @@ def replayed(path: Path, *words: str) -> tuple[float, float]:
 
 
 def resumed(path: Path) -> tuple[float, float]:
-    """Seconds from the start of a process that resumes the run to its first new step; and those of the processor."""
+    """Return the wall-clock and CPU seconds from the start of a process that resumes the run to its first new step."""
     with open_database(str(path), read_only=True) as database:
         repository = Repository(database)
         run = repository.get_run("last").id
@@ -86,7 +86,7 @@ def resumed(path: Path) -> tuple[float, float]:
 
 
 def _spent(process: int) -> float:
-    """Seconds of the processor that a process has taken so far; not a number where the system does not say so."""
+    """Return a process's CPU seconds so far; NaN if unknown."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
@@ -95,7 +95,7 @@ def _spent(process: int) -> float:
 
 
 def measure(path: Path, game: str, steps: int, rounds: int) -> dict[str, object]:
-    """Return the seconds of each command on the long run beyond those on the short one."""
+    """Return the seconds of each command on the long run minus those on the short one."""
     with tempfile.TemporaryDirectory() as name:
         short, long = Path(name) / "short.db", Path(name) / "long.db"
         record(short, game, FEW)
@@ -122,7 +122,7 @@ def measure(path: Path, game: str, steps: int, rounds: int) -> dict[str, object]
 
 
 def main() -> int:
-    """Measure and report; 1 if something takes longer than it may."""
+    """Measure and report; 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--steps", type=int, default=500_000)
     parser.add_argument("--game", default="echo", help="a game of random-legal agents")
@@ -146,7 +146,7 @@ def main() -> int:
         for command, times in commands.items():
             print(
                 f"  {command:24} {times['seconds']:6.2f} s beyond the cold start of {times['cold']:.2f} s"
-                + ("" if math.isnan(times["processor"]) else f", of the processor {times['processor']:.2f} s")
+                + ("" if math.isnan(times["processor"]) else f", CPU {times['processor']:.2f} s")
             )
     asked = ("replay --from 1 --to 3", "start of resume")
     return 0 if all(commands[command]["seconds"] < ASKED for command in asked) else 1

@@ -1,20 +1,19 @@
-"""The nexus: how long a transit takes, how soon it serves with much behind it, and how many it lets play at once.
+"""Measure the nexus: duration of a transit, startup with a large database, and concurrent agents.
 
     python benchmarks/bench_nexus.py [--case transit|start|wake|load] [--quick] [--json]
 
-transit   One agent goes from Crafter through the nexus into Crafter again, its world being saved and woken each
-          time. Told is the time from the last decision in one world to the moment when it is in the next, less
-          what the game itself took (waking, saving, letting in and out); beside it what the game took, and what
-          one commit to the same database takes. The project's own limit: a median of 50 ms.
-start     A database with 10,000 agents, 1,000,000 events of the nexus and 1,000,000 events of runs. Told is the
-          time from starting a process to the first answer over HTTP, the slowest of the answers in the ten
-          seconds after it, and memory. The limit: 3 s to the first answer.
-wake      2,000 agents that wander, in a nexus that is started with all games. Told is the time from its first answer
-          over HTTP until each of them lives (its visit has begun, and it sees what is around it), and until each has
-          decided; beside it the processor time of that, and the answers meanwhile. The limit: 15 s until all live.
-load      1,000 agents are registered, 800 of them idle in the nexus, 200 in Crafter with a model behind HTTP that
-          answers after 1 s, everything recorded. Told is what share of the ideal (one decision for each agent in
-          each second) is reached. The limit: 95 %.
+transit   One agent moves from Crafter through the nexus to Crafter again; its world is saved and restored each time.
+          Measures the time from its last decision in one world to its entry into the next, without the game's part
+          (restore, save, entry and exit), which is printed separately, as is the time of a commit to the same
+          database. Limit: a median of 50 ms.
+start     A database with 10,000 agents, 1,000,000 nexus events and 1,000,000 run events. Measures the time from
+          process start to the first HTTP response, the slowest response in the next ten seconds, and memory.
+          Limit: 3 s to the first response.
+wake      2,000 wandering agents in a nexus with all games. Measures the time from the first HTTP response until all
+          agents have a session and an observation, and until all have decided, with CPU time and response times.
+          Limit: 15 s until all have a session.
+load      1,000 agents, 800 of them idle in the nexus and 200 in Crafter with a model behind HTTP that replies after
+          1 s, everything recorded. Measures decisions relative to the ideal of one per agent and second. Limit: 95 %.
 
 The exit status is 1 if a limit is missed.
 """
@@ -69,12 +68,12 @@ TIMED = ("begin", "restore", "snapshot", "admit", "release", "create_avatar", "o
 
 
 class TimedWorld(LocalWorld):
-    """A world in this process that adds up how long its game takes over coming and going."""
+    """A world in this process that sums up its game's time for entries and exits."""
 
     spent = 0.0
-    """Seconds, of all of them together."""
+    """Wall-clock seconds of all such worlds."""
     used = 0.0
-    """Seconds of the processor, likewise."""
+    """CPU seconds, likewise."""
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
@@ -93,7 +92,7 @@ class TimedWorld(LocalWorld):
 
 
 def make_timed(spec: AdapterSpec, record: WorldRecord) -> TimedWorld:
-    """Return a world whose game is timed; making it counts, too."""
+    """Return a world whose game is timed, including its creation."""
     began, used = time.perf_counter(), time.process_time()
     made = TimedWorld(spec, record.seed, record.options, Context())
     TimedWorld.spent += time.perf_counter() - began
@@ -102,7 +101,7 @@ def make_timed(spec: AdapterSpec, record: WorldRecord) -> TimedWorld:
 
 
 async def transit(count: int, database: str) -> dict[str, Any]:
-    """Let one agent come and go that often, and return how long it took."""
+    """Let one agent move that often, and return the durations."""
     whole: list[float] = []
     game: list[float] = []
     processor: list[float] = []
@@ -158,7 +157,7 @@ def _spread(seconds: list[float]) -> dict[str, float]:
 
 
 def fill(database: str, agents: int, events: int) -> None:
-    """Write that many agents, events of the nexus, and events of runs."""
+    """Write that many agents, nexus events and run events."""
     from sqlalchemy import insert
 
     from wsap_nexus.store.records import NewRun
@@ -192,7 +191,7 @@ def fill(database: str, agents: int, events: int) -> None:
 
 
 def start(agents: int, events: int, folder: str) -> dict[str, Any]:
-    """Start a nexus over a full database in a process of its own, and return how soon it answers."""
+    """Start a nexus with a full database in a new process, and return its response times."""
     database = str(Path(folder) / "full.db")
     fill(database, agents, events)
     began = time.perf_counter()
@@ -219,7 +218,7 @@ def start(agents: int, events: int, folder: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def serving(folder: str, database: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Start a nexus in a process of its own, and give that and its port once it answers."""
+    """Start a nexus in a new process; yield the process and its port once it responds."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -243,7 +242,7 @@ def serving(folder: str, database: str) -> Iterator[tuple[subprocess.Popen[str],
 
 
 def wake(agents: int, folder: str) -> dict[str, Any]:
-    """Start a nexus with many agents, and return how soon all live, and have decided."""
+    """Start a nexus with many agents; return the times until all have a session and have decided."""
     database = str(Path(folder) / "many.db")
     with open_store(database) as store, NexusStore(store.database).change() as tx:
         for number in range(agents):
@@ -271,7 +270,7 @@ def wake(agents: int, folder: str) -> dict[str, Any]:
 
 
 def _processor(pid: int) -> float:
-    """Return how many seconds of the processor a process has taken."""
+    """Return a process's CPU seconds."""
     row = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(row[11]) + int(row[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -292,7 +291,7 @@ def _memory(pid: int) -> float:
 
 
 def _bare() -> float:
-    """Return how long a process takes that loads what the nexus serves with, and does nothing."""
+    """Return the time of a process that only imports the nexus and its server."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import wsap_nexus.hub.nexus, wsap_nexus.server.serve, uvicorn"], check=True)
     return round(time.perf_counter() - began, 2)
@@ -304,7 +303,7 @@ def _bare() -> float:
 async def load(
     registered: int, playing: int, latency: float, seconds: float, port: int, database: str
 ) -> dict[str, Any]:
-    """Let some of many agents play with a model that answers after the latency; return the share of the ideal."""
+    """Let some of many agents play with a model of that latency; return decisions relative to the ideal."""
     host = PluginHost.discovered()
     models = ModelPool(
         host, options={"openai": {"base_url": f"http://127.0.0.1:{port}/v1"}}, policy=Calls(concurrency=10_000)
@@ -367,7 +366,7 @@ def main() -> int:
     """Measure and print; 1 if a limit is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", choices=sorted(LIMITS))
-    parser.add_argument("--quick", action="store_true", help="small numbers, only to see that it works")
+    parser.add_argument("--quick", action="store_true", help="small numbers, as a smoke test")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found = {case: one_case(case, quick=options.quick) for case in ([options.case] if options.case else LIMITS)}

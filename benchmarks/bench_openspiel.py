@@ -1,11 +1,11 @@
-"""Play three games of OpenSpiel as recorded worlds, and compare what comes out with OpenSpiel's exact values.
+"""Play three OpenSpiel games as recorded worlds, and compare the results with OpenSpiel's exact values.
 
     pip install open_spiel
     python benchmarks/bench_openspiel.py [--games N] [--quick]
 
-All seats play uniformly at random. The exact distribution of the first seat's return and of the number of moves comes
-from going through OpenSpiel's own game tree. Each mean has to be in its 99 % confidence interval, each recorded
-episode has to sum to zero, and the world has to pass the conformance suite.
+All seats play uniformly at random. OpenSpiel's game tree gives the exact distributions of the first seat's return and
+of the number of moves. Each mean must be in its 99 % confidence interval, each recorded episode must sum to zero, and
+the world must pass the conformance suite.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Z = 2.5758
 
 
 def outcomes(state: Any, chance: float = 1.0, moves: int = 0) -> Iterator[tuple[float, float, int]]:
-    """Give probability, first player's return and number of moves of every way to play on at random. Any: pyspiel's."""
+    """Yield probability, first player's return and number of moves of every random continuation (Any: pyspiel)."""
     if state.is_terminal():
         yield chance, state.returns()[0], moves
         return
@@ -51,7 +51,7 @@ def outcomes(state: Any, chance: float = 1.0, moves: int = 0) -> Iterator[tuple[
 
 
 def exact(game: type[OpenSpielGame]) -> dict[str, tuple[float, float]]:
-    """Return mean and standard deviation of the first player's return and of the number of moves."""
+    """Return the mean and standard deviation of the first player's return and of the number of moves."""
     found = list(outcomes(pyspiel.load_game(game.game).new_initial_state()))
     assert math.isclose(sum(p for p, _, _ in found), 1.0)
     figures = {"return of the first": [(p, r) for p, r, _ in found], "moves": [(p, float(m)) for p, _, m in found]}
@@ -63,7 +63,7 @@ def exact(game: type[OpenSpielGame]) -> dict[str, tuple[float, float]]:
 
 
 def recorded(game: type[OpenSpielGame], count: int, database: Path) -> list[dict[str, list[float]]]:
-    """Play so many games in a recorded run, and return the rewards of each seat's steps, as the log has them."""
+    """Play that many games in a recorded run, and return the rewards of each seat's steps from the log."""
     run = wsap_nexus.play(game, "random-legal", episodes=count, database=str(database)).run
     games: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with Database.open(database, read_only=True) as opened:
@@ -74,8 +74,8 @@ def recorded(game: type[OpenSpielGame], count: int, database: Path) -> list[dict
 
 
 def main() -> int:
-    """Play, compare and print; 1 if anything is not as it should be."""
-    parser = argparse.ArgumentParser(description="Worlds of OpenSpiel's games beside their exact values.")
+    """Play, compare and print; 1 if a check fails."""
+    parser = argparse.ArgumentParser(description="Compare worlds of OpenSpiel's games with exact values.")
     parser.add_argument("--games", type=int, default=5000, metavar="N", help="games of each kind (5000)")
     parser.add_argument("--quick", action="store_true", help="50 games of each kind")
     options = parser.parse_args()

@@ -1,12 +1,12 @@
-"""Print figures of `wsap eval` beside published ones.
+"""Compare results of `wsap eval` with published ones.
 
     python benchmarks/bench_papers.py [--case crafter|minigrid|axelrod|mafia ...] [--seeds N]
 
-Crafter is played on 6,000 seeds, about the million steps of the paper, and Mafia on 200, where no number is given.
+By default Crafter is played on 6,000 seeds, about the million steps of the paper, and Mafia on 200.
 
-Each table is played by the command line that stands above it, into a folder that is thrown away. What the published
-figures are, and in what the protocols differ, is said in docs/explanation/published-tables.md. The exit status is 1
-where a figure that has to agree does not.
+Each table is produced by the command printed above it, in a temporary folder. docs/explanation/published-tables.md
+explains the published figures and the differences between the protocols. The exit status is 1 if a figure that has to
+agree does not.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from bench_tossim_rules import by_day, mafia_wins
 from scipy.stats import binomtest
 
 AXELROD = {"tit-for-tat": 2.49875, "grudger": 2.49875, "cooperator": 2.25, "defector": 2.01}
-"""Mean payoff a turn by `axelrod` 4.14.0: Match(turns=200), over the four opponents, itself included."""
+"""Mean payoff per turn by `axelrod` 4.14.0: Match(turns=200), over the four opponents, including itself."""
 
 
 def evaluated(*words: str) -> dict[str, Any]:
-    """Return what `wsap eval` says, and print the command."""
+    """Run `wsap eval`, print the command, and return its output."""
     print("\n$ wsap eval " + " ".join(words), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "wsap_core", "eval", *words, "--out", str(Path(folder) / "x"), "--json"]
@@ -36,7 +36,7 @@ def evaluated(*words: str) -> dict[str, Any]:
 
 
 def shown(what: str, value: float, interval: dict[str, Any] | None, published: str) -> None:
-    """Print a figure beside the published one."""
+    """Print a figure with the published one."""
     span = "-" if interval is None else f"{interval['low']:.3g} to {interval['high']:.3g}"
     print(f"  {what:44}{value:8.4g}   {span:18}{published}")
 
@@ -51,7 +51,7 @@ def crafter(seeds: int | None) -> bool:
 
 
 def minigrid(seeds: int | None) -> bool:
-    """Levels that the scripted agent solves."""
+    """Levels solved by the scripted agent."""
     (row,) = evaluated("minigrid-rooms", "--entrant", "minigrid-finder", "--seeds", str(min(seeds or 20, 20)))["rows"]
     shown(
         "MiniGrid, scripted agent, levels of 8",
@@ -71,15 +71,15 @@ def axelrod(seeds: int | None) -> bool:
 
 
 def mafia(seeds: int | None) -> bool:
-    """The Mafia's chance when all play at random."""
+    """The Mafia's probability of winning in random play."""
     seeds = seeds or 200
     row = evaluated("mafia", "--seeds", str(seeds))["rows"][0]["figure"]
-    # The share of winning seats is 2/7 where the Mafia wins and 5/7 where the town does.
+    # The share of winning seats is 2/7 if the Mafia wins and 5/7 if the town does.
     mean, ends = row["mean"], row["interval"]
     chance = {"low": (5 / 7 - ends["high"]) * 7 / 3, "high": (5 / 7 - ends["low"]) * 7 / 3} if ends else None
     shown("Mafia 2 of 7, random, who may abstain", (5 / 7 - mean) * 7 / 3, chance, "no formula")
     fits = True
-    print("\nThe same engine, where everybody always votes or kills:")
+    print("\nThe same engine if everybody always votes or kills:")
     for players, mafiosi in ((5, 1), (7, 2), (9, 2), (15, 4)):
         wins, games = mafia_wins((players, mafiosi, 0, 20 * seeds)), 20 * seeds
         low, high = binomtest(wins, games).proportion_ci(0.99)
@@ -94,7 +94,7 @@ CASES = {"crafter": crafter, "minigrid": minigrid, "axelrod": axelrod, "mafia": 
 
 def main() -> int:
     """Play and print."""
-    parser = argparse.ArgumentParser(description="Figures of wsap eval beside published ones.")
+    parser = argparse.ArgumentParser(description="Compare results of wsap eval with published ones.")
     parser.add_argument("--case", action="append", choices=CASES, help="which tables (all)")
     parser.add_argument("--seeds", type=int, metavar="N", help="seeds of Crafter and Mafia (6000 and 200)")
     options = parser.parse_args()

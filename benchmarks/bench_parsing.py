@@ -1,15 +1,13 @@
-"""Measure that reading what a model wrote takes time in proportion to its length, whatever it wrote.
+"""Measure that the time to parse a model's reply is proportional to its length, for any reply.
 
     python benchmarks/bench_parsing.py [--size N] [--quick] [--json]
 
-Whatever a model writes is read: replies in the JSON style, legs of the tag style, sums for the calculator. The texts
-here are the worst that are known: nestings that never close, quotes that never end, tags that only begin. Each is read
-at half the size and at the whole size; time that is proportional gives a ratio of 2, time that grows with the square 4.
-The best of three readings counts, in processor time. Where half the size takes less than a millisecond, the ratio says
-nothing and is left out.
+Parses replies in the JSON style, legs of the tag style, and expressions for the calculator. The texts are the worst
+known cases: unclosed nesting, quotes and tags. Each is parsed at half and at full size; a ratio of 2 is linear, 4
+quadratic. The best CPU time of three counts. The ratio is omitted if half the size takes less than a millisecond.
 
-What is to be reached: no ratio above 3, and a reply of a million characters read within a second. The exit status is 1
-if it is not.
+Goal: no ratio above 3, and a reply of a million characters is parsed within a second. The exit status is 1 if it is
+missed.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ PIECES = {
     "digits": "1",
     "pairs": "a=1, ",
 }
-"""What a bad reply repeats without end."""
+"""Pieces that a bad reply repeats endlessly."""
 BEGINNINGS = {
     "": "",
     " in thinking": "<think>",
@@ -77,11 +75,11 @@ LEGS = {"comparisons": "a < b ", "angles": "<", "begun tags": "<think", "open ta
 SUMS = {"brackets": "(", "signs": "-", "powers": "2**", "products": "9*", "numbers": "1", "functions": "sqrt("}
 
 Case = tuple[str, Callable[[int], Callable[[], object]]]
-"""What is read, and what prepares reading so many characters of it."""
+"""Name, and a function from a size to the parse to be timed."""
 
 
 def cases() -> Iterator[Case]:
-    """Give everything that is read."""
+    """Yield all cases."""
     for name, piece in PIECES.items():
         for place, beginning in BEGINNINGS.items():
             yield f"reply: {name}{place}", reply(beginning, piece)
@@ -94,7 +92,7 @@ def cases() -> Iterator[Case]:
 
 
 def reply(beginning: str, piece: str) -> Callable[[int], Callable[[], object]]:
-    """Return what prepares the reading of a reply that repeats a piece."""
+    """Return a case for a reply that repeats a piece."""
 
     def prepare(size: int) -> Callable[[], object]:
         text = beginning + piece * (size // len(piece))
@@ -104,7 +102,7 @@ def reply(beginning: str, piece: str) -> Callable[[int], Callable[[], object]]:
 
 
 def chance(letters: str) -> Callable[[int], Callable[[], object]]:
-    """Return what prepares the reading of letters drawn at random, the same ones each time."""
+    """Return a case for random letters, the same each time."""
 
     def prepare(size: int) -> Callable[[], object]:
         text = "".join(random.Random(5).choices(letters, k=size))
@@ -114,10 +112,10 @@ def chance(letters: str) -> Callable[[int], Callable[[], object]]:
 
 
 def leg(piece: str) -> Callable[[int], Callable[[], object]]:
-    """Return what prepares the reading of a leg."""
+    """Return a case for a leg."""
 
     def prepare(size: int) -> Callable[[], object]:
-        text = piece * (size // 10 // len(piece))  # a leg is bounded by the tokens of a reply
+        text = piece * (size // 10 // len(piece))  # a reply's token limit bounds a leg
         turn = TagTurn(TOOLS, ACTIONS)
         return lambda: read_leg(turn, text, inside_thinking=True)
 
@@ -125,7 +123,7 @@ def leg(piece: str) -> Callable[[int], Callable[[], object]]:
 
 
 def calculation(piece: str) -> Callable[[int], Callable[[], object]]:
-    """Return what prepares the working out of an expression."""
+    """Return a case for an expression."""
 
     def prepare(size: int) -> Callable[[], object]:
         text = piece * (size // len(piece))
@@ -136,7 +134,7 @@ def calculation(piece: str) -> Callable[[int], Callable[[], object]]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return the processor time of the best of three times."""
+    """Return the best CPU time of three."""
     found = []
     for _ in range(3):
         begun = time.process_time()
@@ -146,7 +144,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def main() -> int:
-    """Measure and print; 1 if a limit is passed."""
+    """Measure and print; 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", type=int, default=1_000_000, help="characters of the longer text")
     parser.add_argument("--quick", action="store_true", help="a tenth of that")

@@ -1,14 +1,13 @@
-"""How many malformed replies are read as expected, asked for again, or read as something else.
+"""Count how many malformed replies are read as expected, requested again, or misread.
 
     python benchmarks/bench_reading.py [--json]
 
-The replies are the corpus of `plugins/wsap-llm/tests/data/malformed_replies.jsonl`: what small models are reported to
-write, by hand, each with the action that it means in one of several worlds, or with none; `ask` marks those whose
-action only prose or another word (`go left`) says, which are to be asked for again. Reading them strictly
-(`json.loads`, and the action's parameters as declared) is the reference, in the same run.
+The corpus `plugins/wsap-llm/tests/data/malformed_replies.jsonl` has handwritten replies of the kinds reported for small
+models, each with the intended action in one of several worlds, or none; `ask` marks those whose action is expressed
+only in prose or other words (`go left`), which must be requested again. The reference is strict reading (`json.loads`,
+and parameters as declared).
 
-What is to be reached: at least 300 replies, 95 in 100 read as expected, and none read as something else. The exit
-status is 1 if it is not.
+Goal: at least 300 replies, 95 % read as expected, none misread. The exit status is 1 if it is missed.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Space:
         )
 
     def tolerant(self, reply: str) -> Meaning:
-        """Return what WSAP understands."""
+        """Return the action that WSAP reads."""
         read = read_reply(reply, self.actions, self.tools, declared=self.declared)
         if isinstance(read, NotUnderstood):
             return None
@@ -53,7 +52,7 @@ class Space:
         return {"action": read.choice.name, "params": dict(read.choice.parameters)}
 
     def strict(self, reply: str) -> Meaning:
-        """Return what is there if the reply is exactly what was asked for."""
+        """Return the action of an exactly well-formed reply."""
         try:
             found = json.loads(reply)
         except (ValueError, RecursionError):
@@ -78,10 +77,7 @@ def _action(written: Mapping[str, Any]) -> ActionDef:
 
 
 def measure(rows: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Meaning]) -> dict[str, Any]:
-    """Return the shares of one way to read: as expected, asked again, and the count of wrong readings.
-
-    Where the corpus says `ask`, only prose or another word says it, and the model is expected to be asked again.
-    """
+    """Return a reader's shares of replies read as expected and requested again, and its count of misread replies."""
     got = [(read(row), row["intended"], None if row.get("ask") else row["intended"]) for row in rows]
     meant = [(found, wanted) for found, wanted, _ in got if wanted is not None]
     return {
@@ -94,7 +90,7 @@ def measure(rows: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]
 
 def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="How many malformed replies are understood as they were meant.")
+    parser = argparse.ArgumentParser(description="Count how many malformed replies are read as intended.")
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
     options = parser.parse_args()
     written = json.loads((DATA / "reply_spaces.json").read_text(encoding="utf-8"))

@@ -1,17 +1,15 @@
-"""Time to the next token after a tool call, in process, with the key-value cache kept and without.
+"""Measure the time to the next token after a tool call, in process, with and without the key-value cache.
 
     python benchmarks/bench_resume.py [--size small|qwen3-8b] [--contexts 500,2000,8000] [--rounds 9]
                                       [--threads 1] [--json]
 
-A model with random weights reads a prompt of so many tokens and writes 16 tokens, as a turn up to a
-tool's closing tag; then the tool's result (about 40 tokens) is put behind them, and the time is
-taken until the model has chosen its next token: rendering the prompt, making tokens of it, matching
-them with the cache, computing what is new, and sampling. Then the same with the cache thrown away
-before. Each round has a result of its own; the median of the rounds counts. Asked for: with the
-cache kept, at 8,000 tokens at most 1.5 times the time at 500.
+A model with random weights reads a prompt and writes 16 tokens, like a turn up to a tool's closing tag; then the tool's
+result (about 40 tokens) is appended, and the time until the next token is measured: rendering, tokenizing, matching the
+cache, computing new tokens, and sampling. The same is measured with an empty cache. Each round has a different result;
+the median counts. Goal: with the cache, the time at 8,000 tokens is at most 1.5 times that at 500.
 
-`small` is a model of 60 million weights for a CPU, `qwen3-8b` has the size of Qwen3-8B in bfloat16 and is meant
-for a GPU with 20 GB free. Neither needs anything but torch and transformers beside this repository:
+`small` has 60 million weights, for a CPU; `qwen3-8b` has the size of Qwen3-8B in bfloat16, for a GPU with 20 GB free.
+Besides this repository they need only torch and transformers:
 
     PYTHONPATH=.:plugins/wsap-outlines python benchmarks/bench_resume.py --size qwen3-8b
 """
@@ -36,9 +34,9 @@ from wsap_outlines.options import Options
 from wsap_outlines.testing import tiny_tokenizer
 
 MOST = 1.5
-"""The time at the longest context over that at the shortest."""
+"""Limit of the time at the longest context divided by that at the shortest."""
 SIZES: dict[str, dict[str, Any]] = {
-    # In the larger one's proportions: at 8,000 tokens, attention takes about a third of what the weights take.
+    # In the larger model's proportions: at 8,000 tokens, attention takes about a third of the time of the weights.
     "small": {
         "vocab_size": 4_096, "hidden_size": 1_024, "intermediate_size": 4_096, "num_hidden_layers": 4,
         "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 64,
@@ -53,14 +51,14 @@ GREEDY = Sampling(1, temperature=0, top_p=None)
 
 
 def make(size: str) -> tuple[Any, Any]:
-    """A model with random weights and a tokenizer for the text in it."""
+    """Return a model with random weights, and a tokenizer for the benchmark's text."""
     import torch
     from transformers import AutoModelForCausalLM, Qwen3Config
 
     tokenizer = tiny_tokenizer()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if size == "qwen3-8b" and device == "cpu":
-        print("Beware: a model of this size takes minutes a round on a CPU, and 16 GB.", file=sys.stderr)
+        print("Warning: on a CPU a model of this size takes minutes per round and 16 GB.", file=sys.stderr)
     config = Qwen3Config(**SIZES[size], max_position_embeddings=40_960, eos_token_id=tokenizer.eos_token_id)
     torch.manual_seed(1)
     with torch.device(device):
@@ -68,8 +66,8 @@ def make(size: str) -> tuple[Any, Any]:
             config, dtype=torch.bfloat16 if size == "qwen3-8b" else torch.float32
         ).eval()
     with torch.no_grad():
-        # Only whole words win, so that the reply is a text to go on from: a model with random weights
-        # would write halves of characters, which no text can give back to the tokenizer.
+        # Only whole words can be chosen: with random weights a model would write partial characters, which do not
+        # survive the conversion to text.
         head = model.get_output_embeddings().weight
         words = [i for i in range(len(tokenizer)) if tokenizer.decode([i]).strip().isalpha()]
         mute = torch.ones(head.shape[0], dtype=torch.bool, device=head.device)
@@ -79,27 +77,27 @@ def make(size: str) -> tuple[Any, Any]:
 
 
 def prompt_of(tokenizer: Any, tokens: int) -> tuple[Message, ...]:
-    """Messages of about so many tokens."""
+    """Return messages of about that many tokens."""
     text = " ".join(f"Player {i % 15} says: Player {i % 7} is lying, I need to see that will." for i in range(tokens))
     ids = tokenizer.encode(text, add_special_tokens=False)[: tokens - 40]
     return (Message("system", "You are Player 7."), Message("user", tokenizer.decode(ids)))
 
 
 def run(generator: Generator, request: Request) -> str:
-    """The whole reply."""
+    """Return the whole reply."""
     chunks = generator.reply(request, threading.Event())
     return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
 
 
 def timed(generator: Generator, request: Request) -> float:
-    """Milliseconds until one token is there."""
+    """Return the milliseconds until one token."""
     began = time.perf_counter()
     run(generator, request)
     return (time.perf_counter() - began) * 1000
 
 
 def measure(generator: Generator, tokens: int, rounds: int) -> dict[str, Any]:
-    """The medians at one length of context."""
+    """Return the medians at one context length."""
     request = Request(prompt_of(generator.loaded.tokenizer, tokens), OPENING, sampling=replace(GREEDY, max_tokens=16))
     began = time.perf_counter()
     so_far = OPENING + run(generator, request)
@@ -129,7 +127,7 @@ def measure(generator: Generator, tokens: int, rounds: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measure and print a table; 1 if the longest context takes too long."""
+    """Measure and print a table; 1 if the goal is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--size", choices=sorted(SIZES), default="small")
     parser.add_argument("--contexts", default="500,2000,8000")

@@ -1,15 +1,14 @@
-"""What the kernel and the runtime take for a decision, beside the game and the agent.
+"""Measure the overhead of kernel and runtime per decision.
 
     python benchmarks/bench_runtime.py [--steps N] [--repeats N] [--json]
 
-A random agent plays Crafter with its whole text observation, in turn with the log off and with the
-durable log on. Time inside the game's `act` and `observe` and inside the agent's `decide` and
-`reflect` is taken out of each decision; what is left is ours: legality, the canonical JSON of the
-result, the trajectory hash, totals, the event for the log. The references are the limits that the
-project sets itself, and one sorted `json.dumps` of the same observation, measured here.
+A random agent plays Crafter with its full text observation, alternately without a log and with the durable log. The
+time in the game's `act` and `observe` and the agent's `decide` and `reflect` is subtracted; the rest is legality, the
+result's canonical JSON, the trajectory hash, totals, and the log event. It is compared with the project's limits and
+with one sorted `json.dumps` of the same observation.
 
-Then steps a second of the whole, in rounds with the original `crafter.Env`, its pictures stubbed
-out, under the same uniformly random play; resets are not counted on either side.
+Then total steps per second, alternating with the original `crafter.Env` without rendering under the same uniformly
+random play, both without resets.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from wsap_nexus.runs.session import RunHandle, start, unrecorded
 from wsap_nexus.runs.store import open_store
 
 LIMITS = {"log off": 100.0, "durable log": 200.0}
-"""Microseconds a decision, at the median."""
+"""Median microseconds per decision."""
 
 
 class Stopwatch:
-    """Adds up the time spent inside the methods that it wraps."""
+    """Sums up the time in wrapped methods."""
 
     def __init__(self) -> None:
         self.inside = 0.0
 
     def wrap(self, owner: Any, name: str) -> None:
-        """Replace a method of an object by one that is timed."""
+        """Replace an object's method by a timed one."""
         method: Callable[..., Any] = getattr(owner, name)
 
         def timed(*args: Any, **options: Any) -> Any:
@@ -58,7 +57,7 @@ class Stopwatch:
 
 
 def measure(session: RunHandle) -> list[float]:
-    """Play a session and return what each decision took beside game and agent, in microseconds."""
+    """Play a session and return the overhead of each decision in microseconds."""
     watch = Stopwatch()
     marks: list[tuple[float, float]] = []
 
@@ -80,7 +79,7 @@ def measure(session: RunHandle) -> list[float]:
 
 
 def raw_rate(seed: int, steps: int) -> float:
-    """Return the original's steps a second without pictures, resets not counted."""
+    """Return the original's steps per second without rendering and resets."""
     import crafter
 
     class Unrendered(crafter.Env):  # type: ignore[misc]  # crafter has no types
@@ -101,7 +100,7 @@ def raw_rate(seed: int, steps: int) -> float:
 
 
 def runtime_rate(session: RunHandle) -> float:
-    """Return the steps a second of a session, agent, protocol and runtime included, resets not counted."""
+    """Return a session's steps per second, including agent, protocol and runtime, without resets."""
     watch = Stopwatch()
     times: list[float] = []
 

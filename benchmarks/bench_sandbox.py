@@ -1,19 +1,18 @@
-"""Measure the ticks of the sandbox's worlds, beside what is wanted.
+"""Measure the ticks of sandbox worlds.
 
     python benchmarks/bench_sandbox.py [--case framework|latency|long] [--repeats N] [--ticks N] [--json]
 
-framework  What a tick takes when models answer at once, 50 characters and 20 places with full memories, in
-           milliseconds: the smallest, the median and the largest of N ticks (40), and the median of the processor's
-           time, which is what a quiet machine would take. Under 100 at that median is wanted.
-latency    What a tick takes by the clock when each call takes 200 ms, in seconds: 4 characters and 3 places, 50 and 20,
-           each with the story inside the tick and overlapped with the next one, over N ticks (10). Beside it what
-           the calls' latency alone comes to: 3 or 2 of them. At most 0.7, 0.5 and 1.0 are wanted.
-long       N ticks (10,000) of a village of 8 characters and 6 places, answered from a seeded lot: the time of a tick
-           and the largest size of the process so far, for each tenth. The last tenth may take at most 1.25 times
-           as long as the second, and the process grow by 4 MiB at most in between.
+framework  Milliseconds of a tick when models reply at once, with 50 characters and 20 places and full memories:
+           minimum, median and maximum of N ticks (40), and the median CPU time. Goal: a CPU median under 100.
+latency    Wall-clock seconds of a tick when each call takes 200 ms, over N ticks (10): 4 characters and 3 places, or 50
+           and 20, with the story inside the tick or overlapping the next one; also the latency of the 3 or 2 sequential
+           calls alone. Goals: at most 0.7, 0.5 and 1.0.
+long       N ticks (10,000) of a village of 8 characters and 6 places with seeded random replies: the time of a tick
+           and the peak process size, for each tenth. Limits from the second to the last tenth: 1.25 times the time,
+           and 4 MiB of growth.
 
-In `long` and `framework` models are functions here; what they take, mostly to write JSON, is part of the figures.
-The exit status is 1 where something is not reached.
+In `long` and `framework` models are local functions whose time, mostly for writing JSON, is included.
+The exit status is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from wsap_sandbox.tick.facts import Facts, IntentFacts, MemoryFacts, SceneFacts,
 
 LATENCY = 0.2
 SIZES = ((4, 3, False, 0.7), (4, 3, True, 0.5), (50, 20, False, 1.0), (50, 20, True, 1.0))
-"""Characters, places, whether stories are overlapped, seconds wanted."""
+"""Characters, places, whether stories overlap the next tick, maximum seconds."""
 SHARED = "the rope frays a little more where it runs over the beam and nobody has time to see to it"
 WORDS = SHARED.split(" ")
 
 
 def village(people: int, places: int) -> World:
-    """Return a world of places in a circle with people spread over them."""
+    """Return a world of places in a circle with characters spread over them."""
     return World(
         title="A village",
         language="en",
@@ -79,7 +78,7 @@ def village(people: int, places: int) -> World:
 
 
 class Lot:
-    """Answers every call from a seeded lot."""
+    """Answers every call with seeded random replies."""
 
     def __init__(self, latency: float = 0.0) -> None:
         self._latency = latency
@@ -131,7 +130,7 @@ class Lot:
 async def ticks(
     world: World, ask: Callable[..., Awaitable[Reply]], settings: Settings, most: int
 ) -> tuple[list[float], list[float]]:
-    """Return how many seconds each of so many ticks took, after as many as fill the memories; and of the processor."""
+    """Return the wall-clock and CPU seconds of ticks, after enough ticks to fill the memories."""
     engine = Engine(ask, lambda _story: None, settings)
     for _ in range(world.cells):
         world, _ = await engine.advance(world)
@@ -146,7 +145,7 @@ async def ticks(
 
 
 def framework(repeats: int) -> tuple[dict[str, Any], bool]:
-    """Measure what a tick takes beside the models."""
+    """Measure a tick with instant models."""
     took, worked = asyncio.run(ticks(village(50, 20), Lot(), Settings(concurrency=1000), repeats))
     processor = 1000 * statistics.median(worked)
     milliseconds = sorted(1000 * one for one in took)
@@ -162,7 +161,7 @@ def framework(repeats: int) -> tuple[dict[str, Any], bool]:
 
 
 def latency(repeats: int) -> tuple[dict[str, Any], bool]:
-    """Measure ticks by the clock when each call takes 200 ms."""
+    """Measure ticks when each call takes 200 ms."""
     found: dict[str, Any] = {}
     reached = True
     for people, places, overlap, wanted in (
@@ -187,7 +186,7 @@ def latency(repeats: int) -> tuple[dict[str, Any], bool]:
 
 
 def long(most: int) -> tuple[dict[str, Any], bool]:
-    """Measure whether the thousandth tick is like the first."""
+    """Measure whether late ticks are as fast as early ones."""
     return asyncio.run(_long(most))
 
 
@@ -215,7 +214,7 @@ async def _long(most: int) -> tuple[dict[str, Any], bool]:
 
 
 def main() -> int:
-    """Run the cases and print what they found."""
+    """Run the cases and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", choices=("framework", "latency", "long"))
     parser.add_argument("--repeats", type=int)

@@ -1,22 +1,21 @@
-"""Measure what a small model in process reaches, beside random play over the same options and beside itself blinded.
+"""Measure a small in-process model's play, compared with random choice of the same options and with itself blinded.
 
     python benchmarks/bench_small_model.py [--case play|speed] [--model smollm2] [--game crafter --game minigrid]
                                            [--seeds 0-11] [--steps 150] [--temperature T]
                                            [--how chosen --how written --how tags --how calls] [--server URL]
 
-play    Achievements an episode (Crafter) and levels solved (MiniGrid) after so many steps of each seed, with the 95 %
-        t interval of the mean, for four entrants that choose among the same actions: the model; the model with the
-        observation blanked, so that it reads nothing but the options, whose phrases tell what each would do now ("go
-        west to the tree"); the model with the phrases blanked, too, so that it knows nothing of where it is; and a
-        uniform draw. Then the paired differences to the others, by seed. Wanted in Crafter: more than the model
-        that sees neither, the interval above 0.
-speed   Seconds and tokens of prompt a decision, at the median, over so many steps (a new seed after each end), when the
-        model chooses and when it writes JSON, tags, or calls of functions, all in the profile `brief`, and how many of
-        the decisions were repaired or forced, and constraints refused or ignored. Calls are made by a server that
-        speaks OpenAI's protocol, `--server`, with `--model` as it calls it. Wanted on two cores: Crafter 250 tokens
-        and 0.5 s, MiniGrid 450 tokens and 0.4 s; writing JSON 3 s and 1.5 s; nothing repaired or forced in these two.
+play    Achievements per episode (Crafter) and levels solved (MiniGrid) within `--steps`, with the 95 % t interval of
+        the mean, for four entrants with the same options: the model; the model without the observation, which reads
+        only the options and their phrases ("go west to the tree"); the model without the phrases, too; and a uniform
+        draw. Then paired differences by seed. Goal in Crafter: better than the model that sees neither, with the
+        interval above 0.
+speed   Median seconds and prompt tokens per decision over `--steps`, when the model chooses and when it writes JSON,
+        tags or function calls, in the profile `brief`; and counts of repaired or forced decisions and of refused or
+        ignored constraints. Function calls need an OpenAI-compatible `--server` with the model `--model`. Goals on
+        two cores: Crafter 250 tokens and 0.5 s, MiniGrid 450 tokens and 0.4 s; writing JSON 3 s and 1.5 s; none
+        repaired or forced in these two.
 
-The exit status is 1 where something is not reached.
+The exit status is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -58,19 +57,19 @@ GAMES: dict[str, tuple[Any, Any]] = {
     "minigrid": (MiniGridAdapter, next(iter(minigrid_specs()))),
 }
 LIMITS = {"crafter": (250, 0.5, 3.0), "minigrid": (450, 0.4, 1.5)}
-"""Tokens of prompt, seconds of a choice, seconds of a written reply."""
+"""Prompt tokens, seconds of a choice, seconds of a written reply."""
 STYLES: dict[str, Callable[[], Style]] = {
     "chosen": lambda: ChooseStyle(JsonStyle()),
     "written": lambda: JsonStyle(reasoning_first=True),
     "tags": TagStyle,
     "calls": CallStyle,
 }
-"""The styles by how decisions are made; of those who write JSON, small models explain first."""
+"""How decisions are made -> style; when writing JSON, small models explain first."""
 
 
 @dataclass
 class Episode:
-    """What came of an episode."""
+    """The result of an episode."""
 
     score: int
     seconds: list[float]
@@ -81,7 +80,7 @@ class Episode:
 async def play(
     game: str, seed: int, steps: int, agent: LLMAgent | None, show: Callable[[Observation], Observation] = lambda x: x
 ) -> Episode:
-    """Play an episode by what is shown of each observation, or by a uniform draw where there is no agent."""
+    """Play an episode with observations passed through `shown`, or by a uniform draw without an agent."""
     adapter_class, _ = GAMES[game]
     adapter, generator = adapter_class(Context.create(seed)), random.Random(seed)
     adapter.reset(seed)
@@ -112,7 +111,7 @@ async def play(
 
 
 class Blank(Observation):
-    """An observation that tells nothing but the actions."""
+    """An observation with nothing but the actions."""
 
     @override
     def to_brief(self) -> str:
@@ -120,7 +119,7 @@ class Blank(Observation):
 
 
 def without_text(seen: Observation) -> Observation:
-    """Return an observation that tells nothing but the options and what each would do."""
+    """Return an observation with only the options and their phrases."""
 
     class Phrased(Blank):
         @override
@@ -131,12 +130,12 @@ def without_text(seen: Observation) -> Observation:
 
 
 def without_anything(seen: Observation) -> Observation:
-    """Return an observation that tells nothing but the names of the options."""
+    """Return an observation with only the names of the options."""
     return Blank(step=seen.step, available_actions=seen.available_actions)
 
 
 def mind(game: str, backend: Backend, seed: int, temperature: float, how: str = "chosen") -> LLMAgent:
-    """Return the model as an agent in the profile `brief`, asked in a style of `STYLES`."""
+    """Return the model as an agent in the profile `brief` and a style of `STYLES`."""
     spec = GAMES[game][1]
     sampling = Sampling(max_tokens=150, temperature=temperature, seed=seed)
     options = LLMOptions(spec.title, profile="brief", brief=spec.brief, sampling=sampling)
@@ -152,7 +151,7 @@ def told(name: str, values: Sequence[float]) -> tuple[float, float]:
 
 
 async def case_play(wanted: argparse.Namespace, backend: Backend, seeds: range) -> bool:
-    """Play every game by the three entrants."""
+    """Play every game with the four entrants."""
     reached = True
     for game in wanted.game:
         shows = {"the model": lambda seen: seen, "blinded": without_text, "blinded, no phrases": without_anything}
@@ -212,8 +211,10 @@ def main() -> int:
     parser.add_argument("--seeds", default="0-11", help="the first and the last")
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--temperature", type=float, default=0.7)
-    parser.add_argument("--how", choices=tuple(STYLES), action="append", help="of the case speed; chosen and written")
-    parser.add_argument("--threads", type=int, help="of the model in process; its own number where left out")
+    parser.add_argument(
+        "--how", choices=tuple(STYLES), action="append", help="for the case speed; default: chosen and written"
+    )
+    parser.add_argument("--threads", type=int, help="of the in-process model; default: the model's own")
     parser.add_argument("--server", metavar="URL", help="the base URL of an OpenAI-compatible server")
     wanted = parser.parse_args()
     wanted.game = wanted.game or list(GAMES)
@@ -222,7 +223,7 @@ def main() -> int:
     if wanted.server:
         reached = OpenAIOptions(
             wanted.server, api_key="none", server="llama.cpp", calls=True, timeout=600, extra={"tool_choice": "auto"}
-        )  # llama-cpp-python's server fails where a call is required
+        )  # llama-cpp-python's server fails if a call is required
         backend = OpenAIBackend(wanted.model, reached, tell=print)
     case = case_play if wanted.case == "play" else case_speed
 

@@ -1,12 +1,11 @@
-"""How long `wsap --help` and `wsap plugins` take, against a click program that does nothing.
+"""Measure `wsap --help` and `wsap plugins` relative to a click program that does nothing.
 
     python benchmarks/bench_start.py [--rounds 40] [--json]
 
-All programs run in turn, round after round, so that whatever else the machine does falls on all of
-them alike. The bare program is a click group with as many commands as `wsap` has, started the way
-`wsap` is. Asked for: `wsap --help` within 1.3 times of it, `wsap plugins` within 2.0 at a terminal
-and within 1.5 in a pipe or with `--json`. The catalogue is made before the clock starts; what making
-it costs is measured apart, once a round.
+All programs alternate, so that load on the machine affects them alike. The bare program is a click group with as many
+commands as `wsap`, started in the same way. Goals: `wsap --help` takes at most 1.3 times as long, `wsap plugins` 2.0
+times at a terminal and 1.5 times in a pipe or with `--json`. The catalogue is built before the clock starts; building
+it is measured separately, once per round.
 """
 
 from __future__ import annotations
@@ -58,16 +57,16 @@ sys.exit(code)
 
 
 def wsap() -> str:
-    """The `wsap` that belongs to this Python."""
+    """Return the path of this Python's `wsap`."""
     beside = Path(sys.executable).with_name("wsap")
     found = str(beside) if beside.exists() else shutil.which("wsap")
     if not found:
-        sys.exit("There is no `wsap` here; install the kernel first: pip install -e .")
+        sys.exit("`wsap` is not installed; install the kernel first: pip install -e .")
     return found
 
 
 def bare_program(folder: Path, names: list[str]) -> list[str]:
-    """Write the bare program with a starter like the one pip writes, and return its command."""
+    """Write the bare program with a launcher like pip's, and return its command."""
     (folder / "bare_click.py").write_text(BARE.format(names=names), encoding="utf-8")
     starter = folder / "bare"
     starter.write_text(
@@ -83,7 +82,7 @@ def piped(command: list[str], env: dict[str, str]) -> None:
 
 
 def at_terminal(command: list[str], env: dict[str, str]) -> None:
-    """Run a command with its output at a pseudo-terminal, read to its end."""
+    """Run a command with its output at a pseudo-terminal."""
     import pty  # not everywhere
 
     master, slave = pty.openpty()
@@ -92,7 +91,7 @@ def at_terminal(command: list[str], env: dict[str, str]) -> None:
     try:
         while os.read(master, 65536):
             pass
-    except OSError:  # how Linux says that the other end is closed
+    except OSError:  # on Linux: the other end is closed
         pass
     os.close(master)
     if process.wait():
@@ -100,7 +99,7 @@ def at_terminal(command: list[str], env: dict[str, str]) -> None:
 
 
 def measure(rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of every run of every program."""
+    """Return the milliseconds of every run of every program."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         env = {**os.environ, "WSAP_HOME": str(folder / "home")}
@@ -129,7 +128,7 @@ def measure(rounds: int) -> dict[str, list[float]]:
 
 
 def loaded(*words: str) -> list[str]:
-    """Which of the heavy packages are in `sys.modules` after `wsap WORDS`, with a catalogue at hand."""
+    """Return the heavy packages in `sys.modules` after `wsap WORDS`, with an existing catalogue."""
     with tempfile.TemporaryDirectory() as name:
         env = {**os.environ, "WSAP_HOME": name}
         command = [sys.executable, "-c", MODULES, *words]

@@ -1,14 +1,12 @@
-"""Measure what the storyteller tells: how many sentences come again, and what happens in its stories.
+"""Measure the storyteller: the share of repeated sentences, and what happens in its stories.
 
     python benchmarks/bench_storyteller.py [--ticks N] [--world NAME] [--language CODE] [--seed N] [--read N] [--json]
 
-Each of the plugin's worlds is told for a thousand ticks. The whole story is cut into sentences, and a sentence counts
-as repeated if the same one, word for word, was told before. Beside that stand the outcomes of intentions, moves that
-were refused, objects that two characters wanted at once, ends of what was at stake, and summaries that say something
-else than the memories they were made of. `--read N` prints the story of the first ticks.
+Tells each bundled world for a thousand ticks. A sentence counts as repeated if it occurred before word for word. Also
+counts outcomes of intentions, refused moves, conflicts over objects, ends of stakes, and summaries that contradict
+their memories. `--read N` prints the story of the first ticks.
 
-What is to be reached: at most 5 % repeated sentences, and each of the others at least once. The exit status is 1 if it
-is not.
+Goal: at most 5 % repeated sentences, and each of the others at least once. The exit status is 1 if it is missed.
 """
 
 from __future__ import annotations
@@ -37,14 +35,14 @@ SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 
 @dataclass
 class Told:
-    """What a story came to."""
+    """A story and its counts."""
 
     counts: Counter[str] = field(default_factory=Counter)
     stories: list[Story] = field(default_factory=list)
     teller: Storyteller = field(default_factory=Storyteller)
 
     async def ask(self, key: str, facts: Facts, request: Request) -> Reply:
-        """Ask the storyteller, and note what is asked."""
+        """Call the storyteller, and record the request."""
         reply = await collect(self.teller, request)
         if isinstance(facts, SceneFacts):
             self._scene(facts)
@@ -70,7 +68,7 @@ def hedges(lore: Lore, rule: str) -> list[str]:
 
 
 def starts(lore: Lore, rule: str) -> list[str]:
-    """Return how the texts of a rule begin."""
+    """Return the beginnings of a rule's texts."""
     return [re.split(r"[.:,<]", text)[0] for text in lore.grammar.rules[rule]]
 
 
@@ -92,7 +90,7 @@ async def tell(name: str, code: str, ticks: int, seed: int) -> Told:
 
 
 def main() -> int:
-    """Tell the worlds, print what came of it, and return the exit status."""
+    """Tell the worlds, print the results, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--ticks", type=int, default=1000)
     parser.add_argument("--world", choices=template_names())

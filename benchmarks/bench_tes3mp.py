@@ -1,20 +1,18 @@
-"""Measure the bridge to Morrowind and what plays behind it, beside what is wanted.
+"""Measure the bridge to Morrowind and agents in its embedded world.
 
     python benchmarks/bench_tes3mp.py [--case agents|latency|load] [--seeds 1000-1099] [--repeats N] [--minutes N]
                                       [--json]
 
-latency Milliseconds at the median of a perception and of a command, through HTTP with the log in a file, in N (5)
-        repeats of 200 each, beside a bare FastAPI echo of the same methods in the same run; and how many times as long
-        as the echo's, with the smallest and the largest of the repeats. Wanted: 5 and 10 ms.
-load    50 agents that send 200 commands a second for N minutes (1; the figures wanted are for 10): how many were
-        accepted, how often an agent was still busy and tried again, and the size of the bridge's process after a
-        fifth and at the end. Wanted: 195 a second, none refused for another reason, and 8 MiB more at most.
-agents  In how many of the seeds the agent `morrowind-wayfarer` completes both quests of the embedded world, one of
-        them, and neither, within 500 commands; and beside it an agent that takes random legal actions. Wanted: both
-        quests in at least 95 of 100 seeds that the agent was not made with (it was made with 0-49), and none at all
-        at random.
+latency Median milliseconds of a perception and a command over HTTP with the log in a file, in N (5) repeats of 200
+        each, and their ratio to a bare FastAPI echo with minimum and maximum of the repeats. Goals: 5 and 10 ms.
+load    50 agents that send 200 commands per second for N minutes (1; the goals are for 10): commands accepted, retries
+        because an agent was busy, and the size of the bridge's process after a fifth and at the end. Goals: 195 per
+        second, none refused for another reason, and at most 8 MiB of growth.
+agents  Seeds in which the agent `morrowind-wayfarer` completes both quests of the embedded world, one, or none within
+        500 commands; the same for random legal actions. Goals: both quests in at least 95 of 100 seeds on which the
+        agent was not developed (those were 0-49), and no quest at random.
 
-The exit status is 1 where something is not reached.
+The exit status is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ WANTED = 0.95
 
 
 async def quests_done(seed: int, agent: Any) -> tuple[int, int]:
-    """Return how many quests an agent completes in a seed's world, and in how many commands. Any: an `Agent`."""
+    """Return how many quests an agent completes in a seed's world, and in how many commands (Any: an `Agent`)."""
     game = MorrowindWorld(Context.create(seed, config={"length": COMMANDS}))
     await game.reset(seed)
     avatar = game.create_avatar("agent", AvatarSpec(name="agent"))
@@ -67,7 +65,7 @@ async def quests_done(seed: int, agent: Any) -> tuple[int, int]:
 
 
 def agents(seeds: range) -> tuple[dict[str, Any], bool]:
-    """Measure what the agent by rules and random play come to."""
+    """Measure the scripted agent and random play."""
     makers: dict[str, Callable[[int], Agent]] = {
         "morrowind-wayfarer": lambda _: Wayfarer(),
         "random-legal": lambda seed: RandomAgent(random.Random(seed), legal_only=True),
@@ -89,7 +87,7 @@ PER_REPEAT, AGENTS, RATE = 200, 50, 200
 
 
 def serve_both(folder: str, pipe: Any) -> None:
-    """Serve a bridge and an echo, each on a port of its own, until the process is ended."""
+    """Serve a bridge and an echo on different ports until the process is terminated."""
     from wsap_nexus.http.listening import Address, listen
     from wsap_tes3mp.bridge.app import serve
     from wsap_tes3mp.bridge.bridge import Bridge
@@ -122,7 +120,7 @@ def serve_both(folder: str, pipe: Any) -> None:
 
 @contextlib.contextmanager
 def served() -> Iterator[tuple[str, str, int]]:
-    """Give the addresses of an echo and of a bridge, and the process that serves them."""
+    """Yield the addresses of an echo and of a bridge, and their process."""
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe()
     with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +135,7 @@ def served() -> Iterator[tuple[str, str, int]]:
 
 
 def body(agent: str) -> dict[str, Any]:
-    """Return a command that the engine carries out at once."""
+    """Return a command that the engine completes at once."""
     return {
         "protocol_version": "1.1.0", "timestamp": "2026-03-21T14:30:01Z", "agent_id": agent, "command": "wait",
         "params": {"duration_seconds": 0.5}, "reasoning": "Nothing to do.", "episode_id": "bench",
@@ -145,7 +143,7 @@ def body(agent: str) -> dict[str, Any]:
 
 
 def latency(repeats: int) -> tuple[dict[str, Any], bool]:
-    """Measure perceptions and commands beside an echo."""
+    """Measure perceptions and commands relative to an echo."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
     times: dict[str, list[list[float]]] = {name: [] for name in ("echo GET", "perception", "echo POST", "command")}
     with served() as (echo, bridge, _), httpx2.Client(headers=headers, timeout=60) as http:
@@ -180,13 +178,13 @@ def latency(repeats: int) -> tuple[dict[str, Any], bool]:
 
 
 def size_of(pid: int) -> float:
-    """Return the MiB that a process has in memory."""
+    """Return a process's memory in MiB."""
     text = Path(f"/proc/{pid}/status").read_text()
     return int(text.split("VmRSS:")[1].split()[0]) / 1024
 
 
 def load(minutes: float) -> tuple[dict[str, Any], bool]:
-    """Measure whether a bridge keeps up with many agents, and stays as large as it is."""
+    """Measure whether a bridge keeps up with many agents without growing."""
     codes: Counter[int] = Counter()
     sizes: list[float] = []
 
@@ -195,7 +193,7 @@ def load(minutes: float) -> tuple[dict[str, Any], bool]:
         while due < ends:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             while (code := (await http.post("/command", json=body(name))).status_code) == 409:
-                codes[code] += 1  # the one before is still being carried out
+                codes[code] += 1  # the previous command is still running
                 await asyncio.sleep(0.02)
             codes[code] += 1
             due += beat

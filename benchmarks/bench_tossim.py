@@ -1,19 +1,17 @@
-"""The town with a model behind HTTP in each seat: a night against one latency, games at once against the limit.
+"""Measure the town with a model behind HTTP in each seat: a night in latencies, and concurrent games.
 
     python benchmarks/bench_tossim.py [--case latency] [--latency S] [--games N] [--repeat N] [--quick] [--json]
 
-The model is a server in another process that answers every request after the latency, always with
-`wait`. All goes through the real runtime: agents of the kind `llm` in the JSON style, sessions, and
-one durable log.
+A model server in another process answers every request with `wait` after the latency. Everything else is the real
+runtime: `llm` agents in the JSON style, sessions, and one durable log.
 
-A night has parts that follow one another, and in each part all are asked at once: dusk where somebody
-lives who jails, each round of talk, and the night itself. How long a part takes is told beside its
-ideal, one latency, as a ratio with its range; and how many latencies a whole night takes.
+A night consists of consecutive parts, in each of which all players decide at once: dusk if there is a jailor, each
+round of talk, and the night itself. A part's ideal is one latency; printed are the ratio with its range, and the
+latencies of a whole night.
 
-Of games at once the ideal is the slower of two: one game alone, and all requests at the limit of those
-in flight. By day players have the floor one after the other, so that a game alone rarely has more than
-one request in flight. The exit status is 1 where a part takes more than 1.5 latencies, or games at once
-take more than 1.25 times their ideal.
+The ideal of concurrent games is the slower of one game alone and all requests at the limit of those in flight. By day
+players speak one after another, so that a single game rarely has more than one request in flight. The exit status is 1
+if a part takes more than 1.5 latencies, or concurrent games take more than 1.25 times their ideal.
 """
 
 from __future__ import annotations
@@ -49,12 +47,12 @@ REPLY = json.dumps({"action": "wait", "params": {}, "reasoning": "I wait and see
 SEATS = 15
 AT_NIGHT = (Phase.DUSK, Phase.TALK_AT_NIGHT, Phase.NIGHT)
 Part = tuple[Phase, int, float]
-"""A round: its phase, how many were asked, and when it was over."""
+"""A round: its phase, number of requests, and end time."""
 MOST_OF_A_PART, MOST_OF_GAMES = 1.5, 1.25
 
 
 def plan(seed: int, talk: int) -> RunPlan:
-    """Return a game of fifteen models: two nights, and a day between them in which each is asked once."""
+    """Return a game of fifteen models: two nights, and a day between them with one request each."""
     seats = tuple(SeatPlan(f"player-{n + 1}", "llm", {"model": "openai/m"}) for n in range(SEATS))
     rules = {"first_day": "none", "discussion_rounds": 0, "nomination_rounds": 1, "deathless_days": 2}
     return RunPlan("tossim", seats, seed=seed, options={**rules, "night_talk_rounds": talk})
@@ -62,7 +60,7 @@ def plan(seed: int, talk: int) -> RunPlan:
 
 @contextmanager
 def watched() -> Iterator[dict[int, list[Part]]]:
-    """Note when each round of each town is over, by the town's id."""
+    """Record the end of each round, by the town's id."""
     rounds: dict[int, list[Part]] = {}
     resolve = Town._resolve
 
@@ -79,7 +77,7 @@ def watched() -> Iterator[dict[int, list[Part]]]:
 
 
 async def play(port: int, folder: str, plans: Sequence[RunPlan], limit: int) -> tuple[list[list[Part]], float, float]:
-    """Play games at once; return the rounds of each, when play began, and the seconds of all."""
+    """Play games concurrently; return their rounds, the start time, and the total seconds."""
     host = PluginHost.discovered()
     options = {"openai": {"base_url": f"http://127.0.0.1:{port}/v1"}}
     models = ModelPool(host, options=options, policy=RequestPolicy(concurrency=limit))
@@ -97,7 +95,7 @@ async def play(port: int, folder: str, plans: Sequence[RunPlan], limit: int) -> 
 
 
 def nights(rounds: Sequence[Part], latency: float) -> Iterator[list[float]]:
-    """Give each night but the first, as how many latencies each of its parts took."""
+    """Yield each night but the first as the latencies of its parts."""
     night: list[float] = []
     for (_, _, before), (phase, _, after) in itertools.pairwise(rounds):
         if phase in AT_NIGHT:
@@ -110,7 +108,7 @@ def nights(rounds: Sequence[Part], latency: float) -> Iterator[list[float]]:
 
 
 def one_night(options: argparse.Namespace, port: int, folder: str, talk: int) -> dict[str, Any]:
-    """Return how long nights take, with so many rounds of talk (Any: figures)."""
+    """Return the durations of nights with that many rounds of talk (Any: figures)."""
     parts: list[float] = []
     whole: list[float] = []
     many: list[int] = []
@@ -125,7 +123,7 @@ def one_night(options: argparse.Namespace, port: int, folder: str, talk: int) ->
 
 
 def at_once(options: argparse.Namespace, port: int, folder: str, limit: int) -> dict[str, Any]:
-    """Return how long several games at once take, beside their ideal (Any: figures)."""
+    """Return the time of concurrent games relative to their ideal (Any: figures)."""
     ratios = []
     for turn in range(max(1, options.repeat // 2)):
         plans = [plan(100 * turn + n, 1) for n in range(options.games)]
@@ -142,13 +140,13 @@ def told(values: Sequence[float]) -> str:
 
 
 def main() -> int:
-    """Measure and print; 1 where a goal is missed."""
+    """Measure and print; 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", choices=("latency",), default="latency")
     parser.add_argument("--latency", type=float, default=0.5)
     parser.add_argument("--games", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="one game, and few at once")
+    parser.add_argument("--quick", action="store_true", help="one game, and few concurrent ones")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.quick:

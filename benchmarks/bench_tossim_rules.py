@@ -1,21 +1,20 @@
-"""Measure the rules of ToSSim: against closed formulas, in random games of every kind, and how fast they are.
+"""Check the rules of ToSSim against a closed formula and in random games, and measure their speed.
 
     python benchmarks/bench_tossim_rules.py [--case proof|random|speed] [--games N] [--jobs N] [--json]
 
-proof   The probability that the Mafia wins when everybody plays at random, over N games (20,000) of each set-up of
-        citizens and mafiosi under the rule set "parity", beside the closed formula (after Braverman, Etesami and
-        Mossel, "Mafia: a theoretical study of players and coalitions in a partial information environment", 2008).
-        Each must lie in the 99 % interval around the share that was measured.
-random  N games (100,000) of random choices over all modes, lists of 5 to 15 players drawn at random, and rule sets with
-        switches drawn at random: none may raise, reach a state that can't be, or go on for ever. Every hundredth is
-        played again from its record and has to give the same log.
-speed   Random games of fifteen players a second, over all processes, without any text; at least 200 are wanted of two.
-        Each figure stands beside what is wanted, with the lowest and the highest of the tenths of the games. Each mode
-        is played with and without the rounds of discussion, in which those who say nothing have nothing to do. Beside
-        the games of a second that passed, those of a second of processor time, times the processes: what they would be
-        if nothing else ran. The verdict is on the first.
+proof   The Mafia's probability of winning in random play, over N games (20,000) of each set-up of citizens and mafiosi
+        under the rule set "parity", compared with the closed formula (after Braverman, Etesami and Mossel, "Mafia: a
+        theoretical study of players and coalitions in a partial information environment", 2008), which must lie in the
+        99 % interval around the measured share.
+random  N random games (100,000) over all modes, random lists of 5 to 15 players, and rule sets with random switches:
+        none may raise, reach an invalid state, or fail to end. Every hundredth is replayed from its record and must
+        give the same log.
+speed   Random games of fifteen players per second over all processes, without texts. Goal: 200 with two processes.
+        Prints the range over tenths of the games. Each mode is played with and without discussion rounds, in which
+        silent players have nothing to do. Also prints games per second of CPU time times processes, the rate on an idle
+        machine; the goal is for wall-clock time.
 
-The exit status is 1 where something is not reached.
+The exit status is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ MOST_ROUNDS = 20_000
 
 @cache
 def by_day(n: int, m: int) -> float:
-    """Return the Mafia's chance when m of n living are mafiosi and the day begins."""
+    """Return the Mafia's probability of winning at the start of a day with m mafiosi among n living."""
     if m == 0:
         return 0.0
     if 2 * m >= n:
@@ -64,14 +63,14 @@ def by_day(n: int, m: int) -> float:
 
 
 def by_night(k: int, j: int) -> float:
-    """Return the same when the night begins."""
+    """Return the same at the start of a night."""
     if j == 0:
         return 0.0
     return 1.0 if 2 * j >= k else by_day(k - 1, j)
 
 
 def mafia_wins(task: tuple[int, int, int, int]) -> int:
-    """Return how many of some games the Mafia wins: players, mafiosi, first seed, number of games."""
+    """Return the number of games that the Mafia wins; takes players, mafiosi, first seed, number of games."""
     players, mafiosi, first, count = task
     lesson, rules, wins = setup(f"lesson:{players}:{mafiosi}"), RULE_SETS["parity"], 0
     for seed in range(first, first + count):
@@ -84,7 +83,7 @@ def mafia_wins(task: tuple[int, int, int, int]) -> int:
 
 
 def some_target(game: Game, player: int, rng: random.Random) -> Choice:
-    """Vote for, or kill, anybody with equal chance: nobody waits, so that there is one lynching a day."""
+    """Vote for or kill a uniformly random player; nobody waits, so that there is one lynching per day."""
     for option in game.options(player):
         if option.slots:
             return Choice(option.verb, (rng.choice(option.slots[0]),))
@@ -92,7 +91,7 @@ def some_target(game: Game, player: int, rng: random.Random) -> Choice:
 
 
 def prove(games: int, jobs: int) -> list[dict[str, Any]]:
-    """Return what was measured beside the formula, for each set-up."""
+    """Return measured and exact probabilities for each set-up."""
     found = []
     with ProcessPoolExecutor(jobs) as pool:
         for players, mafiosi in LESSONS:
@@ -118,7 +117,7 @@ def prove(games: int, jobs: int) -> list[dict[str, Any]]:
 
 
 def drawn_rules(rng: random.Random) -> RuleSet:
-    """Return a named rule set, or one with some switches drawn at random."""
+    """Return a named rule set, or one with random switches."""
     base = rng.choice(sorted(RULE_SETS))
     switches: dict[str, Any] = {}
     if rng.random() < 0.5:
@@ -136,7 +135,7 @@ def drawn_rules(rng: random.Random) -> RuleSet:
 
 
 def drawn_setup(rng: random.Random) -> Setup:
-    """Return a mode, all any, or a list drawn at random that can be played."""
+    """Return a mode, all any, or a random valid list."""
     kind = rng.randrange(3)
     if kind == 0:
         return setup(rng.choice(sorted(MODES)))
@@ -151,7 +150,7 @@ def drawn_setup(rng: random.Random) -> Setup:
 
 
 def try_games(task: tuple[int, int]) -> list[str]:
-    """Play some games and return what is wrong with them: first seed, number of games."""
+    """Play games and return their faults; takes first seed, number of games."""
     first, count = task
     wrong: list[str] = []
     for seed in range(first, first + count):
@@ -168,18 +167,18 @@ def try_games(task: tuple[int, int]) -> list[str]:
                 game.resolve(choices) if seed % 7 == 0 else game.carry_out(choices)
                 rounds += 1
                 if rounds > MOST_ROUNDS:
-                    raise AssertionError("it goes on for ever")
+                    raise AssertionError("it does not end")
             if found := ended_wrongly(game):
                 raise AssertionError(found)
             if seed % 100 == 0 and Game.from_json(json.loads(json.dumps(game.to_json()))).log != game.log:
-                raise AssertionError("played again, it gives another log")
-        except Exception as error:  # whatever it is, it is told with the game that shows it
+                raise AssertionError("its replay gives another log")
+        except Exception as error:  # reported with its game
             wrong.append(f"seed {seed}, {chosen.slots}, {rules}: {type(error).__name__}: {error}")
     return wrong
 
 
 def impossible(game: Game) -> str:
-    """Return what can't be in a game that is going on, or an empty text."""
+    """Return what is invalid in a running game, or an empty text."""
     if not game.waiting:
         return "it waits for nobody"
     state = game.state
@@ -196,7 +195,7 @@ def impossible(game: Game) -> str:
 
 
 def ended_wrongly(game: Game) -> str:
-    """Return what can't be in a game that is over, or an empty text."""
+    """Return what is invalid in a finished game, or an empty text."""
     assert game.ending is not None
     deaths: dict[int, int] = {}
     for event in game.log:
@@ -213,7 +212,7 @@ def ended_wrongly(game: Game) -> str:
 
 
 def try_all(games: int, jobs: int) -> list[str]:
-    """Return what is wrong with any of so many games."""
+    """Return the faults of all games."""
     tasks = [(first, min(500, games - first)) for first in range(0, games, 500)]
     wrong: list[str] = []
     with ProcessPoolExecutor(jobs) as pool:
@@ -228,7 +227,7 @@ def try_all(games: int, jobs: int) -> list[str]:
 
 
 def time_games(task: tuple[str, bool, int, int]) -> float:
-    """Return the seconds of processor time that some games take: mode, whether there is discussion, seed, number."""
+    """Return the CPU seconds of games; takes mode, whether there is discussion, seed, number."""
     mode, discussion, first, count = task
     chosen, rules = setup(mode), rule_set("classic", {} if discussion else {"discussion_rounds": 0})
     began = time.process_time()
@@ -238,7 +237,7 @@ def time_games(task: tuple[str, bool, int, int]) -> float:
 
 
 def speed(games: int, jobs: int) -> list[dict[str, Any]]:
-    """Return games a second over all processes, for each mode of fifteen players."""
+    """Return games per second over all processes, for each mode of fifteen players."""
     found = []
     with ProcessPoolExecutor(jobs) as pool:
         list(pool.map(time_games, [("classic", True, 0, 3)] * jobs))  # everything is imported
@@ -287,7 +286,7 @@ def main() -> int:
         rows = result["proof"] = prove(given.games or 20_000, given.jobs)
         good &= all(row["within"] for row in rows)
         if not given.json:
-            print("The Mafia's share of wins in random play, and by the formula")
+            print("The Mafia's share of wins in random play, measured and by the formula")
             for row in rows:
                 print(
                     f"  {row['mafiosi']} of {row['players']:>2}: {row['measured']:.4f} ± {row['margin']:.4f}   "

@@ -1,14 +1,14 @@
-"""Measure agents whose transfer is known by construction, and how often the instrument is wrong.
+"""Measure the error rates of transfer measurements with agents whose true transfer is known.
 
     python benchmarks/bench_transfer.py [--measurements 40] [--lives 10] [--seeds 10]
 
-Each measurement is a whole one: lives of an agent that learns a rule, a placebo, frozen memories. Where it remembers
-the rule, the agent is right 0, 10 or 30 percentage points more often, or 30 less often; it plays 20 rounds, so that the
-true effect is 0, 2, 6 or -6 points. Printed are the mean effect that was measured, how often the verdict was the right
-one, and how often 95 % intervals hold the truth. Wanted: the right verdict in the three cases that are not slight, and
-the truth in 95 % of the intervals, both within three standard errors of that rate.
+Each measurement is complete: lives of an agent that learns a rule, a placebo, frozen memories. If it remembers the
+rule, the agent is right 0, 10 or 30 percentage points more often, or 30 less often; with 20 rounds the true effect is
+0, 2, 6 or -6 points. Printed are the mean measured effect, the share of correct verdicts, and the coverage of 95 %
+intervals. Goals: 95 % correct verdicts in the three cases that are not slight, and 95 % coverage, both within three
+standard errors.
 
-The exit status is 1 where something is not reached.
+The exit status is 1 if a goal is missed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How long the wire API takes: GET of an agent and of an observation, and an act in Crafter, over real HTTP.
+"""Measure the wire API over real HTTP: GET of an agent and of an observation, and an action in Crafter.
 
     python benchmarks/bench_wire.py [--agents 1000] [--requests 500]
 
-To reach: a median under 5 ms for what is only read.
+Goal: a median under 5 ms for GET requests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wsap_nexus.http.guard import HttpLimits
 
 
 def measure(requests: int, ask: Callable[[], object]) -> tuple[float, float]:
-    """Return the median and the 95th percentile of a request's milliseconds."""
+    """Return the median and 95th percentile of a request's milliseconds."""
     ask()
     taken = []
     for _ in range(requests):
@@ -34,7 +34,7 @@ def measure(requests: int, ask: Callable[[], object]) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Measure, print, and tell whether what is read takes less than it may."""
+    """Measure and print; 1 if the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--agents", type=int, default=1000)
     parser.add_argument("--requests", type=int, default=500)

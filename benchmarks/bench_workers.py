@@ -1,13 +1,11 @@
-"""What a worker process costs a world: Crafter in process and in a worker, step by step in turn.
+"""Measure the overhead of worker processes: Crafter in process and in a worker, alternating.
 
     python benchmarks/bench_workers.py [--steps N] [--rounds N] [--worlds N] [--json]
 
-The same moves are made in a world in this process and in one in a worker, in turns of a few steps, so
-that whatever else the machine does falls on both. A step is what a seat does for a decision: observe,
-then resolve. With `--worlds`, that many worlds are played side by side, in as many workers as the
-machine has processors, against the same number in process. Crafter's own step is so short that what goes
-through the pipe takes longer; a heavier game wins by having more processors than one.
-Then a worker is killed, and the time is taken until the next answer.
+The same moves are made in a world in this process and in a worker, alternating every few steps, so that load on the
+machine affects both. A step is observe, then resolve. `--worlds` plays that many worlds concurrently, in one worker per
+CPU and in this process. Crafter's step is so short that the pipe takes longer; heavier games gain from several CPUs.
+Then a worker is killed, and the time until the next response is measured.
 """
 
 from __future__ import annotations
@@ -32,17 +30,17 @@ from wsap_nexus.worlds.workers.pool import WorkerPool, sensible_workers
 
 MOVES = ("move_left", "do", "move_up", "noop", "move_right", "do", "move_down")
 TURN = 10
-"""Steps of one world before it is the other's turn."""
+"""Steps of one world before switching to the other."""
 
 
 async def sat_down(face: WorldPort, seed: int) -> SeatPort:
-    """Begin a world and return a seat in it."""
+    """Reset a world and return a seat in it."""
     await face.begin(seed)
     return await face.open_seat("ada")
 
 
 async def turn(seat: SeatPort, begun: int, times: dict[str, list[float]] | None = None) -> list[str]:
-    """Make some steps and return their lines; `times` takes the seconds of each call."""
+    """Make some steps and return their lines; append the seconds of each call to `times`."""
     lines = []
     for number in range(begun, begun + TURN):
         start = time.perf_counter()
@@ -58,7 +56,7 @@ async def turn(seat: SeatPort, begun: int, times: dict[str, list[float]] | None 
 
 
 async def alone(spec: AdapterSpec, pool: WorkerPool, steps: int, seed: int) -> dict[str, dict[str, list[float]]]:
-    """Return the seconds of each call, by where the world is."""
+    """Return the seconds of each call, in process and in a worker."""
     worker = worker_world(spec, pool, seed)
     seats = {"in process": await sat_down(LocalWorld(spec, seed, {}), seed), "worker": await sat_down(worker, seed)}
     times: dict[str, dict[str, list[float]]] = {where: {"observe": [], "resolve": []} for where in seats}
@@ -67,7 +65,7 @@ async def alone(spec: AdapterSpec, pool: WorkerPool, steps: int, seed: int) -> d
     for begun in range(TURN, TURN + steps, TURN):
         lines = [await turn(seat, begun, times[where]) for where, seat in seats.items()]
         if lines[0] != lines[1]:
-            raise SystemExit("The world in the worker went another way than the one in process.")
+            raise SystemExit("The worlds in the worker and in process differ.")
     await worker.close()
     return times
 
@@ -78,7 +76,7 @@ def worker_world(spec: AdapterSpec, pool: WorkerPool, seed: int) -> RemoteWorld:
 
 
 async def together(spec: AdapterSpec, pool: WorkerPool | None, worlds: int, steps: int) -> float:
-    """Return steps a second of many worlds side by side."""
+    """Return steps per second of many concurrent worlds."""
     faces: list[WorldPort] = [
         LocalWorld(spec, seed, {}) if pool is None else worker_world(spec, pool, seed) for seed in range(worlds)
     ]
@@ -97,7 +95,7 @@ async def together(spec: AdapterSpec, pool: WorkerPool | None, worlds: int, step
 
 
 async def recovery(spec: AdapterSpec, pool: WorkerPool, times: int) -> list[float]:
-    """Return the seconds from a worker's death to the next answer."""
+    """Return the seconds from a worker's death to the next response."""
     world = worker_world(spec, pool, 1)
     seat = await sat_down(world, 1)
     taken = []

@@ -1,4 +1,4 @@
-"""Kuhn poker, tic-tac-toe and goofspiel as OpenSpiel plays them, for `RoundGame`; needs `pip install open_spiel`."""
+"""OpenSpiel's Kuhn poker, tic-tac-toe and goofspiel as `RoundGame`s; needs `pip install open_spiel`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from wsap_core.seams.context import Context
 
 
 class OpenSpielGame(RoundGame):
-    """A game of OpenSpiel for two players."""
+    """An OpenSpiel game for two players."""
 
     game: ClassVar[str]
-    """What OpenSpiel loads."""
+    """OpenSpiel's name of the game."""
     names: ClassVar[Sequence[str]]
-    """The name of each of OpenSpiel's actions."""
+    """The names of OpenSpiel's actions, by number."""
     seats = ("first", "second")
     zero_sum = True
 
@@ -89,11 +89,11 @@ class OpenSpielGame(RoundGame):
 
     @staticmethod
     def advance(state: pyspiel.State, numbers: Sequence[int]) -> None:
-        """Apply one action, or one of each player, and raise `ValueError` if it is illegal."""
+        """Apply one action, or one per player. Raises ValueError if it is illegal."""
         players = range(2) if state.is_simultaneous_node() else [state.current_player()]
         for player, number in zip(players, numbers, strict=True):
             if number not in state.legal_actions(player):
-                raise ValueError(f"{number} is no legal action")
+                raise ValueError(f"{number} is not a legal action")
         state.apply_actions(numbers) if len(numbers) > 1 else state.apply_action(numbers[0])
 
 

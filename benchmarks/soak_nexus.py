@@ -1,17 +1,15 @@
-"""Whether the memory of a nexus stays level while its agents live for hours.
+"""Check that the memory of a nexus stays level for hours.
 
     python benchmarks/soak_nexus.py [--hours 8] [--agents 30] [--pace 0] [--game NAME]... [--every 10] [--csv FILE]
 
-Starts `wsap nexus start` in a process of its own with agents that decide by rules and wander through the games, and
-reads every few seconds what the process and its workers hold: the memory that is their own (`Private` of
-`/proc/PID/smaps_rollup`, which leaves out files that the system caches and shared libraries). An hour is simulated
-once each agent has made as many decisions as in an hour at the default pace, 4 in a second; with `--pace 0` they
-decide as quickly as the machine allows.
+Starts `wsap nexus start` in a new process with scripted agents that wander through the games, and samples the private
+memory of the process and its workers every few seconds (`Private` of `/proc/PID/smaps_rollup`, without cached files and
+shared libraries). A simulated hour is over once each agent has made as many decisions as in an hour at the default
+pace, 4 per second; `--pace 0` means as fast as possible.
 
-Told are the level after ten simulated minutes (median of the samples of the two minutes after them), the level at the
-end (median of the last tenth), their ratio, and the slope of the line through all samples between; and the growth of
-the database in the second half of the time, beside what `wsap nexus status` foretold at half-time. The exit status is
-1 if the ratio of the sum is more than 1.1.
+Prints the level after ten simulated minutes (median of the next two minutes), the level at the end (median of the last
+tenth), their ratio, and the slope between; and the database's growth in the second half compared with the forecast of
+`wsap nexus status` at half-time. The exit status is 1 if the ratio of total memory exceeds 1.1.
 """
 
 from __future__ import annotations
@@ -34,19 +32,19 @@ from pathlib import Path
 from typing import Any
 
 LIMIT = 1.1
-"""How many times the level after ten minutes the level at the end may be."""
+"""Maximum ratio of the level at the end to that after ten minutes."""
 WARM_UP = 1 / 6
 """Simulated hours before the first level is taken."""
 PACE = 4.0
-"""Decisions in a second of each agent that a simulated hour consists of: the default of `wsap nexus start`."""
+"""Decisions per second of each agent in a simulated hour: the default of `wsap nexus start`."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What was held at one moment."""
+    """The memory and disk usage at one moment."""
 
     seconds: float
-    """Since the nexus answered."""
+    """Since the nexus responded."""
     decisions: int
     hours: float
     """Simulated."""
@@ -57,9 +55,9 @@ class Sample:
     disk_mib: float
     """The database with its journal."""
     content: int
-    """Bytes that the content of the database takes, as the nexus says."""
+    """Bytes of the database's content, as reported by the nexus."""
     growth: float
-    """Bytes a day that the nexus foretells; 0 while it does not."""
+    """The nexus's forecast in bytes per day; 0 if there is none."""
 
     @property
     def total_mib(self) -> float:
@@ -71,7 +69,7 @@ class Sample:
 def running(
     folder: Path, pace: float, games: list[str], extra: list[str]
 ) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    """Give a process that serves a nexus, its address, and its token."""
+    """Yield the process of a nexus, its address, and its token."""
     options = ["--json", "--port", "0", "--pace", str(pace), "--database", str(folder / "nexus.db"), *extra]
     options += [part for game in games for part in ("--game", game)]
     command = [sys.executable, "-m", "wsap_core", "nexus", "start", *options]
@@ -88,7 +86,7 @@ def running(
 
 
 def ask(url: str, path: str, token: str, body: Any = None) -> Any:
-    """Return the answer of the nexus."""
+    """Return the response of the nexus."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(url + path, data, headers), timeout=120) as answer:
@@ -96,13 +94,13 @@ def ask(url: str, path: str, token: str, body: Any = None) -> Any:
 
 
 def private(pid: int) -> float:
-    """Return the memory that is a process' own, in MiB."""
+    """Return a process's private memory in MiB."""
     rows = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
     return sum(int(row.split()[1]) for row in rows if row.startswith("Private_")) / 1024
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process started, with theirs."""
+    """Return a process's descendants."""
     found = []
     for tasks in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
@@ -132,7 +130,7 @@ def main() -> int:
     parser.add_argument("--agents", type=int, default=30)
     parser.add_argument("--pace", type=float, default=0.0)
     parser.add_argument("--game", action="append", default=[])
-    parser.add_argument("--every", type=float, default=10.0, help="seconds between two samples")
+    parser.add_argument("--every", type=float, default=10.0, help="seconds between samples")
     parser.add_argument("--csv", type=Path, help="write the samples to this file")
     parser.add_argument("--folder", type=Path, help="keep the database here")
     options, extra = parser.parse_known_args()
@@ -162,14 +160,14 @@ def main() -> int:
 
 
 class Decisions:
-    """Counts the decisions that a database has recorded, each row once."""
+    """Counts the decisions in a database incrementally."""
 
     def __init__(self, database: Path) -> None:
         self._reader = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
         self._row = self._count = 0
 
     def count(self) -> int:
-        """Return how many there are by now."""
+        """Return the current number."""
         query = "SELECT max(rowid), sum(kind = 'step') FROM event WHERE rowid > ?"
         row, new = self._reader.execute(query, (self._row,)).fetchone()
         self._row, self._count = row or self._row, self._count + (new or 0)
@@ -199,7 +197,7 @@ def report(samples: list[Sample]) -> int:
     if half.growth and days:
         came = (last_one.content - half.content) / days
         print(
-            f"growth       foretold at half-time {half.growth / 2**30:.2f} GiB a day, came {came / 2**30:.2f}, "
+            f"growth       forecast at half-time {half.growth / 2**30:.2f} GiB a day, actual {came / 2**30:.2f}, "
             f"ratio {half.growth / came:.3f}"
         )
     print(
