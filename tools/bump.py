@@ -1,4 +1,4 @@
-"""Move every distribution of this repository, and what they require of each other, to one version.
+"""Set the version of all distributions of this repository and their requirements on each other.
 
 python tools/bump.py 0.2.0
 """
@@ -14,22 +14,21 @@ VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 
 
 def project_files(root: Path) -> list[Path]:
-    """Every distribution's `pyproject.toml` under `root`, the kernel's first."""
+    """Return the `pyproject.toml` of every distribution under `root`, the kernel's first."""
     worlds = sorted(root.glob("plugins/*/pyproject.toml"))
     return [root / "pyproject.toml", root / "nexus" / "pyproject.toml", *worlds]
 
 
 def package_files(root: Path) -> list[Path]:
-    """Every package's `__init__.py` that states the version in code as well."""
+    """Return the `__init__.py` files that contain the version, too."""
     found = (next(path.parent.glob("wsap_*/__init__.py"), None) for path in project_files(root))
     return [path for path in found if path and "\n__version__ = " in path.read_text(encoding="utf-8")]
 
 
 def bumped(text: str, version: str) -> str:
-    """`text` of a `pyproject.toml` or `__init__.py` with its version, and that of siblings, set to `version`.
+    """Return the text of a `pyproject.toml` or `__init__.py` with its version and required siblings' set to `version`.
 
-    Raises:
-        ValueError: the text has no version line, or more than one.
+    Raises ValueError unless the text has exactly one version line.
     """
     line = re.compile(r'^(__version__|version) = ".*"$', flags=re.MULTILINE)
     text, found = line.subn(rf'\1 = "{version}"', text)
@@ -39,9 +38,9 @@ def bumped(text: str, version: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Rewrite the files; 2 where the version is missing or malformed."""
+    """Rewrite the files; 2 if the version is missing or malformed."""
     if len(arguments) != 1 or not VERSION.fullmatch(arguments[0]):
-        print("Give one version such as 0.2.0 or 0.2.0rc1.", file=sys.stderr)
+        print("Give one version, such as 0.2.0 or 0.2.0rc1.", file=sys.stderr)
         return 2
     for path in [*project_files(ROOT), *package_files(ROOT)]:
         path.write_text(bumped(path.read_text(encoding="utf-8"), arguments[0]), encoding="utf-8")

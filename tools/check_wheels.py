@@ -1,4 +1,4 @@
-"""Compare built wheels with their packages: nothing missing, nothing that belongs elsewhere.
+"""Check that built wheels contain exactly the files of their packages.
 
 python tools/check_wheels.py FOLDER-OF-WHEELS DISTRIBUTION...
 """
@@ -14,13 +14,13 @@ LEFTOVERS = {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 
 
 def package_files(package: Path) -> set[str]:
-    """The files a wheel of `package` must hold, as paths inside it: code, templates, migrations, py.typed."""
+    """Return the files that a wheel of `package` must contain, as paths inside it."""
     files = (path.relative_to(package.parent) for path in package.rglob("*") if path.is_file())
     return {path.as_posix() for path in files if not LEFTOVERS.intersection(path.parts)}
 
 
 def faults(project: Path, wheels: Path) -> list[str]:
-    """What is wrong with the wheel of the distribution described by `project`, one sentence each."""
+    """Return the faults of the wheel of a `pyproject.toml`, as sentences."""
     data = tomllib.loads(project.read_text(encoding="utf-8"))
     name, version = data["project"]["name"].replace("-", "_"), data["project"]["version"]
     wheel = wheels / f"{name}-{version}-py3-none-any.whl"
@@ -32,21 +32,21 @@ def faults(project: Path, wheels: Path) -> list[str]:
         code = {item for item in held if ".dist-info/" not in item}
     wanted = package_files(project.parent / name)
     found = [f"{wheel.name} lacks {item}." for item in sorted(wanted - code)]
-    found += [f"{wheel.name} holds {item}, which is no part of it." for item in sorted(code - wanted)]
-    found += [f"{wheel.name} holds tests: {item}." for item in sorted(code) if "tests" in Path(item).parts]
+    found += [f"{wheel.name} contains {item}, which does not belong to it." for item in sorted(code - wanted)]
+    found += [f"{wheel.name} contains tests: {item}." for item in sorted(code) if "tests" in Path(item).parts]
     for item in ("METADATA", "entry_points.txt", "licenses/LICENSE"):
         if item not in info:
             found.append(f"{wheel.name} lacks {item} in its metadata.")
     if f"{name}/py.typed" not in code:
-        found.append(f"{wheel.name} lacks py.typed, so type checkers would ignore its annotations.")
+        found.append(f"{wheel.name} lacks py.typed, without which type checkers ignore its annotations.")
     return found
 
 
 def main(arguments: list[str]) -> int:
-    """Print every fault; 1 where there is one."""
+    """Print all faults; 1 if there are any."""
     wheels, *distributions = map(Path, arguments)
     found = [fault for path in distributions for fault in faults(path.resolve() / "pyproject.toml", wheels)]
-    print("\n".join(found) or f"{len(distributions)} wheels hold what they should.")
+    print("\n".join(found) or f"{len(distributions)} wheels are complete.")
     return 1 if found else 0
 
 

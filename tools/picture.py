@@ -1,10 +1,10 @@
-"""Draw docs/images/play-crafter.svg: the live view of `wsap play crafter`, as it stood at one step of a real run.
+"""Draw docs/images/play-crafter.svg: the live view of `wsap play crafter` at one step of a real run.
 
     python tools/picture.py                     the picture in the README
     python tools/picture.py --seed 5 --step 300 --output other.svg
 
-The run is played and recorded for the purpose, in a folder that is gone afterwards; the picture is what the
-terminal view draws, exported by rich. Run it again when the view changes.
+Plays and records the run in a temporary folder, and exports the terminal view by rich. Run it again when the view
+changes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIZE = (120, 36)
 
 
 def draw(game: str, agent: str | None, seed: int, step: int) -> str:
-    """Return the live view after so many steps of a run, as SVG."""
+    """Return the live view at a step of a run as SVG."""
     console = Console(
         file=io.StringIO(), width=SIZE[0], height=SIZE[1], record=True, force_terminal=True, color_system="truecolor",
         legacy_windows=False,
@@ -49,13 +49,13 @@ def draw(game: str, agent: str | None, seed: int, step: int) -> str:
             session.run.observe(lambda taken: controls.stop() if taken.step == step else None)
             asyncio.run(session.play())
             asyncio.run(view.take_committed())
-            controls.pace = 20.0  # what the view says at a terminal, unless another pace is asked for
+            controls.pace = 20.0  # the default at a terminal
             console.print(view.screen(*SIZE), height=SIZE[1])
     return _slim(console.export_svg(title=f"wsap play {game} --seed {seed}", theme=MONOKAI))
 
 
 def _slim(svg: str) -> str:
-    """Return the SVG without the fonts that would be fetched from a network, and with two decimals."""
+    """Return the SVG without web fonts, and with two decimals."""
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
     svg = svg.replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas")
     return re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)

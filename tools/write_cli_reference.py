@@ -1,9 +1,8 @@
-"""Write `docs/reference/cli.md` from what the commands say of themselves.
+"""Write `docs/reference/cli.md` from every command's `--help`.
 
     python tools/write_cli_reference.py
 
-The page shows every command's `--help`; the tests of the documentation run each and compare, so a page that fell
-behind fails there.
+The documentation tests run each command and compare.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ COMMAND = re.compile(r"^  (\S+)(?:  |$)", re.MULTILINE)
 
 
 def exit_statuses() -> list[str]:
-    """A table row for each exit status of the error tree, the most general error of that status naming it."""
+    """Return a table row for each exit status, described by the most general error class with that status."""
     from wsap_core.cli.app import BROKEN_PIPE
     from wsap_core.errors import WsapError
 
     rows = {
         0: "Success",
-        1: "An unexpected error, or a fault found by `wsap check` or `wsap doctor`",
-        BROKEN_PIPE: "The reader of the output has closed it",
+        1: "An unexpected error, or `wsap check` or `wsap doctor` found a fault",
+        BROKEN_PIPE: "The output was closed (broken pipe)",
     }
-    importlib.import_module("wsap_core.seams.model_errors")  # adds its classes to the tree
+    importlib.import_module("wsap_core.seams.model_errors")  # adds its classes to the error tree
     waiting: list[type[WsapError]] = [WsapError]
     while waiting:
         error = waiting.pop(0)
@@ -49,7 +48,7 @@ def exit_statuses() -> list[str]:
 
 
 def help_of(words: list[str]) -> str:
-    """What `wsap WORDS --help` prints, at the width the tests use."""
+    """Return the output of `wsap WORDS --help` at the width of the tests."""
     wsap = Path(sys.executable).with_name("wsap")
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "110"}
     done = subprocess.run([wsap, *words, "--help"], capture_output=True, check=True, text=True, env=environment)
@@ -57,7 +56,7 @@ def help_of(words: list[str]) -> str:
 
 
 def sections(words: list[str]) -> Iterator[str]:
-    """The sections of a command and of the commands below it."""
+    """Yield the sections of a command and its subcommands."""
     text = help_of(words)
     title = " ".join(["wsap", *words])
     yield f"{'#' * min(len(words) + 2, 4)} {title}\n\n```console\n$ {title} --help\n{text}\n```\n"

@@ -1,4 +1,4 @@
-"""Write `docs/reference/embedded-world.md` from the definitions and the constants of the embedded engine.
+"""Write `docs/reference/embedded-world.md` from the definitions and constants of the embedded engine.
 
     python tools/write_embedded_world.py
 
@@ -72,7 +72,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def condition(needs: Needs) -> str:
-    """Return in words when something is open."""
+    """Return a condition as text."""
     parts = []
     if needs.quest:
         parts.append(f"`{needs.quest}` from {needs.since}" + (f" to below {needs.below}" if needs.below < 1000 else ""))

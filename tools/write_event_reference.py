@@ -1,4 +1,4 @@
-"""Write `docs/reference/nexus-events.md` from the classes of the events.
+"""Write `docs/reference/nexus-events.md` from the event classes.
 
     python tools/write_event_reference.py
 
@@ -45,7 +45,7 @@ BASES = (NexusEvent, AgentEvent, GameEvent, GainEvent)
 
 
 def fields_of(event: type[NexusEvent]) -> Iterator[tuple[str, str, str]]:
-    """Give name, type and description of each field of a class, those of its bases first."""
+    """Yield name, type and description of each field of a class, with those of its bases first."""
     for cls in reversed(event.__mro__):
         if not issubclass(cls, NexusEvent) or cls in BASES:
             continue
@@ -60,7 +60,7 @@ def fields_of(event: type[NexusEvent]) -> Iterator[tuple[str, str, str]]:
 
 
 def section(event: type[NexusEvent]) -> str:
-    """The section of one kind."""
+    """Return the section of one kind."""
     kind = event.model_fields["kind"].default
     lines = [f"### `{kind}`", "", f"`{event.__name__}`: {inspect.cleandoc(event.__doc__ or '')}", ""]
     if event.PUBLIC is not None:
@@ -72,7 +72,7 @@ def section(event: type[NexusEvent]) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     parts = [HEAD]
     for title, module in GROUPS.items():
         classes = [

@@ -1,4 +1,4 @@
-"""Write `docs/reference/model-options.md` from the fields that backends declare as their options.
+"""Write `docs/reference/model-options.md` from the options that backends declare.
 
     python tools/write_model_options.py
 
@@ -63,14 +63,14 @@ def described(cls: type) -> dict[str, str]:
 
 
 def default_of(option: Field[object]) -> str:
-    """Return the default as a person writes it; nothing where it is none or empty."""
+    """Return the default as text; empty for None or an empty value."""
     if option.default is None or option.default is MISSING:
         return ""
     return f"`{str(option.default).lower() if isinstance(option.default, bool) else option.default}`"
 
 
 def table(cls: type) -> Iterator[str]:
-    """Give the lines of a table of the options that a class declares."""
+    """Yield the lines of a table of a class's options."""
     yield "| option | default | meaning |"
     yield "|---|---|---|"
     texts = described(cls)
@@ -83,7 +83,7 @@ def table(cls: type) -> Iterator[str]:
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the page."""
     names = importlib.import_module("wsap_ollama.options").RUNTIME
     runtime = textwrap.fill(", ".join(f"`{name}`" for name in names), 110)
     parts = [HEAD]

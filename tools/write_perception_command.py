@@ -1,4 +1,4 @@
-"""Write the JSON Schemas of the Perception/Command protocol, and the tables of its page between two marks.
+"""Write the JSON Schemas of the Perception/Command protocol, and the tables between two marks of its page.
 
     python tools/write_perception_command.py
 
@@ -47,7 +47,7 @@ def schemas_text() -> str:
 
 
 def fields(kind: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, bool]]:
-    """Yield path, type and whether it must be there, of each field of a payload and of the objects in it."""
+    """Yield path, type and whether it is required, for each field of a payload and of its objects."""
     for name, field in kind.model_fields.items():
         inner = next((each for each in _types(field.annotation) if _is_model(each)), None)
         listed = "tuple" in str(field.annotation) and inner is not None

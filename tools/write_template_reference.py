@@ -1,4 +1,4 @@
-"""Write `docs/reference/sandbox-templates.md` and the JSON Schema beside it from `wsap_sandbox.templates.shape`.
+"""Write `docs/reference/sandbox-templates.md` and its JSON Schema from `wsap_sandbox.templates.shape`.
 
     python tools/write_template_reference.py
 
@@ -39,7 +39,7 @@ TABLES = (
 
 
 def schema_text() -> str:
-    """Return the JSON Schema as the file holds it."""
+    """Return the text of the JSON Schema file."""
     return json.dumps(template_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -50,14 +50,14 @@ def page() -> str:
 
 
 def table(kind: dict[str, Any]) -> str:
-    """Return what a kind is and its keys, as Markdown."""
+    """Return a kind's description and keys as Markdown."""
     needed = kind.get("required", [])
     rows = [f"| `{key}` | {value(one, key in needed)} | {told(one)} |" for key, one in kind["properties"].items()]
     return f"{kind['description']}\n\n| key | value | what it is |\n|---|---|---|\n" + "\n".join(rows) + "\n"
 
 
 def value(one: dict[str, Any], required: bool) -> str:
-    """Return what a key takes and what it is if left out."""
+    """Return a key's type and default."""
     if "enum" in one:
         what = ", ".join(f"`{word}`" for word in one["enum"])
     elif one.get("type") == "array":
@@ -70,7 +70,7 @@ def value(one: dict[str, Any], required: bool) -> str:
 
 
 def told(one: dict[str, Any]) -> str:
-    """Return what a key is, on one line."""
+    """Return a key's description on one line."""
     return " ".join(one.get("description", "").split()).replace("|", "\\|")
 
 

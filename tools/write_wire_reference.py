@@ -1,4 +1,4 @@
-"""Write `docs/reference/openapi.json`, and the table of error codes in `wire-api.md` between two marks.
+"""Write `docs/reference/openapi.json`, and the table of error codes between two marks of `wire-api.md`.
 
     python tools/write_wire_reference.py
 
@@ -26,7 +26,7 @@ _OWN = tuple(
     + [f"wsap_nexus.{room}." for room in ("agents", "http", "hub", "server", "worlds")]
 )
 _LOADED = (serve, world)
-"""Importing these imports every module that defines errors."""
+"""Together they import every module that defines errors."""
 
 
 def document() -> str:
@@ -56,7 +56,7 @@ def codes_table() -> str:
 
 
 def with_codes(page: str) -> str:
-    """Return a page with the table of codes between its marks."""
+    """Return the page with the current table of codes."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n{codes_table()}\n{END}{tail}"

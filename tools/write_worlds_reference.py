@@ -34,7 +34,7 @@ ENTRY = re.compile(r"^    (?=\S)", re.MULTILINE)
 
 
 def text_of(docstring: str | None, indent: str = "") -> str:
-    """Return a docstring as Markdown, its arguments and errors as lists."""
+    """Return a docstring as Markdown, with lists of arguments and errors."""
 
     def listed(match: re.Match[str]) -> str:
         entries = (" ".join(entry.split()) for entry in ENTRY.split(match[2]) if entry.strip())
@@ -49,7 +49,7 @@ def text_of(docstring: str | None, indent: str = "") -> str:
 
 
 def members(body: list[ast.stmt]) -> Iterator[str]:
-    """Give the public attributes and methods of a class or module, as items of a list."""
+    """Yield the public attributes and methods of a class or module as list items."""
     for line, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(line, ast.FunctionDef) and line.name == "__init__":
             yield from members(line.body)
@@ -65,7 +65,7 @@ def members(body: list[ast.stmt]) -> Iterator[str]:
 
 
 def signature(line: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """Return how a function is called; a property by its name."""
+    """Return a function's signature; a property's name."""
     if any(ast.unparse(mark) in ("property", "cached_property") for mark in line.decorator_list):
         return line.name
     arguments = ast.unparse(line.args).removeprefix("self, ").removeprefix("cls, ").removeprefix("self")
@@ -88,7 +88,7 @@ def module(name: str) -> str:
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the page."""
     sections = [f"## {title}\n\n" + "\n\n".join(map(module, names)) for title, names in GROUPS.items()]
     return "\n".join([HEAD, "\n\n".join(sections)]) + "\n"
 
