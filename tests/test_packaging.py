@@ -215,4 +215,4 @@ def test_the_wheel_check_names_what_is_missing_and_what_does_not_belong(tmp_path
     build("wsap_toy/__init__.py", "wsap_toy/py.typed", "tests/test_a.py")
     found = " ".join(faults(project, tmp_path))
     assert "lacks wsap_toy/templates/a.j2" in found
-    assert "holds tests: tests/test_a.py" in found
+    assert "contains tests: tests/test_a.py" in found
