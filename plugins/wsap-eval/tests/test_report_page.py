@@ -83,7 +83,7 @@ def test_the_list_of_episodes_is_filtered_and_paged(make_results: MakeResults, t
     page = browser.new_page()
     page.goto(path.as_uri())
     assert page.locator(".pages").inner_text().endswith("1 to 50 of 120")
-    page.get_by_role("button", name="After").click()
+    page.get_by_role("button", name="Next").click()
     assert page.locator(".pages").inner_text().endswith("51 to 100 of 120")
     page.get_by_label("all outcomes").select_option("failed")
     assert page.locator("#episodes tbody tr").all_inner_texts() == [

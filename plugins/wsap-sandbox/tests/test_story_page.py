@@ -83,7 +83,7 @@ def test_words_are_found_in_the_whole_story_and_where_one_is_can_be_shared(page:
     assert page.locator(".scenes > li").count() == 1
     assert page.locator("output").inner_text() == "Tick 47 of 60"
     page.locator("input[type=search]").fill("no such words")
-    assert page.locator(".found").inner_text() == "Nothing fits."
+    assert page.locator(".found").inner_text() == "No matching scenes."
 
 
 def test_what_a_scene_rests_on_is_opened(page: Any) -> None:
