@@ -140,7 +140,7 @@ def main() -> int:
             return alone / evaluated(entry, random, given.seeds, 2)
 
         share, told = rounds(given.rounds, ratio)
-        print(f"episodes  evaluation / two plain processes: {told}, {given.seeds} seeds (wanted 0.85)")
+        print(f"episodes  evaluation / two plain processes: {told}, {given.seeds} seeds (goal 0.85)")
         missed += share < 0.85
     if "start" in cases:
         entry = GameEntry(game="crafter", steps=1)
@@ -150,7 +150,7 @@ def main() -> int:
             return 1000 * (more - game_itself(50)) / 50
 
         cost, told = rounds(given.rounds, beyond)
-        print(f"start     milliseconds of an episode beyond the game's reset: {told} (wanted under 20)")
+        print(f"start     milliseconds of an episode beyond the game's reset: {told} (goal: under 20)")
         missed += cost >= 20
     if "latency" in cases:
         os.environ["OPENAI_API_KEY"] = "none"
@@ -161,7 +161,7 @@ def main() -> int:
             many = tuple(Entrant(agent="openai/qwen3:8b", label=f"m{number}", options=slow) for number in numbers)
             share, told = rounds(given.rounds, lambda: TURNS * LATENCY / evaluated(entry, many, 1, 1))
             plain_share = TURNS * LATENCY / asyncio.run(asked_plainly(base_url, given.entrants))
-        print(f"latency   ideal / time: {told}, {given.entrants} entrants of {1000 * LATENCY:.0f} ms (wanted 0.9)")
+        print(f"latency   ideal / time: {told}, {given.entrants} entrants of {1000 * LATENCY:.0f} ms (goal 0.9)")
         print(f"          ideal / time of as many plain clients: {plain_share:.3g}")
         missed += share < 0.9
     return int(missed > 0)

@@ -157,7 +157,7 @@ def main() -> int:
         print(f"{given.size}, {weights / 1e6:,.0f} million weights, {place}")
         for row in rows:
             print("  ".join(f"{key} {value}" for key, value in row.items()))
-        print(f"longest to shortest context, cache kept: {ratio:.2f} times (asked for: at most {MOST})")
+        print(f"longest to shortest context, cache kept: {ratio:.2f} times (goal: at most {MOST})")
     return 0 if ratio <= MOST else 1
 
 

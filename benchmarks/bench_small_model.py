@@ -189,8 +189,8 @@ async def case_speed(wanted: argparse.Namespace, backend: Backend, seeds: range)
             median, size = statistics.median(seconds), statistics.median(tokens)
             repaired, forced = sum(m.repaired and not m.forced for m in made), sum(m.forced for m in made)
             print(
-                f"{game}, {how}: {median:.2f} s (wanted {limit:g}; x {median / limit:.2f}), 90 % below "
-                f"{statistics.quantiles(seconds, n=10)[-1]:.2f} s; {size:.0f} tokens (wanted {most}), "
+                f"{game}, {how}: {median:.2f} s (goal {limit:g}; x {median / limit:.2f}), 90 % below "
+                f"{statistics.quantiles(seconds, n=10)[-1]:.2f} s; {size:.0f} tokens (goal {most}), "
                 f"{max(tokens)} at most, {statistics.median(m.usage.completion_tokens for m in made):.0f} written; of "
                 f"{len(made)}: {repaired} repaired, {forced} forced, {sum(m.unconstrained for m in made)} not bound",
                 flush=True,

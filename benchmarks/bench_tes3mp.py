@@ -246,7 +246,7 @@ def main() -> int:
     else:
         for name, row in found.items():
             print(f"{name}: " + ", ".join(f"{key} {value}" for key, value in row.items()))
-        print("reached" if reached else "not reached")
+        print("reached" if reached else "MISSED")
     return 0 if reached else 1
 
 

@@ -310,7 +310,7 @@ def main() -> int:
             for row in rows:
                 print(
                     f"  {row['mode']:<9} {'' if row['discussion'] else 'no discussion':<14} "
-                    f"{row['rate']:>4.0f} ({row['low']:.0f} to {row['high']:.0f})   wanted {row['wanted']:.0f}   "
+                    f"{row['rate']:>4.0f} ({row['low']:.0f} to {row['high']:.0f})   goal {row['wanted']:.0f}   "
                     f"ratio {row['ratio']:.2f}   by processor time {row['by_processor']:.0f}"
                 )
     if given.json:
