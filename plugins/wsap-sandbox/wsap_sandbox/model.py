@@ -11,10 +11,10 @@ from wsap_core.errors import SnapshotError
 from wsap_core.protocol.values import JsonValue
 
 VERSION = 1
-"""The version of the JSON form."""
+"""Of the JSON form."""
 
 LANGUAGES = ("en", "ru")
-"""The languages that worlds can be written in."""
+"""Languages of worlds."""
 
 RESERVED = frozenset({"", "stay", "here", "none", "happening"})
 """Words that can't be ids because they have a meaning in models' replies."""

@@ -52,7 +52,7 @@ class CharacterObservation(Observation):
 
 
 def space_of(language: str) -> ActionSpace:
-    """Return what a character can do: mean something, or wait."""
+    """Return a character's actions: state an intention, or wait."""
     words = words_of(language).seat
     return ActionSpace(
         (
