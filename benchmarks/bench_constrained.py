@@ -244,7 +244,6 @@ class Player:
         return action
 
     def _look(self, request: Request, reply: Reply) -> None:
-        """Read a reply again."""
         import jsonschema
 
         text, tally = reply.text, self._tally

@@ -60,11 +60,8 @@ class Row:
     """Share of these whose interval contains the true value; for tests and sequences, the share of false alarms; for
     power, the share of effects detected."""
     others: dict[str, float] = field(default_factory=dict)
-    """Further figures by name."""
     floor: float | None = None
-    """Minimum of the rate."""
     ceiling: float | None = None
-    """Maximum of the rate."""
 
     @property
     def error(self) -> float:

@@ -73,7 +73,6 @@ class Village:
 
     game_description = "A village."
     seconds: ClassVar[list[float]] = []
-    """What each tick took."""
 
     def __init__(self, context: Context) -> None:
         self._models = context.services.require("models")

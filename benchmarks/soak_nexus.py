@@ -47,7 +47,6 @@ class Sample:
     """Since the nexus responded."""
     decisions: int
     hours: float
-    """Simulated."""
     nexus_mib: float
     """Private memory of the process of the nexus."""
     workers_mib: float

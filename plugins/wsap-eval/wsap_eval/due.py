@@ -58,7 +58,6 @@ class Due:
         self.missing = [job for job in jobs if not _is_over(known.get(job.key))]
         """Missing episodes, regardless of limits."""
         self.done = len(jobs) - len(self.missing)
-        """Number of finished episodes."""
         self._cells: dict[tuple[str, str], list[EpisodeKey]] = {}
         for job in jobs:
             self._cells.setdefault((job.key.game, job.key.entrant), []).append(job.key)

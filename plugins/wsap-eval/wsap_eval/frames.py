@@ -29,7 +29,6 @@ class Evaluated:
 
     folder: Path
     played: Played
-    """Its suite, episodes and table as objects."""
 
     def table(self) -> pd.DataFrame:
         """Return the table: a row for each game and entrant, as in `table.csv`."""

@@ -58,13 +58,11 @@ class EpisodeRecord:
     repeat: int
     outcome: Outcome
     reason: str
-    """Why it was forfeited or failed."""
     value: float | None
     """The score, as the mean over the entrant's seats; None if it failed or the metric needs a set of episodes."""
     metrics: Mapping[str, float]
     """The game's metrics of this episode, as means over the entrant's seats."""
     steps: int
-    """Decisions of the entrant."""
     reward: float
     """Mean over the entrant's seats."""
     achievements: tuple[str, ...]
@@ -72,7 +70,6 @@ class EpisodeRecord:
     trajectory: str
     """The trajectory hash; empty if it failed."""
     run: str = ""
-    """The id of the recorded run."""
     started: str = ""
     seconds: float = 0.0
     calls: int = 0

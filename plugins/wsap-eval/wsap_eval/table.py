@@ -55,7 +55,6 @@ class Row:
     played: float | None
     """The mean without forfeited episodes; None if there are none or no others."""
     trajectories: int
-    """Distinct trajectories."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """Reason -> failed episodes, most frequent first."""
     difference: Paired | None = None

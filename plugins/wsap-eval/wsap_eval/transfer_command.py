@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from wsap_eval.transfer.verdict import Verdict
 
 PILOT = (5, 10)
-"""Lives and seeds of a pilot."""
 
 
 @click.command(

@@ -11,10 +11,8 @@ from wsap_core.errors import SnapshotError
 from wsap_core.protocol.values import JsonValue
 
 VERSION = 1
-"""Of the JSON form."""
 
 LANGUAGES = ("en", "ru")
-"""Languages of worlds."""
 
 RESERVED = frozenset({"", "stay", "here", "none", "happening"})
 """Words that can't be ids because they have a meaning in models' replies."""
@@ -27,7 +25,6 @@ EventKind = Literal["act", "move", "happening", "influence"]
 DecidedBy = Literal["model", "seat", "outside", "fallback"]
 """A model, the agent in the character's seat, an influence, or nobody: the reply was unusable."""
 Phase = Literal["intent", "scene", "story", "memory"]
-"""What a model is asked for."""
 InfluenceKind = Literal["whisper", "event", "object", "edit", "move", "take_over"]
 
 
@@ -104,7 +101,6 @@ class Character:
     description: str
     """Its nature, known only to itself and the game master."""
     place: str
-    """The id of its place."""
     triggers: tuple[str, ...] = ()
     """What it always reacts to, and how; known only to itself and the game master."""
     secret: str = ""
@@ -151,7 +147,6 @@ class World:
     era: int = 0
     """How often the world was rewound to an earlier tick."""
     influences: tuple[Influence, ...] = ()
-    """What the next tick takes up."""
 
     def place(self, place_id: str) -> Place:
         """Return a place by its id. Raises KeyError."""
@@ -198,7 +193,6 @@ class LedgerEvent:
     """The id of the character who acted or whom an influence concerns; empty if there is none."""
     outcome: Outcome = "success"
     triggers: tuple[str, ...] = ()
-    """The actor's triggers that fired."""
     witnesses: tuple[str, ...] = ()
     """Ids of the characters who noticed it."""
 
@@ -221,9 +215,8 @@ class CharacterChange:
     intention: str
     decided_by: DecidedBy
     cell: Cell
-    """The new memory cell."""
     summary: str | None = None
-    """The new summary; None if unchanged."""
+    """None if unchanged."""
     summed_up: int = 0
     """How many of the oldest cells the new summary covers."""
 

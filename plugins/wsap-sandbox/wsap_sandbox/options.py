@@ -32,14 +32,12 @@ class SandboxOptions(Settings):
     """Validated options of a sandbox."""
 
     template: str = "village"
-    """The template's name or file."""
     language: str = "en"
     """The language of a bundled template."""
     world: Mapping[str, Any] | None = None
     """Output of `wsap_sandbox.model.dump`, used instead of the template."""
     cells: int | None = None
     models: Mapping[str, str] = field(default_factory=dict)
-    """Phase -> model address."""
     own: Mapping[str, Any] = field(default_factory=dict)
     """Options with the prefix `model.`, for the backends."""
 

@@ -237,10 +237,7 @@ def create(context: Context) -> Sandbox:
 
 
 async def _opened(models: WorldModels | None, options: SandboxOptions, phase: str) -> Backend:
-    """Return the model of a phase.
-
-    Raises UsageError if it is a language model and there is no model service; WsapError if it is unavailable.
-    """
+    """Return the model of a phase. Raises UsageError without a model service; WsapError if it is unavailable."""
     address = options.models[phase]
     if address not in options.asked:
         # The storyteller uses the material in a user's template.

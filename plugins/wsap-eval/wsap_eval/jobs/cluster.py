@@ -74,7 +74,6 @@ _FOR_LIFE = ExitStack()
 
 
 def _episode(setup: Setup, job: Job) -> EpisodeRecord | Ended:
-    """Play an episode in a process of a node."""
     try:
         services, games = _opened(setup)
         return _loop().run_until_complete(play_patiently(services, games[job.key.game], job))

@@ -52,7 +52,6 @@ class Ended:
 
 
 Reply = Ready | EpisodeRecord | Ended
-"""Messages from a worker."""
 
 
 def framed(message: Any) -> bytes:

@@ -48,9 +48,7 @@ class Estimate:
     """A mean over seeds; a seed with several repeats counts once, by their mean."""
 
     n: int
-    """Number of values."""
     clusters: int
-    """Number of seeds."""
     mean: float | None
     """None without values."""
     standard_error: float | None

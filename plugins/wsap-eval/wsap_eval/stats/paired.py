@@ -21,7 +21,6 @@ class Paired:
     """A difference from a baseline on common seeds."""
 
     seeds: int
-    """Number of common seeds."""
     difference: float
     """Mean over common seeds of the values minus the baseline's."""
     standard_error: float | None

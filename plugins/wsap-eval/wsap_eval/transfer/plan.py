@@ -36,7 +36,6 @@ class Plan:
     seeds: int
     """Target seeds of each life; all its arms play them."""
     learning: int
-    """Learning episodes of each life."""
     steps: int | None
     arms: tuple[Arm, ...] = ARMS
     seed: int = 0

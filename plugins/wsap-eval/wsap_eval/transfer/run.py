@@ -112,7 +112,6 @@ async def _learn(
 
 
 def _refuse_another(plan: Plan, folder: Path) -> None:
-    """Raise UsageError if the folder has another plan."""
     path = folder / PLAN
     if path.exists() and json.loads(path.read_text("utf-8"))["sha256"] != plan.digest:
         raise UsageError(f"{str(folder)!r} holds a measurement with another plan; name another folder with --out.")

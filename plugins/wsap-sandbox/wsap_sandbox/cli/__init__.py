@@ -26,7 +26,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "export": (f"{_HERE}.read:export", "Write a story as JSON, Markdown or HTML, or its world to a file."),
     "reset": (f"{_HERE}.change:reset", "Go back to the beginning."),
 }
-"""Name -> import path and help line."""
 
 
 sandbox = lazy_group(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wsap_core.protocol.values import JsonValue
 
 WORLD_FORMAT = "wsap-sandbox-world"
-"""The format name in world files."""
 _SNAPSHOT_EVERY = 20
 """Ticks between snapshots, and so the most that are replayed to restore a tick."""
 _WORLD = ("language", "cells")

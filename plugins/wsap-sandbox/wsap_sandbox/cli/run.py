@@ -102,10 +102,7 @@ def _go_on(
 
 
 def _sending(stories: Stories, name: str, address: str | None) -> Callable[[], AbstractAsyncContextManager[None]]:
-    """Return a context manager that sends the story to a webhook meanwhile.
-
-    Raises ConfigError if the address is invalid or there is no secret.
-    """
+    """Return a context manager that sends the story to a webhook. Raises ConfigError, also without a secret."""
     if not address:
         return contextlib.nullcontext
     from wsap_nexus.http.webhook import Webhook
@@ -164,7 +161,6 @@ class Printer:
     events: bool
     as_json: bool
     next: int
-    """The next tick to print."""
     data: list[Any] = field(default_factory=list)
     """Collects ticks as JSON-ready data if `as_json`."""
 

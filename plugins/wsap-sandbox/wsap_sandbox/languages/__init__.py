@@ -28,11 +28,9 @@ class Words:
     brief: dict[str, str]
     """The same for small models."""
     labels: dict[str, str]
-    """Headings of facts."""
     problems: dict[str, str]
     """Each of `DEGRADATIONS` as a sentence for a model."""
     fallbacks: dict[str, str]
-    """Replacements for unusable texts."""
     influences: dict[InfluenceKind, tuple[str, str]]
     """For each kind: the text about a character and the one about a place."""
     seat: dict[str, str]

@@ -31,7 +31,6 @@ class Deed:
 
     kind: Kind
     do: str = ""
-    """An infinitive."""
     place: str = ""
     """The destination's id."""
     person: str = ""
@@ -101,7 +100,6 @@ class _Reader:
         return None
 
     def _social(self) -> Deed | None:
-        """Interpret actions towards another character."""
         for who, name in self._others.items():
             for kind in _SOCIAL:
                 for phrase in self._lore.grammar.phrases(kind, {"b": name, "o": Form(("\0",))}):
@@ -148,7 +146,6 @@ class _Reader:
 
 
 Choice = tuple[float, Callable[[], str]]
-"""Weight and sentence."""
 
 
 class Mind:

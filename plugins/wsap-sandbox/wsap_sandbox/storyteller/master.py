@@ -27,8 +27,6 @@ _LAST = {"move": 2, "far": 2, "wait": 1}
 
 @dataclass(slots=True)
 class _Part:
-    """One character's part in the scene."""
-
     id: str
     actor: Actor
     form: Form
@@ -56,7 +54,6 @@ class Master:
         self._here = lore.spot(facts.place.id, facts.place.name)
         self._things = {one.id: one for one in facts.place.objects}
         self._known = {one.id: one for one in facts.things}
-        """Objects that lie here or are carried."""
         self._holder = {one.id: actor.person.id for actor in facts.actors for one in actor.inventory}
         self._taken: dict[str, str] = {}
         """Object -> its new holder."""

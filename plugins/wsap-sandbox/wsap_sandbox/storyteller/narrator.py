@@ -43,7 +43,6 @@ class Narrator:
         return self._say.text("empty", self._number, slots, lists)
 
     def _colour(self) -> str:
-        """A line of dialogue or thought."""
         staying = [one for one in self._people if not self._left(one.name)]
         if not staying or self._rng.random() < 0.35:
             return ""

@@ -106,8 +106,6 @@ class Engine:
 
 @dataclass
 class _Tick:
-    """A running tick."""
-
     ask: Ask
     gate: asyncio.Semaphore
     settings: Settings

@@ -65,7 +65,6 @@ class IntentFacts(_InTick):
     inventory: tuple[WorldObject, ...]
     place: PlaceFacts
     present: tuple[Person, ...]
-    """The other characters here."""
     cells: tuple[Cell, ...]
     """Its memories, newest first."""
     summary: str
@@ -94,7 +93,6 @@ class SceneFacts(_InTick):
     actors: tuple[Actor, ...]
     """Everybody here, in the world's order."""
     past: tuple[str, ...]
-    """What happened here in the last tick."""
     influences: tuple[str, ...]
     """Influences from outside that take effect here before anybody acts."""
 

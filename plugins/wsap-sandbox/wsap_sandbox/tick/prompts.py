@@ -31,7 +31,6 @@ class Prompt(NamedTuple):
     system: str
     """Role, rules and form of the reply; as constant across ticks as possible."""
     user: str
-    """The facts."""
 
 
 def prompt_of(facts: Facts, *, compact: bool = False) -> Prompt:
@@ -43,8 +42,6 @@ def prompt_of(facts: Facts, *, compact: bool = False) -> Prompt:
 
 
 class _Lines:
-    """The facts of one prompt, line by line."""
-
     def __init__(self, facts: Facts, compact: bool) -> None:
         self._facts, self._compact = facts, compact
         self._words = words_of(facts.language)

@@ -124,7 +124,6 @@ class Doing:
     refused: bool = False
     """Whether no exit leads to its destination."""
     inner: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(INNER, ""))
-    """The texts of `INNER`."""
 
 
 @dataclass(frozen=True, slots=True)
