@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 @click.command(
     cls=GroupedCommand,
     sections={
-        "What is played": ("games", "entrants", "seeds", "first_seed", "repeats", "steps", "legal"),
-        "How much is played": ("limits", "prices", "until", "pilot"),
-        "The table": ("baseline",),
-        "Where it is played": ("jobs", "on"),
-        "Where results go": ("out", "database"),
+        "Episodes": ("games", "entrants", "seeds", "first_seed", "repeats", "steps", "legal"),
+        "Limits": ("limits", "prices", "until", "pilot"),
+        "Table": ("baseline",),
+        "Workers": ("jobs", "on"),
+        "Output": ("out", "database"),
     },
     examples=(
         "wsap eval run --game minigrid --entrant random --entrant minigrid-finder --seeds 20",

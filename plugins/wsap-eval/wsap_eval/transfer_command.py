@@ -22,9 +22,9 @@ PILOT = (5, 10)
 @click.command(
     cls=GroupedCommand,
     sections={
-        "What is measured": ("source", "targets", "negatives", "positives", "entrant"),
-        "How much is played": ("lives", "seeds", "learning", "steps", "arms", "seed", "pilot", "limits", "prices"),
-        "Where": ("out", "jobs"),
+        "Measurement": ("source", "targets", "negatives", "positives", "entrant"),
+        "Episodes": ("lives", "seeds", "learning", "steps", "arms", "seed", "pilot", "limits", "prices"),
+        "Output": ("out", "jobs"),
     },
     examples=(
         "wsap eval transfer --from minigrid --to crafter --entrant ollama/qwen3:8b,memory=fulltext --pilot",
