@@ -417,7 +417,7 @@ def test_a_fork_is_a_run_that_is_replayed_exported_and_forked_like_any_other(
         (["--agent", "wizard"], "wizard"),
         (["--seat", "1=human"], "needs a terminal"),
         (["--seat", "1=human", "--json"], "needs a person at a terminal|needs a terminal|leaves no place"),
-        (["--run", "--out", "x.json"], "--out and --force go with a record"),
+        (["--run", "--out", "x.json"], "--out and --force apply only to records"),
         (["--model", "openai/x", "--agent", "scripted"], "choose one"),
         (["--run", "--", "--option", "mode=five"], "leave out mode"),
         (["--run", "--", "--steps", "nine"], "steps"),

@@ -206,7 +206,7 @@ def test_files_and_folders_are_exported(there: Path, capsys: pytest.CaptureFixtu
         (["town.json", "--faction", "Elves"], 2, "There is no faction 'Elves'"),
         (["town.json", "--out", "town.json"], 2, "town.json exists already"),
         (["town.json", "--out", "nowhere/a.jsonl"], 2, "can't be written"),
-        (["town.json", "--format", "episodes", "--bare"], 2, "--bare goes with --format chat"),
+        (["town.json", "--format", "episodes", "--bare"], 2, "--bare requires --format chat"),
         (["no-such-run"], 2, "no run called 'no-such-run'"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_models_turn_begins_with_what_it_was_sent(
     assert any(len(messages) > 2 for messages in sent), "earlier turns go along"
     capsys.readouterr()
     found = lines_of("--dialect", style)
-    assert f"{len(sent)} of them begin with what their models were sent." in capsys.readouterr().err
+    assert f"{len(sent)} of them start with the recorded prompt." in capsys.readouterr().err
     mine = [line for line in found if line["player"] == 1]
     assert [[(m["role"], m["content"]) for m in line["messages"][:-1]] for line in mine] == sent
     assert "Let them talk." in mine[0]["messages"][-1]["content"]
@@ -93,10 +93,10 @@ def test_in_another_dialect_or_when_asked_for_all_are_in_the_same_words(
     play("json")
     capsys.readouterr()
     standard = lines_of("--dialect", "json", "--prompts", "standard")
-    assert "begin with what" not in capsys.readouterr().err
+    assert "start with the recorded" not in capsys.readouterr().err
     other = lines_of("--dialect", "tags")
     mine = sum(line["player"] == 1 for line in other)
-    assert f"{mine} of them are in standard words" in capsys.readouterr().err
+    assert f"{mine} of them have the standard prompt" in capsys.readouterr().err
     assert other == lines_of("--dialect", "tags", "--prompts", "standard")
     for line in (*standard, *other):
         assert PERSONA not in json.dumps(line)

@@ -138,7 +138,7 @@ def test_a_limit_stops_it_and_a_higher_one_goes_on_without_asking_twice(tmp_path
         stopped = play(cut, "--beliefs", *PRICE, "--limit", f"calls={most}")
         assert stopped.exit_code == 9, stopped.output
         assert f"limit of {most} calls a tournament" in stopped.stderr
-        assert "start it again with a higher limit to go on" in stopped.stderr
+        assert "run it again with a higher limit to continue" in stopped.stderr
         assert "Traceback" not in stopped.stderr
         assert len(asked(server)) <= most
     assert json.loads((cut / "summary.json").read_text())["games"] < 2
@@ -171,7 +171,7 @@ def test_tokens_and_cost_are_limited_and_told_by_entrant(tmp_path: Path, server:
     for kind, most in (("cost", price / 2), ("tokens", told["prompt_tokens"] // 2)):
         stopped = play(tmp_path / kind, *PRICE, "--beliefs", "--limit", f"{kind}={most}")
         assert stopped.exit_code == 9, stopped.output
-        spent = stopped.stdout.split("All models, in games that are not over as well: ")[1]
+        spent = stopped.stdout.split("All models, unfinished games included: ")[1]
         calls, tokens = int(spent.split()[0]), int(spent.split(", ")[1].split()[0])
         assert calls > 0
         assert tokens / 1e6 < most if kind == "cost" else tokens <= most
@@ -211,8 +211,8 @@ def test_progress_says_what_all_games_take_at_this_rate(tmp_path: Path) -> None:
         (["--price", "openai/fake=1"], "--price requires ADDRESS=IN/OUT"),
         (["--price", "openai/fake=-1/2"], "--price requires ADDRESS=IN/OUT"),
         (["--price", "openai/fake=nan/2"], "--price requires ADDRESS=IN/OUT"),
-        (["--price", "openai/other=1/2"], "--price is of 'openai/other', and no entrant is that model"),
-        ([*PRICE, *PRICE], "costs twice"),
+        (["--price", "openai/other=1/2"], "--price names 'openai/other', but no entrant is that model"),
+        ([*PRICE, *PRICE], "' twice"),
     ],
 )
 def test_limits_and_prices_that_make_no_sense_are_refused_in_a_sentence(
@@ -269,7 +269,7 @@ def test_a_server_that_fails_ends_it_in_a_sentence_and_it_goes_on_later(tmp_path
     failed = play(tmp_path)
     assert failed.exception is not None
     assert "No more." in str(failed.exception)
-    assert "What was played is kept; once this is mended, start it again to go on." in failed.stderr
+    assert "Finished games are kept; fix the problem and run it again to continue." in failed.stderr
     server.default = says
     assert play(tmp_path).exit_code == 0
     assert len(lines(tmp_path)) == 2
@@ -314,7 +314,7 @@ def test_decisions_made_for_a_model_are_counted_and_left_out_of_an_export(tmp_pa
     assert json.loads((tmp_path / "cup" / "summary.json").read_text())["refused"] == {"one": 0, "bot": forced}
     exported = CliRunner().invoke(export, [str(tmp_path / "cup"), "--out", str(tmp_path / "train.jsonl")])
     assert exported.exit_code == 0, exported.output
-    assert f"Left out: {forced} turns that were taken for their players" in exported.stderr
+    assert f"Left out: {forced} turns that were decided for their players" in exported.stderr
     kept = [json.loads(row) for row in (tmp_path / "train.jsonl").read_text().splitlines()]
     assert not any(row["forced"] for row in kept)
 
@@ -359,7 +359,7 @@ def test_what_was_spent_before_ctrl_c_is_in_the_table(tmp_path: Path, server: Mo
     assert 0 < int(row["calls"]) <= len(asked(server)), "a call that was under way is not known"
     assert int(row["calls"]) == summary["spending"][0]["calls"]
     assert float(row["cost"]) == pytest.approx((int(row["prompt_tokens"]) + 2 * int(row["completion_tokens"])) / 1e6)
-    assert f"bot took {row['calls']} calls".encode() in ended.stdout
+    assert f"bot used {row['calls']} calls".encode() in ended.stdout
     assert play(tmp_path, *PRICE).exit_code == 0
     with (tmp_path / "spending.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)

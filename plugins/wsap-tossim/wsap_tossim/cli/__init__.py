@@ -1,4 +1,4 @@
-"""`wsap tossim`: the commands of the game. Each is imported when it is used."""
+"""`wsap tossim`: the commands of the game, each imported at first use."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from wsap_core.cli.grouped import lazy_group
 
 _HERE = "wsap_tossim.cli"
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "export": (
-        f"{_HERE}.export:export",
-        "Export games as training data.",
-    ),
+    "export": (f"{_HERE}.export:export", "Export games as training data."),
     "fork": (f"{_HERE}.fork:fork", "Continue a game differently from any of its rounds."),
-    "replay": (f"{_HERE}.replay:replay", "Make one HTML file of a game."),
+    "replay": (f"{_HERE}.replay:replay", "Render a game as one HTML file."),
     "tournament": (f"{_HERE}.tournament:tournament", "Play many games between entrants and rate them."),
 }
-"""Name -> import path, and its line in the help."""
+"""Name -> import path and one-line help."""
 
 
 tossim = lazy_group(

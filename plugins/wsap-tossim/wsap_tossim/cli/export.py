@@ -29,34 +29,34 @@ FORMS = ("chat", "episodes")
 @click.argument("sources", metavar="[FILE_OR_RUN]...", nargs=-1)
 @click.option("--format", "form", type=click.Choice(FORMS), default="chat",
               show_default=True,
-              help="chat: one turn a line, for fine-tuning. episodes: one player's game with its reward.")  # fmt: skip
+              help="chat: one turn per line, for fine-tuning. episodes: one player's game per line, with its reward.")  # fmt: skip
 @click.option("--dialect", type=click.Choice(["tags", "json"]), default="tags", show_default=True,
-              help="How the model answers: tags of seed 002, or JSON.")  # fmt: skip
+              help="Reply format of the model: the tags of seed 002, or JSON.")  # fmt: skip
 @click.option("--observations", type=click.Choice(["inline", "turns"]), default="inline", show_default=True,
-              help="With tags: tool results go into the assistant's text, or into a user message.")  # fmt: skip
+              help="With tags: tool results go into the assistant's text (inline) or into user messages (turns).")  # fmt: skip
 @click.option("--prompts", type=click.Choice(["sent", "standard"]), default="sent", show_default=True,
-              help="sent: what a player's model was sent, persona, memories and all, where a run has it in this "
-              "dialect. standard: the same words for all.")  # fmt: skip
+              help="sent: the recorded prompt of each player, with persona and memories, where the run has it in this "
+              "dialect. standard: the same prompt for all.")  # fmt: skip
 @click.option("--winners", is_flag=True, help="Only players who won.")
 @click.option(
-    "--role", "roles", multiple=True, metavar="ROLE", help="Only players who ended in this role; may be repeated."
+    "--role", "roles", multiple=True, metavar="ROLE", help="Only players with this role at the end; may be repeated."
 )
 @click.option("--faction", "factions", multiple=True, metavar="FACTION",
-              help="Only players who ended in this faction; may be repeated.")  # fmt: skip
+              help="Only players of this faction at the end; may be repeated.")  # fmt: skip
 @click.option("--played-by", multiple=True, metavar="NAME",
               help="Only seats played by this model or agent; may be repeated.")  # fmt: skip
 @click.option(
-    "--forced", is_flag=True, help="Keep turns that were decided for a player: missed deadlines, unread replies."
+    "--forced", is_flag=True, help="Keep turns decided for a player after a missed deadline or unreadable reply."
 )
 @click.option("--advantage", type=click.Choice(["none", "faction", "role"]), default="faction", show_default=True,
-              help="With episodes: rewards normalised over all players of a faction, or of a role.")  # fmt: skip
-@click.option("--bare", is_flag=True, help="With chat: write nothing but the messages.")
+              help="With episodes: normalise rewards over all players of a faction or of a role.")  # fmt: skip
+@click.option("--bare", is_flag=True, help="With chat: write only the messages.")
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; default: standard output."
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Output file; default: standard output."
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--schema", is_flag=True, help="Only print the JSON Schema of the format's lines.")
-@click.option("--database", metavar="PATH", help="For runs: the database, as `wsap play` takes it.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of the format's lines and exit.")
+@click.option("--database", metavar="PATH", help="For runs: the database, as in `wsap play`.")
 def export(
     sources: tuple[str, ...], *, form: str, dialect: str, observations: str, prompts: str, winners: bool,
     roles: tuple[str, ...], factions: tuple[str, ...], played_by: tuple[str, ...], forced: bool, advantage: str,
@@ -65,8 +65,8 @@ def export(
     """Export games as training data: the turns of each player, with only what that player saw.
 
     FILE is a game's record (town.json), an exported run, a file of records (JSON lines) or a folder with
-    such files; RUN is the id of a recorded run, the beginning or end of it, or last. Every line is validated against
-    its JSON Schema before it is written.
+    such files; RUN is a recorded run: its id, the beginning or end of the id, or last. Every line is validated
+    against its JSON Schema before it is written.
     """
     # Deferred for weight: the engine, the prompts, pydantic.
     from wsap_core.errors import UsageError
@@ -89,7 +89,7 @@ def export(
     if not sources:
         raise UsageError("Name what to export: files, folders or runs; `wsap runs` lists the runs.")
     if bare and form != "chat":
-        raise UsageError("--bare goes with --format chat only.")
+        raise UsageError("--bare requires --format chat.")
     if out is not None and out.exists() and not force:
         raise UsageError(f"{out} exists already; choose another name, or overwrite it with --force.")
     wanted = Wanted(dialect, observations == "inline", winners, roles, factions, played_by, forced, prompts == "sent")  # type: ignore[arg-type]  # click has checked it
@@ -114,18 +114,18 @@ def _report(tally: Tally, out: Path | None) -> None:
         err=True,
     )
     if tally.sent:
-        click.echo(f"{tally.sent} of them begin with what their models were sent.", err=True)
+        click.echo(f"{tally.sent} of them start with the recorded prompt.", err=True)
     if tally.translated:
         click.echo(
-            f"{tally.translated} of them are in standard words: their models were asked in the other --dialect.",
+            f"{tally.translated} of them have the standard prompt: their models played in the other --dialect.",
             err=True,
         )
     if tally.forced:
-        click.echo(f"Left out: {tally.forced} turns that were taken for their players (--forced keeps them).", err=True)
+        click.echo(f"Left out: {tally.forced} turns that were decided for their players (--forced keeps them).", err=True)
     if tally.unreadable:
         click.echo(
-            f"Left out: {tally.unreadable} turns that would not be read back as what was done, such as words "
-            "with tags in them.", err=True,
+            f"Left out: {tally.unreadable} turns whose text would not parse to the recorded action, such as speech "
+            "that contains tags.", err=True,
         )  # fmt: skip
     if tally.unfinished:
-        click.echo(f"Left out: {len(tally.unfinished)} games that have no end, and so no reward.", err=True)
+        click.echo(f"Left out: {len(tally.unfinished)} unfinished games, which have no reward.", err=True)

@@ -30,26 +30,26 @@ LONGEST = 60
 @click.argument("play_options", metavar="[-- PLAY_OPTION]...", nargs=-1, type=click.UNPROCESSED)
 @click.option("--at", type=click.IntRange(0), metavar="ROUND", help="Number of rounds to keep; --list lists them.")
 @click.option("--list", "--rounds", "rounds", is_flag=True,
-              help="Only list the game's rounds and their decisions.")  # fmt: skip
+              help="List the game's rounds and decisions, and exit.")  # fmt: skip
 @click.option("--set", "typed", multiple=True, metavar="PLAYER=ACTION",
-              help="What a player decides in round --at, typed as at the keyboard: 'player-3=vote Player 4'; "
+              help="A player's decision in round --at, typed as at the keyboard: 'player-3=vote Player 4'; "
               "may be repeated.")  # fmt: skip
 @click.option("--others", type=click.Choice(["keep", "ask"]), default="keep", show_default=True,
-              help="With --set: whether the others repeat their decisions in that round or decide anew.")  # fmt: skip
+              help="With --set: keep the others' decisions in that round, or ask them again.")  # fmt: skip
 @click.option("--agent", metavar="AGENT",
               help="Who continues the game: scripted (default), random, an agent, or a model's address.")  # fmt: skip
 @click.option("--seat", "seats", multiple=True, metavar="PLAYER=AGENT",
-              help="Who plays on for one player, by name or number from 1; human is a person; "
+              help="Who continues for one player, by name or number from 1; human for a person; "
               "may be repeated.")  # fmt: skip
-@click.option("--model", metavar="ADDRESS", help="A language model continues for all players not named with --seat.")
-@click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="As wsap play takes it.")
+@click.option("--model", metavar="ADDRESS", help="Language model that continues for all players not named with --seat.")
+@click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="Agent option, as in `wsap play`.")
 @click.option("--run", "as_run", is_flag=True, help="Record a run, even with scripted players only.")
 @click.option("--json", "as_json", is_flag=True, help="With a run: print JSON only.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the players that continue.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-              help="The game's record to write (town.json), where no run is recorded.")  # fmt: skip
+              help="Output file for the game's record (town.json), if no run is recorded.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--database", metavar="PATH", help="For runs: the database, as `wsap play` takes it.")
+@click.option("--database", metavar="PATH", help="For runs: the database, as in `wsap play`.")
 def fork(
     source: str, *, play_options: tuple[str, ...], at: int | None, rounds: bool, typed: tuple[str, ...], others: str,
     agent: str | None, seats: tuple[str, ...], model: str | None, agent_options: tuple[str, ...], as_run: bool,
@@ -57,11 +57,11 @@ def fork(
 ) -> None:  # fmt: skip
     """Continue a game differently from any of its rounds.
 
-    FILE is a game's record (town.json) or an exported run; RUN is the id of a recorded run, the beginning
-    or end of it, or last. Everything before the round stays unchanged. --set decides for players in that round;
-    afterwards scripted or random players play, and the new game is written as a record. With agents, models
-    or a person among them it is a run, as of `wsap play`, whose options can follow after --. Both records and
-    runs are read by `wsap tossim replay`, `fork` and `export`.
+    FILE is a game's record (town.json) or an exported run; RUN is a recorded run: its id, the beginning or end of
+    the id, or last. Everything before round --at stays unchanged, and --set decides for players in that round.
+    If only scripted or random players continue, the new game is written as a record. With agents, models or a
+    person it is recorded as a run, and options of `wsap play` can follow after --. `wsap tossim replay`, `fork`
+    and `export` read both.
     """
     # Deferred for weight: the engine and the players.
     from wsap_core.errors import UsageError
@@ -90,8 +90,8 @@ def fork(
     if as_run or as_json or model or agent_options or play_options or not {agent, *named.values()} <= {None, *DECIDERS}:
         if out is not None or force:
             raise UsageError(
-                "--out and --force go with a record that is written. With agents, models or a person this is a run, "
-                "which the database holds; leave them out (`wsap export last --output FILE` exports it)."
+                "--out and --force apply only to records. With agents, models or a person the game is a run in the "
+                "database; leave them out (`wsap export last --output FILE` exports it)."
             )
         told = [*seating(agent, named, model), "--seed", str(seed), *(["--json"] if as_json else [])]
         told += [] if database is None else ["--database", database]
@@ -107,15 +107,11 @@ def fork(
     save_record(target, made)
     picking = f", {len(picked)} set by hand" if picked else ""
     click.echo(f"{at} rounds kept, {made.game.round - at} played{picking}. {_outcome(made)}")
-    click.echo(f"Wrote {target}. Look at it: wsap tossim replay {target}", err=True)
+    click.echo(f"Wrote {target}. View it with: wsap tossim replay {target}", err=True)
 
 
 def _seated(words: Sequence[str], names: Sequence[str]) -> dict[int, str]:
-    """Return who plays for each named player.
-
-    Raises:
-        UsageError: one is not of its form, nobody is called so, or one is named twice.
-    """
+    """Parse `--seat` values into player -> agent."""
     from wsap_core.errors import UsageError
     from wsap_core.untrusted import single_line
     from wsap_tossim.forced_choices import player_named

@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from wsap_tossim.fork import Start
 
 AGENTS = {"scripted": "tossim-player", "random": "tossim-random"}
-"""Name of a player without a run -> the agent that plays the same."""
+"""Built-in player -> the agent that plays the same way."""
 KEPT = ("tool_calls", "watch", "own_summaries")
-"""Options of a run that do not belong to the game; the new run keeps them."""
+"""Options of the run, not of the game; the new run keeps them."""
 
 
 def seating(agent: str | None, seats: Mapping[int, str], model: str | None) -> list[str]:
     """Return the seating as arguments of `wsap play`.
 
     Args:
-        agent: who takes the seats that are not named; the scripted player where there is no model either.
+        agent: for the seats not named; the scripted player if there is no model either.
         seats: player -> an agent, or a model's address.
-        model: the address of a model that plays for all who are not named.
+        model: address of the model for the seats not named.
 
     Raises:
-        UsageError: an agent is named beside the model, and asks none.
+        UsageError: both a model and a built-in player are given.
     """
     from wsap_core.errors import UsageError
 
     if model is not None and agent in AGENTS:
         raise UsageError(
-            f"--model plays for all who are not named with --seat, and so does --agent {agent}; choose one."
+            f"--model and --agent {agent} both play for all players not named with --seat; choose one."
         )
     who = agent if agent is not None or model is not None else "scripted"
     told = [] if who is None else ["--fill", AGENTS.get(who, who)]
@@ -48,16 +48,16 @@ def play_on(start: Start, before: Mapping[str, Any], told: Sequence[str]) -> Non
     """Continue a game as a new run.
 
     Args:
-        start: where it parts from the other game.
-        before: the options of the run that it is forked off; empty where it was none.
-        told: what else `wsap play` is told.
+        start: the fork.
+        before: options of the run that is forked; empty if it was no run.
+        told: further arguments for `wsap play`.
 
     Raises:
         MissingServiceError: the runtime is not installed.
-        UsageError: the game is over there, or `wsap play` refuses what it is told.
-        ConfigError: the players have names that a run can't have.
+        UsageError: the game is over at the fork, or `wsap play` refuses its arguments.
+        ConfigError: a run can't have the players' names.
     """
-    play = runtime_command("play", "Agents, models and people play by the runtime")
+    play = runtime_command("play", "Agents, models and people need the runtime")
     history = start.history()
     options = {"past": history.to_option(), **{name: before[name] for name in KEPT if name in before}}
     arguments = ["tossim"]

@@ -18,17 +18,16 @@ from wsap_core.cli.grouped import GroupedCommand
 )
 @click.argument("source", metavar="FILE_OR_RUN")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-              help="The page to write; default: beside FILE, or RUN.html in this folder.")  # fmt: skip
+              help="Output file; default: next to FILE, or RUN.html in the current folder.")  # fmt: skip
 @click.option("--view", default="all", show_default=True, metavar="all|public|PLAYER",
-              help="The view of the page; the file contains nothing that this view does not know.")  # fmt: skip
+              help="The view to show; the file contains only what this view may know.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--database", metavar="PATH", help="For a RUN: the database, as `wsap play` takes it.")
+@click.option("--database", metavar="PATH", help="For runs: the database, as in `wsap play`.")
 def replay(source: str, *, out: Path | None, view: str, force: bool, database: str | None) -> None:
-    """Make one HTML file of a game: what each player knew, thought and said.
+    """Render a game as one HTML file: what each player knew, thought and said.
 
-    FILE is a game's record (town.json) or an exported run; RUN is the id of a recorded run of tossim,
-    the beginning or end of it, or last. The page needs no network and shows all views, unless --view
-    names one.
+    FILE is a game's record (town.json) or an exported run; RUN is a recorded run of tossim: its id, the
+    beginning or end of the id, or last. The page needs no network and shows all views, unless --view names one.
     """
     # Deferred for weight: the engine and the page.
     from wsap_core.errors import UsageError

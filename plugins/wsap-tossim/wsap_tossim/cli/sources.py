@@ -33,7 +33,7 @@ def runtime_command(name: str, needed: str) -> click.Command:
 
     Args:
         name: of the command.
-        needed: the purpose, for the error message.
+        needed: start of the error message, up to the colon.
 
     Raises:
         MissingServiceError: the runtime is not installed.
@@ -48,13 +48,13 @@ def runtime_command(name: str, needed: str) -> click.Command:
 
 
 def exported(run: str, database: str | None) -> bytes:
-    """Return a recorded run as JSON lines, through the runtime's own `wsap export`.
+    """Return a recorded run as JSON lines, through the runtime's `wsap export`.
 
     Raises:
         MissingServiceError: the runtime is not installed.
         UnknownNameError: there is no such run.
     """
-    export = runtime_command("export", "A recorded run is read by the runtime")
+    export = runtime_command("export", "Recorded runs need the runtime")
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "run.jsonl"
         with contextlib.redirect_stderr(io.StringIO()):  # it reports the number of lines, which is noise here
@@ -69,9 +69,9 @@ class Found(NamedTuple):
 
     record: Record
     called: str
-    """Its name for another command line, quoted: a file without its folders, or a run's id."""
+    """Its name on a command line, quoted: a file name without folders, or a run's id."""
     options: Mapping[str, Any]
-    """Options of the run in which it was played; empty for a game's record."""
+    """Options of its run; empty for a game's record."""
 
 
 def found(word: str, database: str | None) -> Found:
@@ -81,8 +81,8 @@ def found(word: str, database: str | None) -> Found:
         UsageError: a file can't be read.
         MissingServiceError: it is a recorded run, and the runtime is not installed.
         UnknownNameError: there is no such run.
-        WireError: it is no game of the town, or is damaged.
-        SnapshotError: its game can't be played again.
+        WireError: it is not a ToSSim game, or is damaged.
+        SnapshotError: its game can't be replayed.
     """
     # Deferred for weight: the engine.
     from wsap_tossim.replay.record import parsed, read_bytes, record_from_json
@@ -101,14 +101,7 @@ def found(word: str, database: str | None) -> Found:
 
 
 def named(words: tuple[str, ...], database: str | None) -> Iterator[Source]:
-    """Yield the named games.
-
-    Raises:
-        UsageError: a file can't be read.
-        UnknownNameError: there is no such run.
-        WireError: it is no game of the town, or is damaged.
-        SnapshotError: a game can't be played again.
-    """
+    """Yield the named games; raise the same errors as `found`."""
     # Deferred for weight: the engine.
     from wsap_tossim.export.sources import games_of_run, sources_in
     from wsap_tossim.replay.runs import rows_of_export

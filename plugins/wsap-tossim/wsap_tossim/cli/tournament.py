@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 )
 @click.argument("entrants", nargs=-1, required=True, metavar="ENTRANT ENTRANT...")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("tournament"), show_default=True,
-              help="The folder for games and results; an existing tournament is continued.")  # fmt: skip
-@click.option("--games", type=WholeNumber(1, 1_000_000), default=100, show_default=True, help="Games in all.")
+              help="Folder for games and results; an existing tournament is continued.")  # fmt: skip
+@click.option("--games", type=WholeNumber(1, 1_000_000), default=100, show_default=True, help="Total number of games.")
 @click.option("--mode", default="nine", show_default=True, help="The role list: a mode of the game.")
 @click.option("--rules", default="classic", show_default=True, help="The rule set.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game; may be repeated.")
 @click.option("--seating", type=click.Choice(["mixed", "sides"]), default="mixed", show_default=True,
-              help="mixed: entrants are mixed at one table. sides: each side of a game is played by one.")  # fmt: skip
+              help="mixed: seats are dealt to the entrants one by one. sides: one entrant plays a whole side.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of deals, seats, names and all draws.")
 @click.option("--jobs", type=WholeNumber(1, 256), default=1, show_default=True,
-              help="Processes for games without models; games with models at once.")  # fmt: skip
+              help="Processes for games without models; concurrent games with models.")  # fmt: skip
 @click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE",
-              help="An option of the agents that ask models, such as style=tags.")  # fmt: skip
+              help="An option of the model agents, such as style=tags.")  # fmt: skip
 @click.option("--model-option", "model_options", multiple=True, metavar="KEY=VALUE",
               help="An option of the models' backend, such as num_ctx=16384.")  # fmt: skip
 @click.option("--beliefs", is_flag=True,
-              help="Ask models what they believed each day, once a game is over; it takes more calls.")  # fmt: skip
+              help="After each game, ask models what they believed each day; takes more calls.")  # fmt: skip
 @click.option("--limit", "limits", multiple=True, metavar="KIND=N",
-              help="Stop before the calls, tokens or cost (US dollars) of all models pass N: cost=2.")  # fmt: skip
+              help="Stop before all models exceed N calls, tokens or US dollars (cost), such as cost=2.")  # fmt: skip
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT",
-              help="US dollars for a million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
+              help="Price of a model in US dollars per million prompt and reply tokens; may be repeated.")  # fmt: skip
 @click.option("--resamples", type=WholeNumber(0, 100_000), default=200, show_default=True,
-              help="Resamples for the intervals of ratings.")  # fmt: skip
+              help="Bootstrap resamples for the rating intervals.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON.")
 def tournament(
     entrants: tuple[str, ...],
@@ -72,14 +72,14 @@ def tournament(
     """Play many games between entrants and rate them.
 
     An ENTRANT is scripted, random, or a model's address such as ollama/qwen3:8b; LABEL=ENTRANT gives it another name.
-    Roles rotate, names are shuffled, and the seed determines everything. Run again with the same folder to continue,
-    or to play more games.
+    Roles rotate, names are shuffled, and the seed determines everything. Run it again with the same folder to
+    continue, or to play more games.
 
-    Once a game with models is over, the line of progress says what all games take at this rate. Each --limit
-    holds for the whole tournament, before and after it is resumed.
+    After the first game with models, the progress line estimates the usage of all games. Each --limit applies to
+    the whole tournament, across restarts.
 
-    ratings.csv, games.csv, spending.csv, summary.json and report.html in the folder tell what came of it. The
-    exit status is 9 if a limit stopped it, and 130 if Ctrl-C did; what was played is kept.
+    The folder has the results: ratings.csv, games.csv, spending.csv, summary.json and report.html. The exit status
+    is 9 if a limit stopped the tournament, and 130 if Ctrl-C did; finished games are kept.
     """
     # Deferred for weight: the engine, the players and the ratings.
     from wsap_core.seams.model_errors import BackendError, BudgetReachedError
@@ -105,7 +105,7 @@ def tournament(
             progress=_Progress(games),
         )
     except BackendError:
-        click.echo("What was played is kept; once this is mended, start it again to go on.", err=True)
+        click.echo("Finished games are kept; fix the problem and run it again to continue.", err=True)
         raise
     if as_json:
         click.echo(json.dumps(outcome.summary, indent=2))
@@ -113,15 +113,15 @@ def tournament(
         _tell(outcome, out, games)
     left = games - outcome.summary["games"]
     if outcome.limit:
-        click.echo(f"{outcome.limit} {left} games to go; start it again with a higher limit to go on.", err=True)
+        click.echo(f"{outcome.limit} {left} games left; run it again with a higher limit to continue.", err=True)
         raise SystemExit(BudgetReachedError.exit_code)
     if outcome.stopped:
-        click.echo(f"Stopped with {left} games to go; start it again to go on.", err=True)
+        click.echo(f"Stopped with {left} games left; run it again to continue.", err=True)
         raise SystemExit(130)
 
 
 class _Progress:
-    """Progress: at a terminal one line that is overwritten, elsewhere a line after each tenth."""
+    """Progress: on a terminal one line that is overwritten, otherwise a line after each tenth."""
 
     def __init__(self, games: int) -> None:
         self.live = sys.stderr.isatty()
@@ -130,7 +130,7 @@ class _Progress:
         self.tenth = max(1, games // 10)
 
     def __call__(self, done: int, of: int, whole: Usage | None) -> None:
-        """Take note that so many games of so many are played, and what all of them take at this rate."""
+        """Report the games done, and the estimated usage of all."""
         from wsap_tossim.tournament.spending import words  # deferred for weight
 
         self.played += 1
@@ -150,7 +150,7 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
     from wsap_tossim.tournament.spending import words
 
     if outcome.repaired:
-        click.echo("A line that had been cut off was taken away; its game was played again.", err=True)
+        click.echo("Removed an incomplete line; its game was played again.", err=True)
     summary = outcome.summary
     if outcome.before:
         click.echo(f"{outcome.before} games had been played before.")
@@ -167,23 +167,23 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
         beliefs = f", {r['belief_calls']} of them for beliefs" if r["belief_calls"] else ""
         cost = "cost unknown" if r["cost"] is None else f"${r['cost']:.4f}"
         tokens = f"{r['prompt_tokens']} tokens in, {r['completion_tokens']} out"
-        click.echo(f"{single_line(r['entrant'])} took {r['calls']} calls{beliefs}, {tokens}, {cost}.")
+        click.echo(f"{single_line(r['entrant'])} used {r['calls']} calls{beliefs}, {tokens}, {cost}.")
     for label, count in summary["refused"].items():
         if count:
             of = summary["decisions"][label]
-            click.echo(f"{count} of {of} decisions of {single_line(label)} were made for it: its own came too late, "
-                       "were not possible or could not be read.")  # fmt: skip
+            click.echo(f"{count} of {of} decisions of {single_line(label)} were made for it, because its own were "
+                       "late, illegal or unreadable.")  # fmt: skip
     for label, count in summary["forfeited"].items():
         if count:
             click.echo(f"{single_line(label)} forfeited {count} games, which are not rated: more than a fifth of a "
                        "seat's decisions were made for it.")  # fmt: skip
     if summary["games"] < games and outcome.spent.calls:
-        click.echo(f"All models, in games that are not over as well: {words(outcome.spent)}.")
+        click.echo(f"All models, unfinished games included: {words(outcome.spent)}.")
     partial = summary["games"] % len(summary["settings"]["entrants"])
     if partial and summary["games"] == games:
-        click.echo("The last block is not whole, so roles are not quite even; play a multiple of the entrants.")
+        click.echo("The last block is incomplete, so roles are not quite balanced; play a multiple of the entrants.")
     if 0 < summary["blocks"] < FEWEST:
-        click.echo(f"Ratings have intervals from {FEWEST} blocks on.")
+        click.echo(f"Ratings have intervals with {FEWEST} blocks or more.")
     click.echo(f"The report is {out / 'report.html'}.")
 
 
