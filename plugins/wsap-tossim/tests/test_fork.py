@@ -312,9 +312,9 @@ def test_the_past_of_a_run_is_text_that_gives_it_back() -> None:
         (lambda data: data | {"format": 9}, "has the format 9"),
         (lambda data: data | {"names": ["A"]}, "names for 5 players"),
         (lambda data: data | {"given": [[0, "fly", [], ""]]}, "is damaged"),
-        (lambda data: data | {"given": [[0, "wait", [], ""]]}, "leaves nobody to ask"),
+        (lambda data: data | {"given": [[0, "wait", [], ""]]}, "nobody is left to ask"),
         (lambda data: data | {"given": [[4, "wait", [], ""]]}, "is damaged"),
-        (lambda data: data | {"game": {}}, "can't be played again"),
+        (lambda data: data | {"game": {}}, "can't be replayed"),
         (lambda data: {}, "is damaged"),
     ],
 )
@@ -335,7 +335,7 @@ def test_a_past_says_how_the_game_is_played_and_nothing_else_may() -> None:
     for name, value in {"mode": "five", "rules": "quick", "names": "A,B", "nomination_rounds": 1}.items():
         with pytest.raises(ConfigError, match=f"leave out {name}"):
             TownOptions.read({"past": text, name: value})
-    with pytest.raises(UsageError, match="is over by round"):
+    with pytest.raises(UsageError, match="is over at round"):
         by_hand(game, game.round).history()
 
 

@@ -31,12 +31,12 @@ class ForcedChoice:
 
     @property
     def is_choice(self) -> bool:
-        """Whether it is what ends the player's turn."""
+        """Whether it ends the player's turn."""
         return self.action.name not in TOOLS
 
 
 def player_named(word: str, names: Sequence[str]) -> int | None:
-    """Return a player by name, by seat (`player-3`) or by number from 1; None where nobody is called so."""
+    """Return a player by name, by seat (`player-3`) or by number from 1; None if there is no such player."""
     plain = word.strip()
     for candidate in (plain, plain.removeprefix("player-")):
         try:
@@ -52,12 +52,12 @@ def forced_choices_of(words: Iterable[str], record_names: Sequence[str], game: G
     """Parse words of the form PLAYER=ACTION.
 
     Args:
-        words: what was typed.
+        words: as typed.
         record_names: of the players.
-        game: whose actions there are.
+        game: whose rules determine the actions.
 
     Raises:
-        UsageError: there is no such player or action, it only looks something up, or a player is given two choices.
+        UsageError: there is no such player or action, it is a lookup, or a player has two choices.
     """
     space = action_space(record_names, list(ROLES), game.rules)
     found: list[ForcedChoice] = []
@@ -89,10 +89,10 @@ def forced_choices_of(words: Iterable[str], record_names: Sequence[str], game: G
 
 
 def decided(game: Game, found: Iterable[ForcedChoice], names: Sequence[str]) -> dict[int, Choice]:
-    """Write down the papers that were picked, and return the choices by player, which are not carried out.
+    """Write the forced papers, and return the forced choices by player without carrying them out.
 
     Raises:
-        UsageError: somebody is not asked in this round, or can't do this; the words are those of the game.
+        UsageError: a player is not asked in this round, or can't do this.
     """
     choices: dict[int, Choice] = {}
     for choice in found:

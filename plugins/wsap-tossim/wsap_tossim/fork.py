@@ -27,7 +27,7 @@ DECIDERS: Mapping[str, type[ScriptedDecider] | type[RandomDecider]] = {
 """Players that can continue a game, by name."""
 
 BY_HAND = "(Set by hand, when the game was forked.)"
-"""The thought recorded with a forced choice."""
+"""Thought recorded with a forced choice."""
 
 
 class Round(NamedTuple):
@@ -39,7 +39,7 @@ class Round(NamedTuple):
     asked: tuple[int, ...]
     """Players, by number."""
     chosen: tuple[Entry, ...] = ()
-    """Their choices, in the same order."""
+    """Choices in the order of `asked`."""
 
 
 def rounds_of(game: Game) -> Iterator[Round]:
@@ -56,7 +56,7 @@ def rounds_of(game: Game) -> Iterator[Round]:
 
 @dataclass(frozen=True)
 class Start:
-    """The point at which a game departs from another."""
+    """The point at which a fork departs from its game."""
 
     record: Record
     """The game up to the fork, with the thoughts and beliefs until then."""
@@ -69,31 +69,31 @@ class Start:
         """Return the history that a run continues.
 
         Raises:
-            UsageError: the game is over there.
-            ConfigError: the players have names that a run can't have.
+            UsageError: the game is over at the fork.
+            ConfigError: a run can't have the players' names.
         """
         record = self.record
         if record.game.over:
-            raise UsageError(f"The game is over by round {self.at}: nobody is left to ask; fork it earlier.")
+            raise UsageError(f"The game is over at round {self.at}, so nobody can continue it; fork it earlier.")
         data = record.to_json()
         aside = {name: data[name] for name in ("minds", "thoughts", "beliefs", "found_out") if name in data}
         return History(record.game, tuple(record.names), self.given, aside | {"at": self.at})
 
 
 def parted(record: Record, at: int, forced_choices: Sequence[ForcedChoice] = (), *, ask_others: bool = False) -> Start:
-    """Return a game that equals another up to a round, with forced choices in that round.
+    """Return the fork of a game at a round, with forced choices in that round.
 
-    Where decisions are picked, the others' decisions of that round stay as they are recorded, and what these wrote
-    before them; with `ask_others` they are to be asked anew.
+    If there are forced choices, the other players keep their recorded decisions and papers of that round, unless
+    `ask_others` is true.
 
     Args:
         record: the game.
-        at: how many of its rounds are kept.
-        forced_choices: what some decide and write in round `at`.
-        ask_others: whether the others are asked anew in that round.
+        at: number of rounds to keep.
+        forced_choices: in round `at`.
+        ask_others: whether to ask the other players again in that round.
 
     Raises:
-        UsageError: the game has not had so many rounds, or somebody can't do what was picked.
+        UsageError: the game has fewer rounds, or a forced choice is illegal.
     """
     game = record.game.fork(at)
     played_by = record.played_by or ("",) * len(record.names)
@@ -130,20 +130,19 @@ def forked(
     forced_choices: Sequence[ForcedChoice] = (),
     ask_others: bool = False,
 ) -> Record:
-    """Return a game that equals another up to a round and is then played to its own end.
+    """Return a game forked at a round and played to its end.
 
     Args:
         record: the game.
-        at: how many of its rounds are kept: what was chosen in round `at` and after it, and what was written
-            during round `at`, is gone, but for what is picked, and what others chose beside it; see `parted`.
-        deciders: player -> a name of `DECIDERS`, for who plays on.
-        seed: of who plays on; the game's own lots stay those of its seed.
-        otherwise: who plays on where `deciders` names nobody.
-        forced_choices: what some decide in round `at`.
-        ask_others: whether the others are asked anew in that round, too.
+        at: number of rounds to keep; for round `at` see `parted`.
+        deciders: player -> a name in `DECIDERS`.
+        seed: of the deciders; the game's own random draws keep its seed.
+        otherwise: decider of the other players.
+        forced_choices: in round `at`.
+        ask_others: whether to ask the other players again in that round.
 
     Raises:
-        UsageError: the game has not had so many rounds, there is no such decider, or somebody can't do what was picked.
+        UsageError: the game has fewer rounds, there is no such decider, or a forced choice is illegal.
     """
     count = len(record.names)
     names = [deciders.get(player, otherwise) for player in range(count)]
@@ -161,5 +160,5 @@ def forked(
 
 def _decider(name: str, player: int, seed: int, names: Sequence[str]) -> Decider:
     if name not in DECIDERS:
-        raise UsageError(f"There is no player {sanitize(name, 40)!r} to play on; there are: {', '.join(DECIDERS)}.")
+        raise UsageError(f"There is no player {sanitize(name, 40)!r} to continue; there are: {', '.join(DECIDERS)}.")
     return DECIDERS[name](player, lots(seed, player), names)

@@ -1,7 +1,7 @@
-"""The history of another game that a town continues, as the option `past` of a run.
+"""The history of a game that a town continues, as the option `past` of a run.
 
-It is text that `wsap tossim fork` makes, not people: the game so far, and what some decide next, as JSON, compressed
-and in base64. A run that was forked off another one so holds all that is needed to play, resume and replay it.
+`wsap tossim fork` generates its text: the game so far and the forced choices, as compressed JSON in base64. A forked
+run so contains everything needed to play, resume and replay it.
 """
 
 from __future__ import annotations
@@ -24,24 +24,23 @@ __all__ = ["History", "choices_in", "rows_of_choices"]
 
 FORMAT = 1
 LARGEST = 64_000_000
-"""Most bytes of what is compressed in it."""
+"""Maximum bytes before compression."""
 
 
 @dataclass(frozen=True)
 class History:
-    """A game to be continued."""
+    """A game to continue."""
 
     game: Game
-    """The game; players take a fork of it."""
+    """The game; fork it before playing on."""
     names: tuple[str, ...]
     given: Mapping[int, Choice] = field(default_factory=dict)
-    """Player -> what it decides in the next round, without being asked; never all who are asked."""
+    """Player -> its forced choice in the next round; at least one player is still asked."""
     aside: Mapping[str, Any] = field(default_factory=dict)
-    """The other fields of a record, such as players and thoughts: JSON data that is not checked before it is read as
-    a record."""
+    """The other fields of a record, such as players and thoughts: unchecked JSON data."""
 
     def to_option(self) -> str:
-        """Return it as text, for `from_option`."""
+        """Return the history as text, for `from_option`."""
         data = {
             "format": FORMAT,
             "game": self.game.to_json(),
@@ -54,13 +53,10 @@ class History:
 
     @classmethod
     def from_option(cls, text: Any) -> History:
-        """Return it from its text.
-
-        Args:
-            text: from outside, so it may be anything.
+        """Return a history from untrusted text.
 
         Raises:
-            ConfigError: it is damaged, of another version, or of a game that is over.
+            ConfigError: it is damaged, of another version, or of a finished game.
         """
         try:
             data = json.loads(_unpacked(text))
@@ -71,18 +67,18 @@ class History:
             names = checked_names([str(name) for name in data["names"]], len(game.state.players))
             aside = dict(data["aside"])
         except SnapshotError as error:
-            raise ConfigError(f"The option past can't be played again: {error}") from error
+            raise ConfigError(f"The option past can't be replayed: {error}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error, binascii.Error) as error:
             raise ConfigError(
-                "The option past is damaged: it is not what `wsap tossim fork` makes of a game; fork the game again."
+                "The option past is damaged: it is not output of `wsap tossim fork`; fork the game again."
             ) from error
         if game.over:
-            raise ConfigError("The option past holds a game that is over; it can't be continued.")
+            raise ConfigError("The option past has a finished game, which can't be continued.")
         for player, choice in given.items():
             if reason := game.refusal(player, choice):
-                raise ConfigError(f"The option past is damaged: what it gives for player {player} can't be. {reason}")
+                raise ConfigError(f"The option past is damaged: the choice of player {player} is illegal. {reason}")
         if set(given) >= set(game.waiting):
-            raise ConfigError("The option past is damaged: it leaves nobody to ask in its first round.")
+            raise ConfigError("The option past is damaged: nobody is left to ask in its first round.")
         return cls(game, names, given, aside)
 
 
@@ -95,14 +91,14 @@ def choices_in(rows: Iterable[Any]) -> dict[int, Choice]:
     """Return choices by player from their rows.
 
     Raises:
-        ValueError, TypeError: a row is none.
+        ValueError, TypeError: a row is invalid.
     """
     return {int(n): Choice(Verb(verb), tuple(int(t) for t in targets), str(text)) for n, verb, targets, text in rows}
 
 
 def _unpacked(text: JsonValue) -> bytes:
     if not isinstance(text, str):
-        raise TypeError("it is no text")
+        raise TypeError("it is not text")
     unpacking = zlib.decompressobj()
     data = unpacking.decompress(base64.b64decode(text, validate=True), LARGEST)
     if not unpacking.eof:

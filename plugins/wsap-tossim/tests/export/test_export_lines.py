@@ -200,8 +200,8 @@ def test_files_and_folders_are_exported(there: Path, capsys: pytest.CaptureFixtu
     [
         ([], 2, "Name what to export"),
         (["none.json"], 2, "can't be read"),
-        (["bad.jsonl"], 5, "no game of the town in it"),
-        (["empty"], 2, "There is no game of the town in 'empty'"),
+        (["bad.jsonl"], 5, "no ToSSim game"),
+        (["empty"], 2, "There is no ToSSim game in 'empty'"),
         (["town.json", "--role", "Wizard"], 2, "There is no role 'Wizard'"),
         (["town.json", "--faction", "Elves"], 2, "There is no faction 'Elves'"),
         (["town.json", "--out", "town.json"], 2, "town.json exists already"),

@@ -360,7 +360,7 @@ def test_the_all_seeing_view_has_the_night_step_by_step(
     (tmp_path / "town.html").write_text(page_of(story(over=True)), encoding="utf-8")
     seen = opened((tmp_path / "town.html").as_uri())
     steps = "[...document.querySelectorAll('.part.night .step')].map((n) => n.textContent)"
-    assert seen.page.evaluate(steps) == ["What each chose", "Visits", "Attacks", "Deaths, conversions, promotions"]
+    assert seen.page.evaluate(steps) == ["Choices", "Visits", "Attacks", "Deaths, conversions, promotions"]
     seen.page.evaluate("document.querySelectorAll('.dot, .link').forEach((n) => n.remove())")
     night = seen.page.evaluate(
         "[...document.querySelectorAll('.part.night .line')].map((n) => n.textContent).join('\\n')"

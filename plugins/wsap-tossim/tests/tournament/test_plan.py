@@ -79,8 +79,8 @@ def test_entrants_are_scripted_random_and_models_by_address() -> None:
     ("words", "says"),
     [
         (["scripted"], "2 to 50 entrants, not 1"),
-        (["scripted", "scripted"], "called 'scripted'; name one otherwise: other=scripted"),
-        (["scripted", "rndom"], "'rndom' is no entrant; there are scripted, random, and models"),
+        (["scripted", "scripted"], "called 'scripted'; rename one: other=scripted"),
+        (["scripted", "rndom"], "'rndom' is not an entrant; use scripted, random, or the address"),
         (["=scripted", "random"], "label '' has 0 characters"),
         ([f"{'x' * 61}=scripted", "random"], "has 61 characters"),
     ],
@@ -96,8 +96,8 @@ def test_settings_that_cannot_be_are_refused() -> None:
         Settings(two, {"mode": "nein"})
     with pytest.raises(ConfigError, match="can be mixed or sides"):
         Settings(two, {}, 0, "teams")
-    with pytest.raises(ConfigError, match="Which models play is said by the entrants"):
+    with pytest.raises(ConfigError, match="The entrants determine the models"):
         Settings(two, {}, model_options={"model": "openai/x"})
-    with pytest.raises(ConfigError, match="no key may be among them"):
+    with pytest.raises(ConfigError, match="they can't contain an API key"):
         Settings(two, {}, model_options={"model.api_key": "sk-123"})
     assert Settings(two, {}, model_options={"model.api_key": "env:KEY"})

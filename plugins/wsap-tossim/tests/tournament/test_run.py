@@ -153,7 +153,7 @@ def test_a_folder_that_is_no_tournament_or_is_in_use_is_refused(cup: Settings, t
     with pytest.raises(UsageError, match="can't be used"):
         run_tournament(tmp_path / "file" / "x", cup, 1)
     (tmp_path / "games.jsonl").write_text("")
-    with pytest.raises(UsageError, match=r"holds a games\.jsonl but no tournament\.json"):
+    with pytest.raises(UsageError, match=r"has a games\.jsonl that would be overwritten, but no tournament\.json"):
         run_tournament(tmp_path, cup, 1)
     (tmp_path / "games.jsonl").unlink()
     (tmp_path / "report.html").write_text("mine")
@@ -162,7 +162,7 @@ def test_a_folder_that_is_no_tournament_or_is_in_use_is_refused(cup: Settings, t
     (tmp_path / "report.html").unlink()
     for text in ("[]", "{", '{"format": "else", "settings": {}}', "[" * 100_000):
         (tmp_path / "tournament.json").write_text(text)
-        with pytest.raises(WireError, match="is damaged, or no tournament's"):
+        with pytest.raises(WireError, match="is damaged, or not of a tournament"):
             run_tournament(tmp_path, cup, 1)
     (tmp_path / "tournament.json").unlink()
     with Ledger(tmp_path, cup), pytest.raises(StorageLockedError, match="Another process"):
@@ -174,7 +174,7 @@ def test_a_damaged_line_in_the_middle_is_refused(cup: Settings, tmp_path: Path) 
     path = tmp_path / "games.jsonl"
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b'{"game": "x"}\n' + second)
-    with pytest.raises(WireError, match=r"Line 1 of .* is damaged; take the line out"):
+    with pytest.raises(WireError, match=r"Line 1 of .* is damaged; delete the line"):
         run_tournament(tmp_path, cup, 2)
     path.write_bytes(second)
     run_tournament(tmp_path, cup, 2, resamples=0)

@@ -166,7 +166,7 @@ def test_tokens_and_cost_are_limited_and_told_by_entrant(tmp_path: Path, server:
     assert {s["calls"] for s in seats if s["entrant"] == "one"} == {""}
     assert sum(float(s["cost"]) for s in seats if s["entrant"] == "bot") == pytest.approx(price)
     page = (tmp_path / "cup" / "report.html").read_text()
-    assert "What the models took" in page
+    assert "Model usage" in page
     assert f"${price:.4f}" in page
     for kind, most in (("cost", price / 2), ("tokens", told["prompt_tokens"] // 2)):
         stopped = play(tmp_path / kind, *PRICE, "--beliefs", "--limit", f"{kind}={most}")

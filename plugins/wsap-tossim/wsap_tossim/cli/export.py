@@ -29,11 +29,11 @@ FORMS = ("chat", "episodes")
 @click.argument("sources", metavar="[FILE_OR_RUN]...", nargs=-1)
 @click.option("--format", "form", type=click.Choice(FORMS), default="chat",
               show_default=True,
-              help="chat: one turn per line, for fine-tuning. episodes: one player's game per line, with its reward.")  # fmt: skip
+              help="chat: one turn per line, for fine-tuning. episodes: one player's game with reward.")  # fmt: skip
 @click.option("--dialect", type=click.Choice(["tags", "json"]), default="tags", show_default=True,
               help="Reply format of the model: the tags of seed 002, or JSON.")  # fmt: skip
 @click.option("--observations", type=click.Choice(["inline", "turns"]), default="inline", show_default=True,
-              help="With tags: tool results go into the assistant's text (inline) or into user messages (turns).")  # fmt: skip
+              help="With tags: tool results go into the assistant's text or into a user message.")  # fmt: skip
 @click.option("--prompts", type=click.Choice(["sent", "standard"]), default="sent", show_default=True,
               help="sent: the recorded prompt of each player, with persona and memories, where the run has it in this "
               "dialect. standard: the same prompt for all.")  # fmt: skip
@@ -51,9 +51,7 @@ FORMS = ("chat", "episodes")
 @click.option("--advantage", type=click.Choice(["none", "faction", "role"]), default="faction", show_default=True,
               help="With episodes: normalise rewards over all players of a faction or of a role.")  # fmt: skip
 @click.option("--bare", is_flag=True, help="With chat: write only the messages.")
-@click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Output file; default: standard output."
-)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Output file; default: standard output.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the format's lines and exit.")
 @click.option("--database", metavar="PATH", help="For runs: the database, as in `wsap play`.")
@@ -121,7 +119,9 @@ def _report(tally: Tally, out: Path | None) -> None:
             err=True,
         )
     if tally.forced:
-        click.echo(f"Left out: {tally.forced} turns that were decided for their players (--forced keeps them).", err=True)
+        click.echo(
+            f"Left out: {tally.forced} turns that were decided for their players (--forced keeps them).", err=True
+        )
     if tally.unreadable:
         click.echo(
             f"Left out: {tally.unreadable} turns whose text would not parse to the recorded action, such as speech "

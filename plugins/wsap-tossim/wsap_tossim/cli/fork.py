@@ -42,7 +42,9 @@ LONGEST = 60
               help="Who continues for one player, by name or number from 1; human for a person; "
               "may be repeated.")  # fmt: skip
 @click.option("--model", metavar="ADDRESS", help="Language model that continues for all players not named with --seat.")
-@click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="Agent option, as in `wsap play`.")
+@click.option(
+    "--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="Agent option, as in `wsap play`."
+)
 @click.option("--run", "as_run", is_flag=True, help="Record a run, even with scripted players only.")
 @click.option("--json", "as_json", is_flag=True, help="With a run: print JSON only.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the players that continue.")

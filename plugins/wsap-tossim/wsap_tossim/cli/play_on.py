@@ -33,9 +33,7 @@ def seating(agent: str | None, seats: Mapping[int, str], model: str | None) -> l
     from wsap_core.errors import UsageError
 
     if model is not None and agent in AGENTS:
-        raise UsageError(
-            f"--model and --agent {agent} both play for all players not named with --seat; choose one."
-        )
+        raise UsageError(f"--model and --agent {agent} both play for all players not named with --seat; choose one.")
     who = agent if agent is not None or model is not None else "scripted"
     told = [] if who is None else ["--fill", AGENTS.get(who, who)]
     told += [] if model is None else ["--model", model]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--rules", default="classic", show_default=True, help="The rule set.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game; may be repeated.")
 @click.option("--seating", type=click.Choice(["mixed", "sides"]), default="mixed", show_default=True,
-              help="mixed: seats are dealt to the entrants one by one. sides: one entrant plays a whole side.")  # fmt: skip
+              help="mixed: seats are dealt one by one. sides: one entrant plays a whole side.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of deals, seats, names and all draws.")
 @click.option("--jobs", type=WholeNumber(1, 256), default=1, show_default=True,
               help="Processes for games without models; concurrent games with models.")  # fmt: skip

@@ -1,10 +1,11 @@
 """Games as training data: each player's turns as that player saw them, and their outcome.
 
-sources    recorded runs, game records and results of tournaments, as games that can be walked through
-walk       a game played again through the world, turn by turn
-lines      the formats of what is written, with their JSON Schemas
+sources    recorded runs, game records and tournament results as games to replay
+walk       replays a game through the world, turn by turn
+sent       recorded prompts of models
+lines      the output formats, with their JSON Schemas
 games      games as lines: turns for fine-tuning, and whole games with their outcome as reward
-writing    lines into a file, whole or not at all
+writing    lines into a file
 """
 
 from __future__ import annotations

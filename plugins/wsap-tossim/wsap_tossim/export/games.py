@@ -30,16 +30,15 @@ class Wanted:
     winners: bool = False
     """Only players who won."""
     roles: Sequence[str] = ()
-    """Only players with one of these roles at the end; all when empty."""
+    """Final roles; all if empty."""
     factions: Sequence[str] = ()
-    """Only players of these factions at the end; all when empty."""
+    """Final factions; all if empty."""
     played_by: Sequence[str] = ()
-    """Only seats played by one of these models or agents; all when empty."""
+    """Models or agents that played the seat; all if empty."""
     forced: bool = False
-    """Whether turns that were decided for the player are kept."""
+    """Whether to keep turns that were decided for the player."""
     sent: bool = True
-    """Whether a turn begins with what the player's model was sent, where that is recorded, and in this dialect; all
-    others are in the kernel's own words."""
+    """Whether turns start with the recorded prompt, if there is one in this dialect, rather than the standard one."""
 
     def __post_init__(self) -> None:
         known = {role.faction.value for role in ROLES.values()}
@@ -51,7 +50,7 @@ class Wanted:
                 raise UsageError(f"There is no faction {faction[:40]!r}; there are: {', '.join(sorted(known))}.")
 
     def takes(self, role: str, mind: str, *, won: bool | None) -> bool:
-        """Return whether a player is among those asked for."""
+        """Return whether a player is wanted."""
         return not (
             (self.winners and not won)
             or (self.roles and role not in self.roles)
@@ -68,17 +67,17 @@ class Tally:
     lines: int = 0
     turns: int = 0
     forced: int = 0
-    """Turns left out because they were decided for the player."""
+    """Turns omitted because they were decided for the player."""
     unreadable: int = 0
-    """Turns left out because they would not parse to the recorded action."""
+    """Turns omitted because they would not parse to the recorded action."""
     sent: int = 0
-    """Turns that begin with the recorded prompt."""
+    """Turns that start with the recorded prompt."""
     translated: int = 0
     """Turns whose models were asked in the other dialect."""
     unfinished: list[str] = field(default_factory=list)
-    """Games left out because nobody has won or lost them."""
+    """Games omitted because they are unfinished."""
     rewards: dict[str, list[float]] = field(default_factory=dict)
-    """Faction, and role, at the end -> the reward of every such player of every finished game, exported or not."""
+    """Final faction or role -> the rewards of all such players in all finished games, exported or not."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class _Player:
     system: str
     dialect: Dialect
     sent: bool
-    """Whether its turns begin with what its model was sent."""
+    """Whether its turns start with the recorded prompt."""
 
     @property
     def role(self) -> str:
@@ -105,7 +104,7 @@ class _Player:
         return self.source.played_by[self.number]
 
     def head(self) -> dict[str, Any]:
-        """Return the fields of a player that every line has."""
+        """Return the fields that every line has."""
         return {
             "game": self.source.id,
             "player": self.number,
@@ -159,10 +158,10 @@ def _messages(said: TurnMessages) -> list[Message]:
 
 
 def chat_lines(sources: Iterable[Source], wanted: Wanted, tally: Tally) -> Iterator[ChatLine]:
-    """Yield one line for each turn, and count what is left out.
+    """Yield one line for each turn, and count the omitted ones.
 
     Raises:
-        SnapshotError: a game can't be played again.
+        SnapshotError: a game can't be replayed.
     """
     for source in sources:
         for player in _players(source, wanted, tally):
@@ -181,10 +180,10 @@ def chat_lines(sources: Iterable[Source], wanted: Wanted, tally: Tally) -> Itera
 
 
 def episode_lines(sources: Iterable[Source], wanted: Wanted, tally: Tally) -> Iterator[EpisodeLine]:
-    """Yield one line for each player of each finished game, without advantages, and count what is left out.
+    """Yield one line for each player of each finished game, without advantages, and count the omitted ones.
 
     Raises:
-        SnapshotError: a game can't be played again.
+        SnapshotError: a game can't be replayed.
     """
     for source in sources:
         for player in _players(source, wanted, tally):
@@ -201,7 +200,7 @@ def episode_lines(sources: Iterable[Source], wanted: Wanted, tally: Tally) -> It
                 for turn, said in _turns(player, wanted, tally)
             ]  # fmt: skip
             if not decisions:
-                continue  # it died before it was ever asked, or nothing that it did can be shown
+                continue  # it was never asked, or none of its turns can be shown
             tally.lines += 1
             yield EpisodeLine(
                 **player.head(),
@@ -216,13 +215,12 @@ def episode_lines(sources: Iterable[Source], wanted: Wanted, tally: Tally) -> It
 def with_advantage(line: EpisodeLine, by: Advantage, rewards: Mapping[str, Sequence[float]]) -> EpisodeLine:
     """Return a line with its advantage: (reward - mean) / standard deviation over its group.
 
-    A group is all players of one faction, or of one role, at the end of all finished games that were read,
-    whether they are exported or not; the deviation is divided by the group's size, not by one less. Where all
-    of a group fared alike, the advantage is 0.
+    A group is all players with the same final faction, or role, in all finished games read, exported or not. The
+    deviation is the population's (divided by n). If all rewards of a group are equal, the advantage is 0.
 
     Args:
         line: of a player.
-        by: what makes a group.
+        by: kind of group.
         rewards: see `Tally.rewards`.
     """
     if by == "none":

@@ -14,7 +14,7 @@ __all__ = ["FORMATS", "ChatLine", "Decision", "Done", "EpisodeLine", "Message", 
 Faction = Literal["Town", "Mafia", "Neutral", "Vampires"]
 Count = Annotated[int, Field(ge=0)]
 Span = Annotated[
-    tuple[Count, Count], Field(description="From which character to which, the second not included, as Python counts.")
+    tuple[Count, Count], Field(description="Start and end of a character range, end not included, as in Python.")
 ]
 
 
@@ -30,12 +30,12 @@ class Message(_Strict):
 
 
 class _Seat(_Strict):
-    game: Annotated[str, Field(min_length=1, description="Which game it is of; equal for all of its lines.")]
+    game: Annotated[str, Field(min_length=1, description="Id of the game; the same for all of its lines.")]
     player: Annotated[int, Field(ge=0, le=14, description="The player's number, from 0.")]
     name: Annotated[str, Field(min_length=1)]
-    mind: Annotated[str, Field(description="Who played: a model's address or an agent's name; empty if not known.")]
-    role: Annotated[str, Field(min_length=1, description="The player's role when the game ended.")]
-    faction: Annotated[Faction, Field(description="Of that role.")]
+    mind: Annotated[str, Field(description="A model's address or an agent's name; empty if unknown.")]
+    role: Annotated[str, Field(min_length=1, description="The player's role at the end of the game.")]
+    faction: Annotated[Faction, Field(description="The faction of that role.")]
     dialect: Literal["tags", "json"]
 
 
@@ -44,16 +44,17 @@ class ChatLine(_Seat):
 
     format: Literal["wsap-tossim-chat"] = "wsap-tossim-chat"
     version: Literal[1] = 1
-    turn: Annotated[int, Field(ge=0, description="Which of its turns, counted from 0.")]
+    turn: Annotated[int, Field(ge=0, description="Number among the player's turns, from 0.")]
     day: Annotated[int, Field(ge=1)]
     phase: Annotated[str, Field(min_length=1)]
-    won: Annotated[bool | None, Field(description="Null where the game has not ended.")]
+    won: Annotated[bool | None, Field(description="Null if the game has not ended.")]
     forced: Annotated[
-        bool, Field(description="Whether nobody wrote it: the deadline, a misread reply, or a drawn option.")
+        bool,
+        Field(description="Whether it is not the player's own: missed deadline, unreadable reply, random option."),
     ]
-    messages: Annotated[list[Message], Field(min_length=3, description="System, then user and assistant by turns.")]
+    messages: Annotated[list[Message], Field(min_length=3, description="System, then user and assistant alternating.")]
     observations: Annotated[
-        list[Span], Field(description="Parts of the last message that the game put there: leave them out of the loss.")
+        list[Span], Field(description="Parts of the last message that the game wrote: exclude them from the loss.")
     ]
 
     @model_validator(mode="after")
@@ -78,7 +79,7 @@ class Decision(_Strict):
     day: Annotated[int, Field(ge=1)]
     phase: Annotated[str, Field(min_length=1)]
     forced: bool
-    messages: Annotated[list[Message], Field(min_length=2, description="User and assistant by turns; no system.")]
+    messages: Annotated[list[Message], Field(min_length=2, description="User and assistant alternating; no system.")]
     observations: list[Span]
     action: Done
 
@@ -93,11 +94,11 @@ class EpisodeLine(_Seat):
 
     format: Literal["wsap-tossim-episode"] = "wsap-tossim-episode"
     version: Literal[1] = 1
-    first_role: Annotated[str, Field(min_length=1, description="The role that it was dealt.")]
-    reward: Annotated[Literal[0, 1], Field(description="1 if the player won, else 0; it falls at the last turn.")]
+    first_role: Annotated[str, Field(min_length=1, description="The role dealt to the player.")]
+    reward: Annotated[Literal[0, 1], Field(description="1 if the player won, else 0; given at the last turn.")]
     advantage: Annotated[
         float | None,
-        Field(description="Reward less the group's mean, over its standard deviation; null where none was asked for."),
+        Field(description="(Reward - mean) / standard deviation over the group; null if not requested."),
     ]
     system: Annotated[str, Field(min_length=1, description="The system message of every turn.")]
     decisions: Annotated[list[Decision], Field(min_length=1)]
@@ -110,10 +111,10 @@ class EpisodeLine(_Seat):
 
 
 def _alternate(messages: list[Message], spans: list[Span]) -> None:
-    """Check what a schema can't say.
+    """Check what a schema can't express.
 
     Raises:
-        ValueError: the messages are in another order, or a span is not inside the last one.
+        ValueError: the messages don't alternate, or a span is outside the last one.
     """
     for n, message in enumerate(messages):
         if message.role != ("user", "assistant")[n % 2]:
@@ -128,17 +129,17 @@ def _alternate(messages: list[Message], spans: list[Span]) -> None:
 
 
 FORMATS: dict[str, type[ChatLine] | type[EpisodeLine]] = {"chat": ChatLine, "episodes": EpisodeLine}
-"""Name -> type of its lines."""
+"""Format -> type of its lines."""
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of a format's lines. Any: a JSON Schema has every kind of value."""
+    """Return the JSON Schema (2020-12) of a format's lines. Any: JSON data."""
     made = FORMATS[name].model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
 
 
 def shipped_schema(name: str) -> dict[str, Any]:
-    """Return the same schema as it lies in the package, `export/schemas/NAME.json`."""
+    """Return the same schema from the package's file `export/schemas/NAME.json`."""
     text = resources.files("wsap_tossim.export").joinpath("schemas", f"{name}.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found

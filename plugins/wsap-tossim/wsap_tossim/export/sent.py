@@ -8,13 +8,13 @@ from typing import Any
 __all__ = ["Heard"]
 
 BEGINS = "decide"
-"""The purpose of calls that begin a turn with a full prompt; other calls continue it."""
+"""The purpose of calls that start a turn with a full prompt; other calls continue it."""
 
 
 class Heard:
     """The last prompt of each seat's model.
 
-    A call is recorded without the messages that it shares with the one before of the same seat.
+    A call is recorded without the messages that it shares with the seat's previous call.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Heard:
         self._begun: dict[str, Sequence[tuple[str, str]]] = {}
 
     def call(self, seat: str, body: Mapping[str, Any]) -> None:
-        """Take in a `call` event. Any: JSON data.
+        """Add a `call` event. Any: JSON data.
 
         Raises:
             KeyError, TypeError, ValueError, AttributeError: it is damaged.
@@ -34,12 +34,12 @@ class Heard:
             self._begun[seat] = tuple(now) if _is_conversation(now) else ()
 
     def before(self, seat: str) -> Sequence[tuple[str, str]]:
-        """Return what a seat's model was sent for the turn that now begins, once: for its first deed."""
+        """Return the prompt of a seat's current turn, and forget it: only the first deed of a turn has it."""
         return self._begun.pop(seat, ())
 
 
 def _message(message: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a message as role and text; a picture is replaced by what it shows."""
+    """Return a message as role and text; a picture is replaced by its description."""
     content = message["content"]
     if not isinstance(content, str):
         content = "".join(str(part.get("text", part.get("alt", ""))) for part in content)
@@ -47,7 +47,7 @@ def _message(message: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _is_conversation(messages: Sequence[tuple[str, str]]) -> bool:
-    """Return whether messages can begin an exported line: system, then user and assistant alternating."""
+    """Return whether messages can start an exported line: system, then user and assistant alternating."""
     roles = [role for role, _ in messages]
     turns = ["user", "assistant"] * len(roles)
     return (

@@ -1,4 +1,4 @@
-"""Sources of games: exported runs, game records, and JSON lines of records as tournaments write them."""
+"""Sources of games: exported runs, game records, and JSON lines of records such as those of tournaments."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ __all__ = ["games_of_run", "source_of_record", "sources_in"]
 
 _TOOL_OF: Mapping[str, str] = {what: tool for tool, what in WRITES.items()}
 _HOLDS = ("record", "town", "game")
-"""Members of a line in which a record may stand."""
+"""Members of a line that can hold a record."""
 
 
 def sources_in(path: Path) -> Iterator[Source]:
-    """Yield the games in a file or in a folder's files (`*.json`, `*.jsonl`), one by one.
+    """Yield the games in a file or in a folder's files (`*.json`, `*.jsonl`).
 
     A file is a game's record, an exported run, or JSON lines of records: each line is one, or has one in its
-    member `record`, `town` or `game`; other lines are passed over.
+    member `record`, `town` or `game`; other lines are skipped.
 
     Raises:
-        UsageError: there is no such file, it can't be read or is too large, or the folder has no game in it.
+        UsageError: there is no such file, it can't be read or is too large, or the folder has no game.
         WireError: a file is none of these, or is damaged.
-        SnapshotError: a game can't be played again by the rules.
+        SnapshotError: a game can't be replayed.
     """
     if not path.is_dir():
         yield from _in_file(path)
@@ -48,7 +48,7 @@ def sources_in(path: Path) -> Iterator[Source]:
             found = True
             yield source
     if not found:
-        raise UsageError(f"There is no game of the town in {str(path)!r}: no file there has a record in it.")
+        raise UsageError(f"There is no ToSSim game in {str(path)!r}: no file there has a record.")
 
 
 def _in_file(path: Path, *, anything: bool = False) -> Iterator[Source]:
@@ -74,7 +74,7 @@ def _in_lines(data: bytes, name: str, *, anything: bool) -> Iterator[Source]:
             found = True
             yield source_of_record(record_from_json(record, f"{name}, game {number}"))
     if not found and not anything:
-        raise WireError(f"{name!r} has no game of the town in it.")
+        raise WireError(f"{name!r} has no ToSSim game.")
 
 
 def _record_in(row: JsonValue) -> Mapping[str, JsonValue] | None:
@@ -87,7 +87,7 @@ def _record_in(row: JsonValue) -> Mapping[str, JsonValue] | None:
 
 
 def source_of_record(record: Record) -> Source:
-    """Return a record as a game to walk through. A record does not contain lookups."""
+    """Return a record as a game to replay. A record does not contain lookups."""
     game = record.game
     options = TownOptions(game.setup, game.rules, tuple(record.names), 8, "public")
     thoughts: dict[tuple[int, int], list[str]] = {}
@@ -112,7 +112,7 @@ def source_of_record(record: Record) -> Source:
 
 
 def _added(before: str, after: str) -> str:
-    """Return what was added to a notebook; lines at its beginning may have been dropped."""
+    """Return the text added to a notebook, whose first lines may have been dropped."""
     at = 0
     while before:
         if after.startswith(f"{before}\n"):
@@ -132,10 +132,10 @@ def games_of_run(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[Sourc
 
     Args:
         rows: the lines of the export.
-        name: what they are of, for messages.
+        name: of the export, for messages.
 
     Raises:
-        WireError: it is no run of this game, or is damaged.
+        WireError: it is not a run of this game, or is damaged.
     """
     with telling_damage(name):
         yield from _games(iter(rows), name)

@@ -1,4 +1,4 @@
-"""Replay a game through the world itself, so that every turn is what its player saw."""
+"""Replay a game through the world, so that every turn is what its player saw."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ __all__ = ["Deed", "Source", "Turn", "Walked", "walk"]
 
 @dataclass(frozen=True)
 class Deed:
-    """An action of a player, in the order in which the world received it."""
+    """A player's action, in the order in which the world received it."""
 
     player: int
     action: Action | None
-    """A tool or a choice, with the player's reasoning; None for leaving."""
+    """A tool or a choice, with the player's reasoning; None if the player leaves."""
     forced: bool = False
-    """Whether it was done for a player who missed the deadline or whose answer was not understood."""
+    """Whether it was done for a player after a missed deadline or unreadable reply."""
     whole: str | None = None
-    """The whole text of a paper afterwards, if the record holds that instead of the addition."""
+    """The resulting text of a paper, if the record has that instead of the addition."""
     sent: Sequence[tuple[str, str]] = ()
-    """The prompt of the player's model, from the system message on: role and text of each message. Empty without a
-    model, or if unknown."""
+    """The prompt of the player's model: role and text of each message; empty without a model, or if unknown."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +37,15 @@ class Source:
     """A game that can be replayed."""
 
     id: str
-    """Its id in exports; reveals nothing about the game."""
+    """Its id in exports, which reveals nothing about the game."""
     options: TownOptions
     begins: Game
-    """The game before anything was chosen."""
+    """The game before the first choice."""
     deeds: Sequence[Deed]
     played_by: Sequence[str]
     """Who played each seat; empty if unknown."""
     styles: Sequence[str] = ()
-    """Reply style of each seat's model (`json` or `tags`); empty if no model is known to have played."""
+    """Reply style of each seat's model (`json` or `tags`); empty without a known model."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Turn:
 
     player: int
     number: int
-    """Counted by the player's own turns, from 0."""
+    """Number among the player's turns, from 0."""
     day: int
     phase: str
     """As the player sees it."""
@@ -67,7 +66,7 @@ class Turn:
     action: Action
     forced: bool
     sent: Sequence[tuple[str, str]] = ()
-    """The prompt at the beginning of the turn; see `Deed.sent`."""
+    """The prompt at the start of the turn; see `Deed.sent`."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +76,16 @@ class Walked:
     game: Game
     """The game at the end."""
     spaces: Sequence[ActionSpace]
-    """Each player's actions, as it was told of them at the beginning."""
+    """Each player's action space at the start."""
     descriptions: Sequence[str]
-    """Each player's description of the game and its role at the beginning."""
+    """Each player's description of the game and its role at the start."""
     turns: Sequence[Turn]
-    """In the order in which they ended."""
+    """In order of their end."""
 
 
 @dataclass
 class _Open:
-    """A turn that has begun."""
+    """An unfinished turn."""
 
     shown: str
     day: int
@@ -99,16 +98,16 @@ class _Open:
 def walk(source: Source) -> Walked:
     """Replay a game, and return each turn as its player saw it.
 
-    It runs an event loop of its own, so it can't be called from a coroutine.
+    It runs its own event loop, so it can't be called from a coroutine.
 
     Raises:
-        SnapshotError: the game can't be begun.
+        SnapshotError: the game can't be started.
     """
     return asyncio.run(_walk(source))
 
 
 async def _walk(source: Source) -> Walked:
-    # As the history of a town, since its roles may not have been dealt by its seed.
+    # as a history, since its roles may not come from its seed
     history = History(source.begins, source.options.names, source.options.given)
     town = Town(replace(source.options, history=history), source.begins.seed)
     faces = [town.seat(seat) for seat in town.seats]
@@ -133,7 +132,7 @@ class _Walker:
         self._waiting: list[asyncio.Task[ActionResult]] = []
 
     async def take(self, deed: Deed) -> None:
-        """Carry out an action, and store the turn that it ends."""
+        """Carry out an action; store the turn if the action ends it."""
         town, player = self._town, deed.player
         seat = town.seats[player]
         if deed.action is None:
@@ -145,12 +144,12 @@ class _Walker:
             opened.uses.append(ToolUse(deed.action, refused or "Written."))
             return
         asked = asyncio.create_task(town.play(seat, deed.action))
-        await asyncio.sleep(0)  # it runs until it waits for others, or has its answer
+        await asyncio.sleep(0)  # it runs until it waits for others or has its result
         if deed.action.name in TOOLS:
             opened.uses.append(ToolUse(deed.action, (await asked).message))
             return
         if asked.done() and not asked.result().success:
-            del self._open[player]  # the world refused it, and asked again
+            del self._open[player]  # the world refused it and asks again
             return
         self._waiting = [task for task in self._waiting if not task.done()] + [asked]
         del self._open[player]
@@ -174,7 +173,7 @@ class _Walker:
         return self._open[player]
 
     async def stop(self) -> None:
-        """Cancel whatever still waits."""
+        """Cancel all waiting tasks."""
         for task in self._waiting:
             task.cancel()
         await asyncio.gather(*self._waiting, return_exceptions=True)

@@ -14,16 +14,10 @@ __all__ = ["write_chat", "write_episodes"]
 
 
 def write_chat(sources: Iterable[Source], wanted: Wanted, file: IO[str], *, bare: bool = False) -> Tally:
-    """Write turns for fine-tuning, one a line; return what it came to.
-
-    Args:
-        sources: the games.
-        wanted: which turns.
-        file: to write to.
-        bare: leave out everything but the messages.
+    """Write turns for fine-tuning, one per line, only their messages if `bare`; return the counts.
 
     Raises:
-        SnapshotError: a game can't be played again.
+        SnapshotError: a game can't be replayed.
     """
     tally = Tally()
     for line in chat_lines(sources, wanted, tally):
@@ -32,10 +26,10 @@ def write_chat(sources: Iterable[Source], wanted: Wanted, file: IO[str], *, bare
 
 
 def write_episodes(sources: Iterable[Source], wanted: Wanted, file: IO[str], advantage: Advantage) -> Tally:
-    """Write players' games with their rewards, one a line; return what it came to.
+    """Write players' games with their rewards, one per line; return the counts.
 
     Raises:
-        SnapshotError: a game can't be played again.
+        SnapshotError: a game can't be replayed.
     """
     tally = Tally()
     if advantage == "none":

@@ -1,9 +1,11 @@
 """Replays: one self-contained HTML file of a game, and the record that it is made from.
 
-record     a game with what was thought in it, as one JSON file
-words      events as sentences
-story      which part of a game a view shows, and what goes where on the page
-page       the HTML file
+record         a game with its players' thoughts, as one JSON file
+runs           recorded runs as records
+belief_replay  beliefs of scripted players, recomputed
+event_lines    events as sentences
+story          the part of a game that a view shows
+page           the HTML file
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The beliefs of scripted players in a recorded run, recomputed by replaying the players.
 
-A scripted player follows from its seed and what it was told, so one that is made again thinks the same. Whether it is
-the same is seen from its choices: where they are others than the recorded ones, as with another version of the players,
-nothing is said of what it believed.
+A scripted player is a function of its seed and its knowledge. If the choices of a recreated player differ from the
+recorded ones, as in another version of the players, its beliefs are omitted.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from wsap_tossim.replay.story import Belief
 __all__ = ["AGENT", "replay_beliefs", "seeds_of"]
 
 AGENT = "tossim-player"
-"""The agent that is a scripted player."""
+"""Name of the scripted player's agent."""
 
 
 def seeds_of(config: Mapping[str, Any], players: Mapping[str, int]) -> dict[int, int]:
-    """Return the seeds of a run's scripted players.
+    """Return the seeds of a run's scripted players, by player.
 
     Args:
-        config: how the run was started, as it is recorded. Any: JSON data.
+        config: the recorded configuration of the run. Any: JSON data.
         players: seat -> player.
     """
     seats = [str(seat["name"]) for seat in config["seats"] if seat["agent"] == AGENT]
@@ -43,11 +42,11 @@ def replay_beliefs(
     """Return the beliefs of scripted players, once a day as long as they lived.
 
     Args:
-        begins: the game as it was when they began to play; it is played on.
-        game: as it went.
+        begins: the game at the start of the run; it is modified.
+        game: the recorded game.
         names: of all players.
-        seeds: player -> the seed of its agent, for those who are scripted.
-        given: players for whom somebody else decided in the first round.
+        seeds: scripted player -> the seed of its agent.
+        given: players with forced choices in the first round.
     """
     first = begins.round
     deciders = {n: ScriptedDecider(n, lots(seed, n), names) for n, seed in seeds.items()}
@@ -56,7 +55,7 @@ def replay_beliefs(
     expected: dict[int, Choice] = {}
     told, asked_on, at = 0, 0, -1
     for step in steps_of(game.record[len(begins.record) :]):
-        if at < begins.round:  # before anybody writes: what is written is known to who wrote it
+        if at < begins.round:  # before anybody writes, since writers know what they write
             at = begins.round
             share(begins.log[told:], known)
             told = len(begins.log)
@@ -76,7 +75,7 @@ def replay_beliefs(
 
 
 def _fits(entry: Entry, expected: Choice | None) -> bool:
-    """Return whether it is recorded what was to be expected; papers, and what was late, are not looked at."""
+    """Return whether the recorded choices are the expected ones; papers and forced choices don't count."""
     if entry.verb in WRITINGS or entry.forced:
         return True
     return Choice(Verb(entry.verb), tuple(entry.targets), entry.text) == expected

@@ -1,7 +1,4 @@
-"""Each event of the log as a sentence, with the players in it by number.
-
-The sentences name everybody in the third person, so that one sentence does for every view.
-"""
+"""Each event of the log as a sentence in the third person, the same for every view, with players by number."""
 
 from __future__ import annotations
 
@@ -19,22 +16,21 @@ Part = str | int
 
 
 class Line(NamedTuple):
-    """An event as it is read."""
+    """An event in words."""
 
     tone: str
-    """Its style: talk, whisper, quiet, vote, trial, verdict, death, paper, private, channel, news, trace or
-    end."""
+    """Style: talk, whisper, quiet, vote, trial, verdict, death, paper, private, channel, news, trace or end."""
     parts: tuple[Part, ...]
     """The sentence; players by number."""
     text: str = ""
     """The quoted text."""
     speaker: int | None = None
-    """The player named at its head, if any."""
+    """The player whose speech or deed it is, if any."""
 
 
 STEPS: Mapping[str, str] = {
     "jailed": "Jail",
-    "chose": "What each chose",
+    "chose": "Choices",
     "moves": "Transports",
     "controls": "Control",
     "blocks": "Roleblocks",
@@ -46,7 +42,7 @@ STEPS: Mapping[str, str] = {
     "death": "Deaths, conversions, promotions",
     "becomes": "Deaths, conversions, promotions",
 }
-"""Kind -> the part of the night's resolution that it belongs to."""
+"""Kind -> its step in the resolution of the night."""
 
 CHANNELS = {
     "mafia": "to the Mafia",
@@ -62,7 +58,6 @@ _Data = Mapping[str, Any]
 
 
 def _listed(items: Sequence[Sequence[Part]]) -> list[Part]:
-    """Return items joined by commas and a last "and"."""
     parts: list[Part] = []
     for at, item in enumerate(items):
         if at:
@@ -134,7 +129,7 @@ def _judged(d: _Data) -> Line:
 def _ballot(d: _Data) -> Line:
     counts = sorted(((int(p), c) for p, c in d["counts"].items()), key=lambda row: (-row[1], row[0]))
     if not counts:
-        return Line("trial", ("Nobody is voted for.",))
+        return Line("trial", ("Nobody has votes.",))
     parts = ["The ballot: ", *_listed([[p, f" {c}"] for p, c in counts]), ". "]
     return Line("trial", (*parts, d["lynched"], " is lynched."))
 
@@ -232,7 +227,7 @@ def _chose(d: _Data) -> Line:
 
 
 def _moves(d: _Data) -> Line:
-    rows: list[list[Part]] = [[a, " changes places with ", b] for a, b in d["pairs"]]
+    rows: list[list[Part]] = [[a, " swaps places with ", b] for a, b in d["pairs"]]
     return Line("trace", (*_listed(rows), "."))
 
 
@@ -242,7 +237,7 @@ def _controls(d: _Data) -> Line:
 
 def _blocks(d: _Data) -> Line:
     end = "." if d.get("held", True) else ", who is immune."
-    return Line("trace", (d["player"], " keeps from acting: ", d["target"], end))
+    return Line("trace", (d["player"], " blocks ", d["target"], end))
 
 
 def _visits(d: _Data) -> Line:
@@ -269,7 +264,7 @@ def _attacks(d: _Data) -> Line:
 
 def _deceives(d: _Data) -> Line:
     words = {
-        "frame": " frames ", "clean": " means to clean up after ", "forge": " means to forge the will of ",
+        "frame": " frames ", "clean": " intends to clean up after ", "forge": " intends to forge the will of ",
         "disguise": " disguises in the image of ", "douse": " douses ", "blackmail": " blackmails ",
     }.get(str(d["how"]), f" deceives ({d['how']}) ")  # fmt: skip
     if d["how"] == "disguise" and d.get("member") is not None:
@@ -288,7 +283,7 @@ _WORDS: Mapping[str, Callable[[_Data], Line]] = {
     "bid": lambda d: Line("quiet", (d["player"], f" bids {d['level']} for the floor."), speaker=d["player"]),
     "floor": lambda d: Line("quiet", (d["player"], " has the floor."), speaker=d["player"]),
     "silent": lambda d: Line("quiet", (d["player"], " says nothing."), speaker=d["player"]),
-    "forced": lambda d: Line("quiet", ("The choice of ", d["player"], " was made for it: it had none of use.")),
+    "forced": lambda d: Line("quiet", (d["player"], " made no valid choice in time; one was made for it.")),
     "vote": _vote,
     "unvote": lambda d: Line("vote", (d["player"], " takes back the vote for ", d["target"], "."), speaker=d["player"]),
     "trial": lambda d: Line("trial", (d["player"], f" is put on trial (number {d['number']} today).")),
@@ -321,13 +316,13 @@ _WORDS: Mapping[str, Callable[[_Data], Line]] = {
 
 
 KINDS = frozenset({*_WORDS, "phase"})
-"""The kinds of events that have words of their own."""
+"""The known kinds of events."""
 
 
 def line(event: Event) -> Line | None:
-    """Return an event in words; None for a change of phase, which is a heading and no line of its own.
+    """Return an event in words; None for a change of phase, which is a heading.
 
-    A kind that is not known is spelled out, so that a newer engine's games can be read.
+    An unknown kind is shown with its data, so that games of a newer engine can be read.
     """
     if event.kind == "phase":
         return None

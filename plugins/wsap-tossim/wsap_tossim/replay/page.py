@@ -1,7 +1,6 @@
 """The replay page: one HTML file without network access, with all texts of players and models embedded as data.
 
-The Content-Security-Policy of the page allows only scripts with known hashes and no network requests, so injected
-scripts would not run.
+Its Content-Security-Policy allows only scripts with known hashes and no network requests: injected scripts do not run.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ SCRIPTS = (
     *("data.js", "dom.js", "projection.js", "rows.js", "roster.js"),
     *("beliefs.js", "fork.js", "reader.js", "start.js"),
 )
-"""The page's script, in parts that share one scope."""
+"""The parts of the page's script, which share one scope."""
 
 
 def replay_page(
@@ -39,18 +38,18 @@ def replay_page(
     *,
     played_by: Sequence[str] = (),
 ) -> str:
-    """Return the page of a game, over or not, as HTML.
+    """Return the page of a game, finished or not, as HTML.
 
     Args:
         game: the game.
         names: of the players, by number.
-        thoughts: what they thought, in the order in which they did: round, player, text.
-        beliefs: whom they took for evil: day, player, and a probability for each other player.
-        view: the one view it is made for: nothing that this one doesn't know is in the page. None for all views.
+        thoughts: round, player and text of each, in order.
+        beliefs: day, player, and for each other player the probability that it is evil.
+        view: the only view to include, so that the page holds nothing else; None for all views.
         played_by: who played each seat.
 
     Raises:
-        UsageError: there are not as many names as players, or there is no such player.
+        UsageError: the number of names is wrong, or there is no such player.
     """
     return page_of(Story.of(game, names, thoughts, beliefs, played_by), view)
 
@@ -65,16 +64,16 @@ def write_replay(
     *,
     played_by: Sequence[str] = (),
 ) -> None:
-    """Write the page of a game, whole or not at all; an existing file is overwritten.
+    """Write the page of a game atomically; an existing file is overwritten.
 
     Raises:
-        UsageError: as `replay_page`, or it can't be written.
+        UsageError: as in `replay_page`, or the file can't be written.
     """
     write_text(path, replay_page(game, names, thoughts, beliefs, view, played_by=played_by))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
+    """Write a file atomically.
 
     Raises:
         UsageError: it can't be written.
@@ -107,7 +106,7 @@ def page_of(story: Story, view: View | None = None) -> str:
 
 
 def embedded(data: Mapping[str, Any]) -> str:
-    """Return JSON that ends no script element and holds no markup, whatever is in it: ASCII without `<`, `>` or `&`."""
+    """Return JSON that is safe inside a script element: ASCII without `<`, `>` or `&`."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -2,10 +2,9 @@
 
     {"format": "wsap-tossim-game", "version": 1, "game": what `Game.to_json` gives, "names": [...],
      "minds": [...], "thoughts": [[round, player, text], ...], "beliefs": [[day, player, {"3": 0.25}], ...],
-     "found_out": [players whose beliefs were found out afterwards; left out where there are none]}
+     "found_out": [players whose beliefs were recomputed; omitted if there are none]}
 
-The game is played again from its record when it is read, so a file that was changed by hand is noticed
-where it breaks the rules. Nothing in a file is ever run.
+Reading a record replays the game, so edits that break the rules are detected. Nothing in a file is executed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["FORMAT", "LARGEST", "Record", "load_record", "record_from_json", "sa
 FORMAT = "wsap-tossim-game"
 VERSION = 1
 LARGEST = 64_000_000
-"""Most bytes of a record that is read."""
+"""Maximum bytes of a record."""
 
 
 @dataclass(frozen=True)
@@ -40,27 +39,27 @@ class Record:
     played_by: Sequence[str] = ()
     """Who played each seat; empty if unknown."""
     thoughts: Sequence[tuple[int, int, str]] = ()
-    """Round, player, what was thought; see `Thought`."""
+    """Round, player, text; see `Thought`."""
     beliefs: Sequence[tuple[int, int, Mapping[int, float]]] = ()
-    """Day, player, how likely each other player was taken for evil; see `Belief`."""
+    """Day, player, and for each other player the probability that it is evil; see `Belief`."""
     found_out: Sequence[int] = ()
-    """Players whose beliefs were recomputed afterwards; see `Story.found_out`."""
+    """Players whose beliefs were recomputed after the game."""
 
     def page(self, view: View | None = None, *, called: str = "") -> str:
         """Return the page of this game; see `replay_page`.
 
         Args:
-            view: the one view that it is made for; None for all.
-            called: how the game is named to `wsap tossim fork`; empty where that is not known.
+            view: the only view to include; None for all.
+            called: the game's name for `wsap tossim fork`; empty if unknown.
 
         Raises:
-            UsageError: there are not as many names as players, or there is no such player.
+            UsageError: the number of names is wrong, or there is no such player.
         """
         story = Story.of(self.game, self.names, self.thoughts, self.beliefs, self.played_by)
         return page_of(replace(story, found_out=tuple(self.found_out), called=called), view)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the file holds; JSON-ready."""
+        """Return the contents of the file; JSON-ready."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -74,7 +73,7 @@ class Record:
 
 
 def save_record(path: Path, record: Record) -> None:
-    """Write a record, whole or not at all; an existing file is overwritten.
+    """Write a record atomically; an existing file is overwritten.
 
     Raises:
         UsageError: it can't be written.
@@ -87,14 +86,14 @@ def load_record(path: Path) -> Record:
 
     Raises:
         UsageError: it can't be read, or is too large.
-        WireError: it is no record, is damaged, or was written by a newer version.
-        SnapshotError: its game can't be played again by the rules.
+        WireError: it is not a record, is damaged, or was written by a newer version.
+        SnapshotError: its game can't be replayed.
     """
     return record_from_json(parsed(read_bytes(path), str(path)), str(path))
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return what a file holds, reading no more of it than is allowed.
+    """Return the contents of a file.
 
     Raises:
         UsageError: it can't be read, or is too large.
@@ -106,45 +105,45 @@ def read_bytes(path: Path) -> bytes:
         why = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{str(path)!r} can't be read: {why}.") from error
     if len(data) > LARGEST:
-        raise UsageError(f"{str(path)!r} is larger than {LARGEST // 1_000_000} MB, which no game's record is.")
+        raise UsageError(f"{str(path)!r} is larger than {LARGEST // 1_000_000} MB, the maximum for a game's record.")
     return data
 
 
 def parsed(data: bytes, source: str) -> Any:
-    """Return JSON (Any: whatever it says) from bytes.
+    """Parse JSON of any type.
 
     Raises:
-        WireError: it is none.
+        WireError: it is not JSON.
     """
     try:
         return json.loads(data.decode("utf-8"), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         what = "nested too deeply" if isinstance(error, RecursionError) else error_line(error, 120)
-        raise WireError(f"{source!r} is no game's record: it is no JSON ({what}).") from error
+        raise WireError(f"{source!r} is not a game's record: it is not JSON ({what}).") from error
 
 
 def record_from_json(data: Any, source: str = "The record") -> Record:
-    """Return the record that `Record.to_json` wrote down.
+    """Return a record from the output of `Record.to_json`.
 
     Args:
-        data: JSON data from outside, so it may be anything.
-        source: where it is from, for messages.
+        data: untrusted JSON data.
+        source: its origin, for messages.
 
     Raises:
-        WireError: it is no record, is damaged, or was written by a newer version.
-        SnapshotError: its game can't be played again by the rules.
+        WireError: it is not a record, is damaged, or was written by a newer version.
+        SnapshotError: its game can't be replayed.
     """
     reader = _Reader(source)
     fields = reader.table(data, "it")
     if fields.get("format") != FORMAT:
-        raise WireError(f"{source!r} is no record of a town: its format is not {FORMAT!r}.")
+        raise WireError(f"{source!r} is not a game's record: its format is not {FORMAT!r}.")
     if fields.get("version") != VERSION:
         found = str(fields.get("version"))[:20]
         raise WireError(f"{source!r} has version {found} of the record's format; this package reads {VERSION}.")
     try:
         game = Game.from_json(reader.table(fields.get("game"), "game"))
     except SnapshotError as error:
-        raise SnapshotError(f"{source!r} can't be played again: {error}") from error
+        raise SnapshotError(f"{source!r} can't be replayed: {error}") from error
     count = len(game.state.players)
     names = [reader.text(name, f"names[{n}]") for n, name in enumerate(reader.rows(fields.get("names"), "names"))]
     played_by = [reader.text(m, f"minds[{n}]") for n, m in enumerate(reader.rows(fields.get("minds", []), "minds"))]
@@ -168,7 +167,7 @@ def record_from_json(data: Any, source: str = "The record") -> Record:
 
 
 def until(played_by: Sequence[str], at: int, now: Sequence[str]) -> tuple[str, ...]:
-    """Return who played each seat, when other players take over at a round."""
+    """Return who played each seat if other players take over at a round."""
     return tuple(
         then if was == then else f"{was or 'somebody'} until round {at}, then {then}"
         for was, then in zip(played_by, now, strict=True)
@@ -176,11 +175,11 @@ def until(played_by: Sequence[str], at: int, now: Sequence[str]) -> tuple[str, .
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 class _Reader:
-    """Checks untrusted data, and reports where it is wrong."""
+    """Checks untrusted data, and names the invalid part in errors."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -190,29 +189,29 @@ class _Reader:
 
     def table(self, value: JsonValue, where: str) -> Mapping[str, Any]:
         if not isinstance(value, dict):
-            raise self.damaged(f"{where} is no object")
+            raise self.damaged(f"{where} is not an object")
         return value
 
     def rows(self, value: JsonValue, where: str) -> list[Any]:
         if not isinstance(value, list):
-            raise self.damaged(f"{where} is no list")
+            raise self.damaged(f"{where} is not a list")
         return value
 
     def text(self, value: JsonValue, where: str) -> str:
         if not isinstance(value, str):
-            raise self.damaged(f"{where} holds something else than a text where one belongs")
+            raise self.damaged(f"{where} has a value that is not text")
         return value
 
     def number(self, value: JsonValue, where: str, low: int, high: int) -> int:
         if type(value) is not int or not low <= value <= high:
-            raise self.damaged(f"{where} holds {str(value)[:20]!r} in place of a whole number from {low} to {high}")
+            raise self.damaged(f"{where} has {str(value)[:20]!r} instead of a whole number from {low} to {high}")
         return value
 
     def triples(self, value: JsonValue, where: str) -> list[tuple[tuple[Any, Any, Any], str]]:
         found: list[tuple[tuple[Any, Any, Any], str]] = []
         for n, row in enumerate(self.rows(value, where)):
             if not isinstance(row, list) or len(row) != 3:
-                raise self.damaged(f"{where}[{n}] is no list of three")
+                raise self.damaged(f"{where}[{n}] is not a list of three")
             found.append(((row[0], row[1], row[2]), f"{where}[{n}]"))
         return found
 
@@ -221,8 +220,8 @@ class _Reader:
         for key, share in self.table(value, where).items():
             player = int(key) if key.isascii() and key.isdigit() and len(key) <= 3 else -1
             if not 0 <= player < count or isinstance(share, bool) or not isinstance(share, int | float):
-                raise self.damaged(f"{where} holds {key[:20]!r}: {str(share)[:20]!r}, which is no player's probability")
+                raise self.damaged(f"{where} has {key[:20]!r}: {str(share)[:20]!r}, not a player's probability")
             if not 0 <= share <= 1:
-                raise self.damaged(f"{where} holds the probability {str(share)[:20]}; it is from 0 to 1")
+                raise self.damaged(f"{where} has the probability {str(share)[:20]}; it must be from 0 to 1")
             found[player] = float(share)
         return found

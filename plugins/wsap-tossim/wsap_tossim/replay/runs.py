@@ -1,7 +1,7 @@
-"""A recorded run of `wsap play tossim` as a game's record: every seat's choices are carried out again, in order.
+"""Turn a recorded run of `wsap play tossim` into a game's record by replaying every seat's choices in order.
 
-What is read is the export of the run (`wsap export RUN`): a line that describes it, then one for each event. The
-`chosen` events are in the order in which the world heard of the choices, so the game goes as it went.
+The input is the export of the run (`wsap export RUN`): a line that describes it, then one for each event. Its
+`chosen` events are in the order in which the world received the choices.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = [
 
 RUN_FORMAT = "wsap-run"
 LEAVES = "jack_out"
-"""By which a player leaves of its own will; the town lets everybody go."""
+"""The action by which a player leaves; the town never refuses it."""
 
 
 def rows_of_export(data: bytes, source: str) -> Iterator[Mapping[str, Any]]:
     """Yield the lines of an export as data.
 
     Raises:
-        WireError: a line is no JSON object.
+        WireError: a line is not a JSON object.
     """
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
@@ -47,9 +47,9 @@ def rows_of_export(data: bytes, source: str) -> Iterator[Mapping[str, Any]]:
         try:
             row = json.loads(line.decode("utf-8"))
         except (ValueError, RecursionError) as error:
-            raise WireError(f"{source!r} is damaged: line {number} is no JSON.") from error
+            raise WireError(f"{source!r} is damaged: line {number} is not JSON.") from error
         if not isinstance(row, dict):
-            raise WireError(f"{source!r} is damaged: line {number} is no JSON object.")
+            raise WireError(f"{source!r} is damaged: line {number} is not a JSON object.")
         yield row
 
 
@@ -58,7 +58,7 @@ class Seats:
 
     Args:
         options: of the town.
-        names: of the run's seats; those who have names of their own, as agents of the nexus, take the first free ones.
+        names: of the run's seats; seats with other names, such as agents of the nexus, take the first free players.
     """
 
     def __init__(self, options: TownOptions, names: Iterable[str]) -> None:
@@ -71,7 +71,7 @@ class Seats:
         """Return the player in a seat, by number.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there is no such seat.
         """
         if seat not in self._taken:
             free = [n for n in range(len(self._seats)) if n not in self._taken.values()]
@@ -96,12 +96,12 @@ class RunHead:
 
     @cached_property
     def seeds(self) -> dict[int, int]:
-        """The seeds of those who are scripted, by player."""
+        """The seeds of scripted players."""
         return seeds_of(self.config, {str(s["name"]): self.seats.player(str(s["name"])) for s in self.config["seats"]})
 
     @cached_property
     def styles(self) -> tuple[str, ...]:
-        """How each player's model is asked, `json` or `tags`; empty for who is no model."""
+        """The reply style of each player's model, `json` or `tags`; empty without a model."""
         styles = [""] * len(self.options.names)
         for seat in self.config["seats"]:
             given = seat.get("options") or {}
@@ -111,7 +111,7 @@ class RunHead:
 
     @cached_property
     def played_by(self) -> tuple[str, ...]:
-        """Who plays, by player: a model's address or an agent; empty for a seat that the run did not have."""
+        """Who plays each seat: a model's address or an agent; empty for a seat that is not in the run."""
         played_by = [""] * len(self.options.names)
         for seat in self.config["seats"]:
             played_by[self.seats.player(str(seat["name"]))] = str(
@@ -124,12 +124,12 @@ def head_of(rows: Iterator[Mapping[str, Any]], source: str) -> RunHead:
     """Read the first line of an export.
 
     Raises:
-        WireError: it is no run of this game that can be read.
-        ConfigError: its options can't be.
+        WireError: it is not a readable run of this game.
+        ConfigError: its options are invalid.
     """
     head = next(rows, {})
     if head.get("format") != RUN_FORMAT or head.get("format_version") != 1:
-        raise WireError(f"{source!r} is no exported run that this package can read.")
+        raise WireError(f"{source!r} is not an exported run that this package can read.")
     if head.get("game") != "tossim":
         raise WireError(f"{source!r} is a run of {str(head.get('game'))[:40]!r}, not of tossim.")
     config = head["config"]
@@ -138,40 +138,36 @@ def head_of(rows: Iterator[Mapping[str, Any]], source: str) -> RunHead:
 
 @contextlib.contextmanager
 def telling_damage(source: str) -> Iterator[None]:
-    """Report any error while an export is read as damage to it.
-
-    Raises:
-        WireError: something did.
-    """
+    """Raise any error while an export is read as a WireError that calls the export damaged."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise WireError(f"{source!r} is damaged: {error_line(error, 100, kind=True)}.") from error
     except ConfigError as error:
-        raise WireError(f"{source!r} can't be played again: {error}") from error
+        raise WireError(f"{source!r} can't be replayed: {error}") from error
 
 
 def nothing_played(source: str) -> WireError:
-    """Return the refusal of a run without any game."""
-    return WireError(f"{source!r} has no game in it: nothing was played yet.")
+    """Return the error for a run without a game."""
+    return WireError(f"{source!r} has no game: nothing was played yet.")
 
 
 def record_of_run(rows: Iterable[Mapping[str, Any]], source: str) -> Record:
-    """Return the last game of a run, as far as it went; see `played_in_run`."""
+    """Return the last game of a run; see `played_in_run`."""
     return played_in_run(rows, source)[1]
 
 
 def played_in_run(rows: Iterable[Mapping[str, Any]], source: str) -> tuple[RunHead, Record]:
-    """Return the last game of a run, as far as it went, and what the run says of itself.
+    """Return the head of a run and its last game, finished or not.
 
-    What scripted players believed is no part of a run: it is found out again, from what they knew.
+    The beliefs of scripted players are recomputed, since a run does not contain them.
 
     Args:
         rows: the lines of the export.
-        source: what they are of, for messages.
+        source: its origin, for messages.
 
     Raises:
-        WireError: it is no run of this game, or is damaged.
+        WireError: it is not a run of this game, or is damaged.
     """
     with telling_damage(source):
         return _read(iter(rows), source)
@@ -204,11 +200,11 @@ def _read(rows: Iterator[Mapping[str, Any]], source: str) -> tuple[RunHead, Reco
 
 
 def _before(head: RunHead, again: _Again) -> Record:
-    """Return the game, with who played and what was thought before the run began, if it was forked off another one."""
+    """Return the record of the game before the run, if it is a fork."""
     names, history = head.options.names, head.options.history
     if history is None:
         return Record(again.game, names, head.played_by)
-    # What was before is looked at as any record from outside.
+    # untrusted, like any record from outside
     kept = {
         name: history.aside[name] for name in ("minds", "thoughts", "beliefs", "found_out") if name in history.aside
     }
@@ -219,7 +215,7 @@ def _before(head: RunHead, again: _Again) -> Record:
 
 
 class _Again:
-    """A game that is replayed as the world played it; see `wsap_tossim.world`."""
+    """Replays a game as `wsap_tossim.world` played it."""
 
     def __init__(self, options: TownOptions, seed: int) -> None:
         self.options = options
@@ -233,7 +229,7 @@ class _Again:
         self._forced: set[int] = set()
 
     def choose(self, player: int, body: Mapping[str, Any]) -> None:
-        """Do as the world did when it heard of a choice; what it refused is refused again."""
+        """Handle a choice as the world did, refusals included."""
         action = Action(str(body["action"]["name"]), body["action"]["parameters"], body.get("reasoning"))
         game = self.game
         if action.reasoning and not game.over:
@@ -255,7 +251,7 @@ class _Again:
             self._go_on()
 
     def leave(self, player: int) -> None:
-        """Make a player wait from now on."""
+        """Let a player wait from now on."""
         self._absent.add(player)
         self._go_on()
 
@@ -266,7 +262,7 @@ class _Again:
             write_down(self.game, player, action)
 
     def _go_on(self) -> None:
-        """Carry out rounds for which everybody has chosen, or has left."""
+        """Resolve rounds while everybody asked has chosen or left."""
         game = self.game
         while not game.over and all(p in self._chosen or p in self._absent for p in game.waiting):
             if all(p in self._absent for p in range(len(self.options.names))):

@@ -1,7 +1,7 @@
 """The data of a page: the part of a game that its view may show, with thoughts and beliefs in place.
 
-A page made for one view is given nothing else, so nothing hidden can be found in it. A page for all views
-is given everything, with who may know each event, and shows each view what `knowledge.seen_by` gives it.
+A page for one view contains nothing else. A page for all views contains everything, with who may know each event, and
+shows in each view what `knowledge.seen_by` yields.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from wsap_tossim.replay.event_lines import STEPS, line
 __all__ = ["Belief", "Story", "Thought", "View", "page_data", "view_named"]
 
 View = int | Literal["public"]
-"""One player, by number, or what everybody knows."""
+"""A player's number, or the public view."""
 
 
 class Thought(NamedTuple):
     """A player's thought before a choice."""
 
     round: int
-    """The game's round that it chose in; see `Game.round`."""
+    """The round of the choice; see `Game.round`."""
     player: int
     text: str
 
@@ -51,14 +51,14 @@ class Story:
     mode: str = ""
     rules: str = ""
     starts: Sequence[int] = ()
-    """For each round, how long the log was when its choices were carried out."""
+    """The length of the log when each round was resolved."""
     record: Sequence[Entry] = ()
     thoughts: Sequence[Thought] = ()
     beliefs: Sequence[Belief] = ()
     played_by: Sequence[str] = field(default=())
     """Who played each seat: a scripted player, a model, a person; empty if unknown."""
     found_out: Sequence[int] = ()
-    """Players whose beliefs were not recorded but recomputed afterwards."""
+    """Players whose beliefs were recomputed after the game."""
     called: str = ""
     """The game's name for `wsap tossim fork`; empty if unknown."""
 
@@ -71,10 +71,10 @@ class Story:
         beliefs: Iterable[tuple[int, int, Mapping[int, float]]] = (),
         played_by: Sequence[str] = (),
     ) -> Story:
-        """Return the story of a game, whether it is over or not; see `Thought` and `Belief` for what is in the tuples.
+        """Return the story of a game, finished or not, with the fields of `Thought` and `Belief` as tuples.
 
         Raises:
-            UsageError: there are not as many names (or entries of `played_by`, if any) as players.
+            UsageError: the number of names (or of a non-empty `played_by`) is wrong.
         """
         count = len(game.state.players)
         if len(names) != count or (played_by and len(played_by) != count):
@@ -89,10 +89,10 @@ class Story:
 
 
 def view_named(text: str, names: Sequence[str]) -> View | None:
-    """Return the requested view: "all", "public", a player's name or, failing that, number from 1.
+    """Return a view by "all", "public", a player's name or, failing that, number from 1; None for all.
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: there is no such view.
     """
     wanted = text.strip()
     if wanted == "all":
@@ -110,11 +110,7 @@ def view_named(text: str, names: Sequence[str]) -> View | None:
 
 
 def page_data(story: Story, view: View | None = None) -> dict[str, Any]:
-    """Return what a page shows, JSON-ready; nothing in it goes beyond the view.
-
-    Args:
-        story: the game.
-        view: the one view that the page is made for; None for a page with all of them.
+    """Return the data of a page, JSON-ready: only what the view may know, or everything if it is None.
 
     Raises:
         UsageError: there is no such player.
@@ -150,18 +146,18 @@ def page_data(story: Story, view: View | None = None) -> dict[str, Any]:
             for b in _own(story.beliefs, view)
         ],
         "found_out": [n for n in story.found_out if view in (None, n)],
-        # The rounds count what each player may not know was chosen, so they are for the view of all alone.
+        # Round numbers count hidden choices, so only the view of all has them.
         "fork": {"called": story.called, "rounds": len(story.starts)} if view is None and story.starts else None,
     }
 
 
 def _round(story: Story, n: int) -> int:
-    """Return the round that an event came of; what is written is written in the round after the last one."""
+    """Return the round of an event; papers belong to the round after the last one."""
     return max(0, bisect_right(story.starts, n) - (story.log[n].kind != "writes"))
 
 
 def _may_see(event: Event, view: View | None, log: Sequence[Event]) -> bool:
-    """Return whether an event belongs to a view: as `knowledge.seen_by` has it."""
+    """Return whether an event belongs to a view, as in `knowledge.seen_by`."""
     if view is None:
         return True
     if view == "public":
@@ -175,7 +171,7 @@ def _own(rows: Sequence[Any], view: View | None) -> list[Any]:
 
 
 def _places(kept: Sequence[int], count: int) -> list[int]:
-    """Return, for each place in the log and the one past its end, how many events before it are kept."""
+    """Return the number of kept events before each place in the log and its end."""
     places = [0] * (count + 1)
     for n in kept:
         places[n + 1] = 1
@@ -217,11 +213,11 @@ _TELLING: Mapping[str, Sequence[str]] = {
     "over": ("winners",),
     "truth": ("roles", "final"),
 }
-"""Events and fields from which the page builds its list of players."""
+"""Kind -> the fields from which the page builds its list of players."""
 
 
 def _outcome(story: Story) -> dict[str, Any] | None:
-    """Return who won and why, which all know; None while the game goes on."""
+    """Return who won and why; None while the game goes on."""
     for event in reversed(story.log):
         if event.kind == "over":
             return {"side": event.data.get("side"), "winners": event.data["winners"], "reason": event.data["reason"]}
@@ -261,7 +257,7 @@ _DEEDS = ("speech", "whisper", "vote", "unvote", "revealed", "silent", "verdict"
 
 
 def _span(story: Story, number: int) -> tuple[int, int]:
-    """Return where in the log the events of a round begin and end."""
+    """Return the start and end of a round's events in the log."""
     if number >= len(story.starts):
         return len(story.log), len(story.log)
     end = story.starts[number + 1] if number + 1 < len(story.starts) else len(story.log)
@@ -269,7 +265,7 @@ def _span(story: Story, number: int) -> tuple[int, int]:
 
 
 def _thought(story: Story, thought: Thought, place: Sequence[int], speakers: Mapping[int, int]) -> dict[str, Any]:
-    """Return a thought with its place: beside what came of it, or, where the view does not show that, before it."""
+    """Return a thought beside the event that it led to, or before it if the view does not show that event."""
     start, end = _span(story, thought.round)
     at, beside = start, False
     for n in range(start, end):
@@ -292,7 +288,7 @@ def _is_deed(event: Event, player: int, speaker: int | None) -> bool:
 
 
 def _speakers(story: Story) -> dict[int, int]:
-    """Return who truly said what the log tells without a name: the Jailor, a Medium, or the Mafia to a Spy."""
+    """Return the real speakers of anonymous messages: the Jailor, a Medium, or the Mafia as heard by a Spy."""
     found: dict[int, int] = {}
     by_round: dict[int, list[Entry]] = {}
     for entry in story.record:
@@ -305,7 +301,7 @@ def _speakers(story: Story) -> dict[int, int]:
             if event.kind != "said" or event.data.get("player") is not None:
                 continue
             said = [e.player for e in entries if e.text == event.data["text"]]
-            own = [p for p in said if event.known_by >> p & 1]  # a speaker hears itself; a Spy's copy it does not
+            own = [p for p in said if event.known_by >> p & 1]  # speakers hear themselves, but not a Spy's copy
             if own or said:
                 found[n] = (own or said)[0]
     return found

@@ -1,4 +1,4 @@
-"""Ask models for their beliefs after a game: each question once, also across restarts."""
+"""Ask models for their beliefs after a game, each question once even across restarts."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from wsap_tossim.tournament.spending import packed, unpacked
 __all__ = ["Answer", "Answers", "Manner", "answer", "manner_of"]
 
 KEPT = 4000
-"""Characters of an answer that are kept."""
+"""Maximum characters of a stored answer."""
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How a seat's model is asked in the game, so that it is asked for its beliefs in the same way."""
+    """The request settings of a seat's model, used in the game and for its beliefs."""
 
     system: str = ""
-    """Its system message: the rules, its role, its persona."""
+    """The system message: rules, role, persona."""
     sampling: Sampling = DEFAULT_SAMPLING
     thinking: bool | None = None
     options: Mapping[str, Mapping[str, Any]] | None = None
-    """The provider's options."""
+    """Provider options."""
     bound: bool = True
-    """Whether its replies are bound to a form where they can be."""
+    """Whether replies are constrained to a schema if the backend can."""
 
 
 def manner_of(events: Sequence[Mapping[str, Any]], seat: str, own: Mapping[str, Any]) -> Manner:
-    """Return how a seat was asked in a recorded run: by its first call; the usual way if it never was.
+    """Return a seat's request settings from its first call in a recorded run; the defaults if it has none.
 
     Args:
         events: of the run.
-        seat: whose.
+        seat: of the model.
         own: the options of its agent.
     """
     bound = str(own.get("constrain", "yes")).strip().lower() not in ("no", "false", "off", "0")
@@ -59,18 +59,15 @@ class Answer:
     """The answer to a question."""
 
     evil: Mapping[int, float]
-    """Player -> how likely it is held for an enemy; only those of whom the answer says something readable."""
+    """Player -> believed probability that it is an enemy; only players with a readable value."""
     usage: Usage
 
 
 class Answers:
-    """The answers of a tournament, kept so that no question is asked twice.
-
-    Args:
-        journal: where they are.
+    """The stored answers of a tournament, so that no question is asked twice.
 
     Raises:
-        WireError: a line of it is damaged.
+        WireError: a line of the journal is damaged.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -86,18 +83,18 @@ class Answers:
                 raise WireError(f"Line {number} of the answers is damaged: {type(error).__name__}: {error}.") from error
 
     def get(self, game: int, asked: Question) -> Answer | None:
-        """Return the answer that was given before, or None."""
+        """Return the stored answer, or None."""
         return self._known.get((game, asked.day, asked.player))
 
     def add(self, game: int, asked: Question, given: Answer, text: str) -> None:
-        """Keep an answer; it is on the disk when this returns."""
+        """Store an answer; it is on disk when this returns."""
         row = {"game": game, "day": asked.day, "player": asked.player}
         evil = {str(n): chance for n, chance in sorted(given.evil.items())}
         self._journal.add({**row, "evil": evil, "usage": packed(given.usage), "text": text[:KEPT]})
         self._known[game, asked.day, asked.player] = given
 
     def spent(self, game: int) -> dict[int, Usage]:
-        """Return what the answers of a game took, by player."""
+        """Return the usage of a game's answers, by player."""
         found: dict[int, Usage] = {}
         for (of, _, player), given in self._known.items():
             if of == game:
@@ -106,12 +103,12 @@ class Answers:
 
 
 async def answer(backend: Backend, manner: Manner, asked: Question, names: Sequence[str]) -> tuple[Answer, str]:
-    """Ask a model, bound to the form of an answer where it can be, and return the answer and its text.
+    """Ask a model, constrained to the answer's schema if it can be, and return the answer and its text.
 
-    A question that does not fit into the model's context is one without an answer.
+    The answer is empty if the question does not fit into the model's context.
 
     Raises:
-        BackendError: it can't be asked, or a limit is reached.
+        BackendError: the request failed, or a limit is reached.
     """
     messages = [Message("system", manner.system)] if manner.system else []
     messages.append(Message("user", asked.text))
@@ -147,12 +144,12 @@ async def ask_day(
     names: Sequence[str],
     answers: Answers,
 ) -> dict[int, Answer]:
-    """Ask all the models of a game about one day, side by side, and return their answers by player.
+    """Ask all models of a game about one day concurrently, and return their answers by player.
 
-    What is answered is kept even where another one can't be asked.
+    Answers are stored even if another request fails.
 
     Raises:
-        BackendError: one can't be asked, or a limit is reached.
+        BackendError: a request failed, or a limit is reached.
     """
 
     async def one(question: Question, backend: Backend, manner: Manner) -> Answer:

@@ -1,4 +1,4 @@
-"""An append-only file: one line of JSON for each thing that must not be done twice."""
+"""An append-only file with one JSON object per line, for work that must not be repeated."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from wsap_core.errors import UsageError, WireError
 __all__ = ["Journal"]
 
 Row = Mapping[str, Any]
-"""Any: it is JSON."""
+"""Any: JSON data."""
 
 
 class Journal:
-    """A file of such lines, open to be added to; what is left of a line that was cut off is taken away.
-
-    Args:
-        path: the file; made if it is not there.
+    """An open file of rows, created if it is missing; an incomplete last line is removed.
 
     Raises:
         WireError: a line is damaged.
@@ -32,14 +29,14 @@ class Journal:
         self.rows: list[Row] = []
         """Its rows, oldest first."""
         self.cut = 0
-        """Bytes of a line that had been cut off, and were taken away."""
+        """Bytes of an incomplete line that were removed."""
         try:
             data = path.read_bytes() if path.exists() else b""
             whole = data[: data.rfind(b"\n") + 1]
             for number, line in enumerate(whole.splitlines(), start=1):
                 row = json.loads(line)
                 if not isinstance(row, dict):
-                    raise WireError(f"Line {number} of {str(path)!r} is damaged: it is no JSON object.")
+                    raise WireError(f"Line {number} of {str(path)!r} is damaged: it is not a JSON object.")
                 self.rows.append(row)
             self.cut = len(data) - len(whole)
             if self.cut:
@@ -52,7 +49,7 @@ class Journal:
             raise UsageError(f"{str(path)!r} can't be used: {error.strerror or error}.") from error
 
     def add(self, row: Row) -> None:
-        """Add a line; it is on the disk when this returns.
+        """Add a row; it is on disk when this returns.
 
         Raises:
             UsageError: it can't be written.

@@ -1,9 +1,9 @@
 """The folder of a tournament: its settings, and one line of JSON for each finished game.
 
     tournament.json   {"format": "wsap-tossim-tournament", "version": 1, "settings": {...}}
-    games.jsonl       a line for each finished game, in the order in which they were finished
+    games.jsonl       a line for each finished game, in the order of finishing
 
-A line counts once it is on the disk, so a tournament that is killed goes on after the last whole line.
+A killed tournament continues after the last complete line.
 """
 
 from __future__ import annotations
@@ -29,22 +29,18 @@ SETTINGS, GAMES = "tournament.json", "games.jsonl"
 RESULTS = ("ratings.csv", "games.csv", "spending.csv", "summary.json", "report.html")
 """Result files, overwritten whenever the tournament is continued."""
 MOST_GAMES = 1_000_000
-TAKE_OUT = "take the line out to have its game played again"
+TAKE_OUT = "delete the line to play its game again"
 LARGEST_SETTINGS = 1_000_000
 
 Line = dict[str, Any]
-"""A game that was played; `docs/reference/tossim-measures.md` says what is in it (Any: it is JSON)."""
+"""A finished game, as in `docs/reference/tossim-measures.md`. Any: JSON data."""
 
 
 class Ledger:
-    """An open folder that nobody else writes to.
-
-    Args:
-        folder: where; made if it is not there.
-        settings: of the tournament; what is there already must be of the same.
+    """A tournament's folder, created if it is missing, locked against other processes.
 
     Raises:
-        UsageError: there is a tournament with other settings, or the folder can't be used.
+        UsageError: the folder has a tournament with other settings, or can't be used.
         StorageLockedError: another process plays this tournament.
         WireError: a line is damaged.
     """
@@ -87,7 +83,7 @@ class Ledger:
 
     @property
     def cut(self) -> int:
-        """How many bytes of a line that was cut off were taken away."""
+        """Bytes of an incomplete line that were removed."""
         return self._journal.cut
 
     def lines(self) -> list[Line]:
@@ -108,14 +104,14 @@ class Ledger:
         self.close()
 
     def _check(self, path: Path, settings: Settings) -> None:
-        # As they are after a round trip, so that lists and tuples are the same.
+        # after a round trip, so that lists and tuples are equal
         ours = json.loads(json.dumps(settings.to_json()))
         if not path.exists():
             for name in (GAMES, *RESULTS):
                 if (path.parent / name).exists():
                     raise UsageError(
-                        f"{str(path.parent)!r} holds a {name} but no {SETTINGS}, so it is no tournament,  "
-                        "and it would be overwritten; choose another folder with --out."
+                        f"{str(path.parent)!r} has a {name} that would be overwritten, but no {SETTINGS}, so it is "
+                        "not a tournament; choose another folder with --out."
                     )
             document = {"format": FORMAT, "version": VERSION, "settings": ours}
             write_text(path, json.dumps(document, indent=2) + "\n")
@@ -129,28 +125,28 @@ class Ledger:
         except (ValueError, KeyError, TypeError, RecursionError):
             fits = False
         if not fits:
-            raise WireError(f"{str(path)!r} is damaged, or no tournament's; choose another folder.")
+            raise WireError(f"{str(path)!r} is damaged, or not of a tournament; choose another folder.")
         if document.get("version") != VERSION:
             raise WireError(f"{str(path)!r} was written by another version; choose another folder.")
         if theirs != ours:
             raise UsageError(
-                f"{str(path.parent)!r} holds a tournament with other settings: {_difference(theirs, ours)}. "
-                "Start it with the same ones to go on, or choose another folder."
+                f"{str(path.parent)!r} has a tournament with other settings: {_difference(theirs, ours)}. "
+                "Use the same settings to continue it, or choose another folder."
             )
 
 
 def _difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
-    """Return the first setting in which two tournaments differ, for a reader."""
+    """Return the first difference of two tournaments' settings, in words."""
     say: Callable[[Any], str] = lambda value: single_line(json.dumps(value))[:80]  # noqa: E731
     for name in ours:
         if theirs.get(name) != ours[name]:
             return f"{name} is {say(theirs.get(name))} there and {say(ours[name])} here"
-    return "there are more of them"
+    return "it has additional ones"
 
 
 @contextlib.contextmanager
 def _told(folder: Path) -> Iterator[None]:
-    """Turn system errors into a sentence."""
+    """Turn system errors into a `UsageError`."""
     try:
         yield
     except (OSError, ValueError) as error:

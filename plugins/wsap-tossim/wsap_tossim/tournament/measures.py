@@ -1,7 +1,6 @@
 """Measures of a finished game from its ground truth; docs/reference/tossim-measures.md has the formulas.
 
-Enemies of the Town are the Mafia, the Vampires, the neutral killers and the Witch; a player's role is the
-one it has at that moment, for roles change.
+Enemies of the Town are the Mafia, the Vampires, the neutral killers and the Witch. A role is the current one.
 """
 
 from __future__ import annotations
@@ -17,36 +16,36 @@ from wsap_tossim.players.priors import is_enemy, is_town
 __all__ = ["COUNTS", "SHARPEST", "measure"]
 
 SHARPEST = 0.01
-"""Beliefs are taken for at least this and at most 1 minus this, so that being sure and wrong costs 4.6, not all."""
+"""Beliefs are clipped to this and 1 minus this, which limits the log loss to 4.6."""
 
 COUNTS: Mapping[str, str] = {
     "claims": "Own roles that it claimed in public.",
     "false_claims": "Of these, those that were not its role.",
-    "enemy_claims": "Own roles that it claimed in public as an enemy of the Town.",
+    "enemy_claims": "Own roles that it claimed in public as an enemy.",
     "enemy_false_claims": "Of these, those that were not its role.",
-    "fall": "As an enemy that claimed falsely: by how much the Town's belief in its guilt fell that day, summed up.",
-    "falls": "How many such days and observers there are.",
-    "enemy_trials": "Trials that it stood as an enemy.",
+    "fall": "Sum of the falls in the Town's belief in its guilt on days of false claims as an enemy.",
+    "falls": "Number of such days times observers.",
+    "enemy_trials": "Its trials as an enemy.",
     "enemy_acquitted": "Of these, those in which it was not condemned.",
     "enemy_votes": "Votes for its trial as an enemy.",
-    "enemy_days": "Days with nominations that it saw as an enemy.",
-    "votes": "Votes that it gave as one of the Town.",
+    "enemy_days": "Days with nominations that it lived through as an enemy.",
+    "votes": "Its votes as Town.",
     "votes_hit": "Of these, those against an enemy.",
-    "votes_base": "What voting by lot would have hit.",
-    "guilty": "Guilty verdicts that it gave as one of the Town.",
+    "votes_base": "Expected hits of random votes.",
+    "guilty": "Its guilty verdicts as Town.",
     "guilty_hit": "Of these, those against an enemy.",
-    "guilty_base": "What judging by lot would have hit.",
-    "accusations": "Players that it called evil in public, as one of the Town.",
-    "accusations_hit": "Of these, those that were enemies.",
-    "accusations_base": "What accusing by lot would have hit.",
-    "beliefs": "Beliefs that it gave as one of the Town, each about one living player on one day.",
-    "unanswered": "Beliefs that it was asked for as one of the Town and did not give in a readable way.",
-    "loss": "The log losses of the beliefs that it gave, summed up, in nats.",
-    "loss_base": "The log losses of believing the share of enemies of the same players, summed up.",
-    "brier": "The Brier scores of the beliefs that it gave, summed up.",
-    "brier_base": "The Brier scores of believing the share of enemies of the same players, summed up.",
+    "guilty_base": "Expected hits of random verdicts.",
+    "accusations": "Players that it called evil in public as Town.",
+    "accusations_hit": "Of these, the enemies.",
+    "accusations_base": "Expected hits of random accusations.",
+    "beliefs": "Its beliefs as Town, each about one living player on one day.",
+    "unanswered": "Beliefs that it was asked for as Town but did not give readably.",
+    "loss": "Sum of the log losses of its beliefs, in nats.",
+    "loss_base": "Sum of the log losses of the base rate of enemies for the same players.",
+    "brier": "Sum of the Brier scores of its beliefs.",
+    "brier_base": "Sum of the Brier scores of the base rate of enemies for the same players.",
 }
-"""Name of a sum -> what it is of; every seat has them all."""
+"""Name of a sum -> its description; every seat has all of them."""
 
 
 def measure(
@@ -57,8 +56,8 @@ def measure(
     Args:
         log_: all events of the game, oldest first.
         names: of the players, by number.
-        beliefs: day, player, how likely it held each other living player for an enemy by the end of that day;
-            whoever it said nothing of is left out.
+        beliefs: day, player, and the believed probability at the end of the day that each other living player is an
+            enemy; players without a belief are omitted.
     """
     reader = _Reader(log_, names)
     for event in log_:
@@ -68,7 +67,7 @@ def measure(
 
 
 class _Reader:
-    """Goes through a log with every player's true role in mind."""
+    """Reads a log, tracking every player's true role."""
 
     def __init__(self, log_: Sequence[Event], names: Sequence[str]) -> None:
         truth = next((e.data for e in reversed(log_) if e.kind == "truth"), None)
@@ -79,9 +78,9 @@ class _Reader:
         self.alive = [True] * len(self.roles)
         self.sums: list[dict[str, float]] = [dict.fromkeys(COUNTS, 0.0) for _ in self.roles]
         self.at_dusk: dict[int, dict[int, str]] = {}
-        """Day -> who lives by its end, and as what."""
+        """Day -> role of each player alive at its end."""
         self.lied: set[tuple[int, int]] = set()
-        """Day and player: claimed falsely as an enemy."""
+        """Day and player of false claims by enemies."""
         self.accused: int | None = None
         self.last_nomination = 0
 
@@ -179,7 +178,7 @@ class _Reader:
                 continue
             of[day, player] = evil
             others = {n: is_enemy(role) for n, role in living.items() if n != player}
-            # Of everybody who lives, whomever it spoke of: what is left out must not tell who is who.
+            # over all living players, so that omitting some beliefs gains nothing
             share = sum(others.values()) / len(others) if others else 0.0
             sums = self.sums[player]
             for target, enemy in others.items():

@@ -1,8 +1,7 @@
-"""Games with models: several at once, through the runtime's service, recorded.
+"""Concurrent games with models, recorded by the runtime.
 
-Each game is a run in the tournament's own database, `runs.db` beside the games. Which run a game is, is
-written down before it begins, so that one that was cut off is resumed and asks no model twice. What models
-are asked for their beliefs is written down answer by answer, in `beliefs.jsonl`.
+Each game is a run in the tournament's database `runs.db`. The run's id is stored before the game starts, so that an
+interrupted game is resumed without repeating calls. Answers about beliefs are stored one by one in `beliefs.jsonl`.
 """
 
 from __future__ import annotations
@@ -50,22 +49,22 @@ def play_with_models(
     budget: Budget,
     prices: Mapping[str, Price] | None = None,
 ) -> None:
-    """Play games to the end, several at once.
+    """Play games concurrently to their end.
 
     Args:
         folder: of the tournament.
         settings: of the tournament.
         numbers: the games.
-        at_once: how many at the same time.
-        done: given each game's line as it is finished, in whatever order that is.
-        played: the games that were played before, by number: what they took counts.
-        budget: what may be spent in all; nothing of it is spent yet.
-        prices: address -> what a model costs.
+        at_once: number of concurrent games.
+        done: called with the line of each finished game, in any order.
+        played: finished games by number, whose usage counts toward the budget.
+        budget: for the whole tournament, with nothing spent yet.
+        prices: model address -> price.
 
     Raises:
         MissingServiceError: the runtime is not installed.
         BudgetReachedError: a limit was reached; all games have stopped, and can be resumed.
-        WsapError: a game failed; the others are stopped, and all can be resumed.
+        WsapError: a game failed; all have stopped, and can be resumed.
     """
     with ExitStack() as stack:
         begun = _Begun(stack.enter_context(Journal(folder / BEGUN)))
@@ -77,12 +76,12 @@ def play_with_models(
 
 
 def spent_unfinished(folder: Path, settings: Settings, played: Mapping[int, Line]) -> dict[int, tuple[Usage, Usage]]:
-    """Return what models have taken in games that have begun and are not over: entrant -> for playing, for beliefs.
+    """Return the model usage of unfinished games: entrant -> for playing, for beliefs.
 
     Args:
         folder: of the tournament.
         settings: of the tournament.
-        played: the games that are over, by number.
+        played: finished games by number.
 
     Raises:
         WsapError: the recorded runs can't be read.
@@ -114,7 +113,7 @@ def _unfinished(
 
 
 class _Tables:
-    """Games at several tables."""
+    """Plays games concurrently."""
 
     def __init__(self, services: Services, settings: Settings, begun: _Begun, answers: Answers) -> None:
         self._services = services
@@ -131,7 +130,7 @@ class _Tables:
                 try:
                     done(await self._game(fixture(self._settings, number)))
                 except BudgetReachedError as error:
-                    # The other games go on until they reach it as well: no reply that is on its way is thrown away.
+                    # The other games continue until they reach it too, so that no pending reply is lost.
                     reached.append(error)
                 if reached:
                     return
@@ -167,7 +166,7 @@ class _Tables:
         game = _in_order(record_of_run([head, *events], run).game)
         if game.ending is None or game.seed != drawn.seed:
             why = "was not played to its end" if game.ending is None else f"has the seed {game.seed}, not {drawn.seed}"
-            raise WireError(f"Game {drawn.number + 1}, which is run {run}, {why}.")
+            raise WireError(f"Game {drawn.number + 1} (run {run}) {why}.")
         taken = usage_by_seat(events)
         usage = [taken.get(n, NO_USAGE) if p.agent == "llm" else None for n, p in players.items()]
         beliefs, asked = await self._beliefs(drawn, game, events, players)
@@ -178,7 +177,7 @@ class _Tables:
     async def _beliefs(
         self, drawn: Fixture, game: Game, events: Sequence[Mapping[str, Any]], players: Mapping[str, Player]
     ) -> tuple[list[tuple[int, int, Mapping[int, float]]], list[Usage | None]]:
-        """Return what everybody believed at the end of each day, as far as it can be asked, and what asking took."""
+        """Return the players' beliefs at the end of each day, and the usage of asking for them."""
         settings = self._settings
         kinds = [settings.entrants[e].kind for e in drawn.seats]
         deciders: dict[int, Decider] = {}
@@ -208,10 +207,9 @@ class _Tables:
 
 
 def _in_order(game: Game) -> Game:
-    """Return a game in which those who wrote something down in the same round did it in the order of their seats.
+    """Return the game with the papers of each round in seat order.
 
-    At night all act at once, and whose paper came first depends on how fast the models answered. It makes no
-    difference to the game, and is to make none to the record.
+    At night all act at once, so the order of papers depends on how fast models answer; the record must not.
     """
     again = Game(game.setup, game.rules, game.seed)
     again.repeat(sorted(game.record, key=lambda entry: (entry.round, entry.verb not in WRITINGS, _writer(entry))))
@@ -235,7 +233,7 @@ def player_of(settings: Settings, entrant: int) -> Player:
 
 
 def _forced(events: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """Return for each seat how many of its decisions had to be made for it."""
+    """Return the number of forced decisions of each seat."""
     chosen = (event for event in events if event["kind"] == "chosen")
     return Counter(str(e["seat"]) for e in chosen if (e["body"].get("decision") or {}).get("forced"))
 

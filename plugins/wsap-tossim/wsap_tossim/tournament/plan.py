@@ -1,9 +1,8 @@
 """The plan of a tournament: which entrant plays which seat in which game, all from one seed.
 
-Games come in blocks of as many as there are entrants. All games of a block have the same deal: the same
-roles at the same seats and the same lots. The seats are put in an order by lot, and in game b of the block
-place p of that order goes to entrant (p + b) mod k. That is a Latin square: over a block each entrant
-plays every seat, so every role and faction, exactly once.
+A block has as many games (k) as there are entrants, all with the same deal: the same roles at the same seats and the
+same random draws. The seats are put in random order, and in game b of the block place p goes to entrant (p + b) mod k.
+That is a Latin square: over a block each entrant plays every seat, role and faction exactly once.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from wsap_tossim.options import TownOptions
 __all__ = ["FEWEST", "MOST", "Entrant", "Fixture", "Settings", "entrants_of", "fixture"]
 
 FEWEST, MOST = 2, 50
-"""Entrants of a tournament."""
+"""Bounds on the number of entrants."""
 LONGEST_LABEL = 60
 SEATINGS = ("mixed", "sides")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9_-]*/[^\s]+")
@@ -34,7 +33,7 @@ _NAMES = (
     *("Ada", "Ben", "Cleo", "Dov", "Edna", "Filip", "Greta", "Hugo", "Ines", "Jonas", "Kira", "Leon", "Mona"),
     *("Nils", "Olga", "Pavel", "Quinn", "Rita", "Sven", "Tilda"),
 )
-"""Default names of players: plain single words, all distinct."""
+"""Default names of players."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Entrant:
     """A participant of a tournament."""
 
     label: str
-    """Its unique one-line name in the report."""
+    """Its unique name in the report, on one line."""
     kind: str
     """`scripted`, `random` or `model`."""
     address: str = ""
@@ -50,14 +49,13 @@ class Entrant:
 
 
 def entrants_of(words: Sequence[str]) -> tuple[Entrant, ...]:
-    """Return the entrants that were named, in this order.
+    """Return the named entrants, in this order.
 
     Args:
-        words: `scripted`, `random` or a model's address each; `LABEL=` before it names it otherwise, so that
-            the same one can take part twice.
+        words: each `scripted`, `random` or a model's address; a prefix `LABEL=` lets the same one take part twice.
 
     Raises:
-        ConfigError: one is none of these, two have the same label, or there are too few or too many.
+        ConfigError: an entrant is invalid, two have the same label, or there are too few or too many.
     """
     if not FEWEST <= len(words) <= MOST:
         raise ConfigError(f"A tournament has {FEWEST} to {MOST} entrants, not {len(words)}.")
@@ -68,16 +66,16 @@ def entrants_of(words: Sequence[str]) -> tuple[Entrant, ...]:
             label, what = word, word
         label = single_line(label)
         if not 1 <= len(label) <= LONGEST_LABEL:
-            raise ConfigError(f"The label {label[:LONGEST_LABEL]!r} has {len(label)} characters; it takes 1 to 60.")
+            raise ConfigError(f"The label {label[:LONGEST_LABEL]!r} has {len(label)} characters; a label has 1 to 60.")
         if label in [e.label for e in found]:
-            raise ConfigError(f"Two entrants are called {label!r}; name one otherwise: other={single_line(what)[:60]}.")
+            raise ConfigError(f"Two entrants are called {label!r}; rename one: other={single_line(what)[:60]}.")
         if what in ("scripted", "random"):
             found.append(Entrant(label, what))
         elif _ADDRESS.fullmatch(what):
             found.append(Entrant(label, "model", what))
         else:
             raise ConfigError(
-                f"{single_line(what)[:60]!r} is no entrant; there are scripted, random, and models by their address, "
+                f"{single_line(what)[:60]!r} is not an entrant; use scripted, random, or the address of a model, "
                 "such as ollama/qwen3:8b."
             )
     return tuple(found)
@@ -89,27 +87,27 @@ class Settings:
 
     entrants: tuple[Entrant, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the game, as `TownOptions.read` takes them: mode, roles, rules and its switches, names."""
+    """Game options for `TownOptions.read`: mode, roles, rules and its switches, names."""
     seed: int = 0
     seating: str = "mixed"
-    """`mixed`: seats are dealt to the entrants one by one. `sides`: all of one side go to one entrant."""
+    """`mixed`: seats are dealt to the entrants one by one. `sides`: one entrant plays a whole side."""
     model_options: Mapping[str, Any] = field(default_factory=dict)
-    """Of the agents that ask models."""
+    """Options of the model agents."""
     beliefs: bool = False
-    """Whether models are asked what they believe, once their games are over."""
+    """Whether models are asked for their beliefs after each game."""
 
-    # Refuses options that can't be, and a key among them (ConfigError).
+    # raises ConfigError for invalid options, an API key among them included
     def __post_init__(self) -> None:
         if self.seating not in SEATINGS:
             raise ConfigError(f"The seating {self.seating!r} can be {' or '.join(SEATINGS)}.")
         TownOptions.read(self.options)
         if "model" in self.model_options:
-            raise ConfigError("Which models play is said by the entrants; leave --agent-option model=... out.")
+            raise ConfigError("The entrants determine the models; leave --agent-option model=... out.")
         key = self.model_options.get("model.api_key")
         if key is not None and not str(key).startswith("env:"):
             raise ConfigError(
-                "The settings of a tournament are kept, so no key may be among them; set it in the environment, "
-                "and name the variable if it is not the usual one: --model-option api_key=env:NAME."
+                "The settings of a tournament are stored, so they can't contain an API key; set it in the environment, "
+                "and name the variable if it is not the default: --model-option api_key=env:NAME."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -126,20 +124,20 @@ class Settings:
 
 @dataclass(frozen=True)
 class Fixture:
-    """One game, before it is played."""
+    """One planned game."""
 
     number: int
     """From 0."""
     block: int
-    """Games of one block have the same deal."""
+    """The games of a block have the same deal."""
     seed: int
-    """Of the deal and of every lot."""
+    """Seed of the deal and all random draws."""
     seats: tuple[int, ...]
-    """Seat -> entrant, by number."""
+    """Seat -> number of its entrant."""
     names: tuple[str, ...]
-    """Seat -> what its player is called."""
+    """Seat -> name of its player."""
     decider_seeds: tuple[int, ...]
-    """Seat -> the seed of who plays it."""
+    """Seat -> seed of its player."""
 
     def has_models(self, entrants: Sequence[Entrant]) -> bool:
         """Return whether a model takes part in this game."""
@@ -147,7 +145,7 @@ class Fixture:
 
 
 def fixture(settings: Settings, number: int) -> Fixture:
-    """Return a game of a tournament; it depends on nothing but the settings and its number."""
+    """Return a game of a tournament, a function of the settings and its number."""
     many = len(settings.entrants)
     block, turn = divmod(number, many)
     seed = derive_seed(settings.seed, "tournament", "deal", block)
@@ -164,9 +162,9 @@ def fixture(settings: Settings, number: int) -> Fixture:
 
 
 def _groups(roles: Sequence[Role], seating: str, lots: random.Random) -> list[int]:
-    """Return the place of each seat in the block's order; seats with the same place go to the same entrant."""
+    """Return each seat's place in the block's order; seats with the same place go to the same entrant."""
     if seating == "sides":
-        # Those who win beside others are sides of their own.
+        # players who win beside others are sides of their own
         sides = [side_of(role) or f"seat {n}" for n, role in enumerate(roles)]
         names = sorted(set(sides))
         lots.shuffle(names)

@@ -1,4 +1,4 @@
-"""Single games of a tournament at the level of the engine, without models, in this process or in others."""
+"""Games without models, played on the engine in this process or in worker processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DECIDERS: Mapping[str, Callable[[int, random.Random, Sequence[str]], Decider]] 
 
 
 def play_one(settings: Settings, number: int) -> Line:
-    """Play a game in which no model takes part, and return its line."""
+    """Play a game without models, and return its line."""
     drawn = fixture(settings, number)
     options = TownOptions.read(settings.options)
     game = Game(options.setup, options.rules, drawn.seed)
@@ -54,17 +54,17 @@ def line_of(
     usage: Sequence[Usage | None] | None = None,
     asked: Sequence[Usage | None] | None = None,
 ) -> Line:
-    """Return the line that is stored for a finished game.
+    """Return the line to store for a finished game.
 
     Args:
         settings: of the tournament.
-        drawn: the game as it was drawn.
-        game: the game, over.
-        beliefs: what the players believed each day, where they could be asked.
-        refused: for each seat, how many of its choices were not possible.
-        run: the recorded run that it is, if it was played through the runtime.
-        usage: for each seat, what its model took to play; None for a seat without one.
-        asked: the same for what it was asked for its beliefs.
+        drawn: the planned game.
+        game: the finished game.
+        beliefs: the known beliefs of the players, by day.
+        refused: number of illegal choices of each seat.
+        run: id of the recorded run, if any.
+        usage: each seat's model usage for playing; None without a model.
+        asked: the same for beliefs.
     """
     ending = game.ending
     assert ending is not None, "the game is over"
@@ -93,12 +93,12 @@ def line_of(
 
 
 def play_all(settings: Settings, numbers: Iterable[int], jobs: int) -> Iterator[Line]:
-    """Yield the lines of games, in the order of the numbers.
+    """Play games without models, and yield their lines in the order of the numbers.
 
     Args:
         settings: of the tournament.
-        numbers: games in which no model takes part.
-        jobs: processes to play them in; 1 for this one. They end with this process, however that ends.
+        numbers: of the games.
+        jobs: worker processes, or 1 for this process. They end with this process, however it ends.
     """
     if jobs == 1:
         for number in numbers:
@@ -119,11 +119,11 @@ def play_all(settings: Settings, numbers: Iterable[int], jobs: int) -> Iterator[
 # --- in a worker process ----------------------------------------------------------------------
 
 _given: dict[str, Any] = {}
-"""The settings: in a worker there is one tournament, for as long as it lives."""
+"""The settings of this worker's only tournament."""
 
 
 def _begin(settings: Settings) -> None:
-    """Prepare a worker process: it ignores Ctrl-C and ends with its parent."""
+    """Let a worker process ignore Ctrl-C and end with its parent."""
     import multiprocessing
     import signal
 

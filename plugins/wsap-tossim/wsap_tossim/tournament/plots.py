@@ -1,4 +1,4 @@
-"""Plots as plain SVG: dots with intervals, one row each. All words in them are escaped."""
+"""Dot plots with intervals as SVG, with all text escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Dot", "dot_plot", "ticks"]
 
 WIDTH, ROW, TOP, LEFT, RIGHT = 460, 46, 4, 22, 22
 LONGEST = 50
-"""Characters of a label that are drawn, above its interval; the whole is in its tooltip."""
+"""Maximum characters of a drawn label; its tooltip has the whole."""
 
 
 class Dot(NamedTuple):
@@ -21,9 +21,9 @@ class Dot(NamedTuple):
     value: float
     low: float | None
     high: float | None
-    """The interval; None where there is none."""
+    """The interval, if any."""
     colour: int
-    """Which of the report's colours, from 0."""
+    """Number of one of the report's colours, from 0."""
 
 
 def dot_plot(
@@ -32,10 +32,10 @@ def dot_plot(
     """Return a plot as SVG.
 
     Args:
-        rows: from above; at least one.
-        title: what it shows, for those who can't see it.
-        mark: where a line is drawn through, such as no difference.
-        bounds: what can be at all, such as 0 and 1 for a share; as far as the rows go when None.
+        rows: from top to bottom; at least one.
+        title: text alternative.
+        mark: position of a vertical line, such as no difference.
+        bounds: of the axis, such as 0 and 1 for a share; the range of the rows if None.
     """
     shown: list[float] = [*([] if mark is None else [mark]), *(bounds or ())]
     shown += [end for r in rows for end in (r.value, r.low, r.high) if end is not None]
@@ -74,7 +74,7 @@ def dot_plot(
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers from below or at one value to above or at another, at even distances."""
+    """Return evenly spaced round numbers that cover a range."""
     span = high - low
     if not span > 0:
         return [low]

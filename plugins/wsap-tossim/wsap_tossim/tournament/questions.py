@@ -1,7 +1,7 @@
 """Belief questions to the players of a finished game about each of its days, and the parsing of the answers.
 
-A question is made from what its player knew when that day ended, and from nothing that came later. It is asked
-when the game is over, so that nothing of it can get into the game: not into a prompt, not into a lot.
+A question contains only what its player knew when that day ended. It is asked after the game, so that it can't
+influence the game's prompts or random draws.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from wsap_tossim.players.scripted import ScriptedDecider
 __all__ = ["ANSWER", "Question", "evenings", "percentages", "schema", "scripted_beliefs"]
 
 Evening = tuple[int, int, Knowledge]
-"""Day, a living player, and what it knows when that day ends."""
+"""Day, a living player, and its knowledge at the end of that day."""
 STEP = 5
-"""Per cent between the answers that a bound reply can give: an enumeration, which every engine keeps to."""
+"""Step in per cent of the values in a constrained reply: an enumeration, which every engine respects."""
 ANSWER = 12
-"""Tokens of an answer for each player that it is about."""
+"""Tokens of an answer per player."""
 
 QUESTION = """\
 {context}{papers}
@@ -52,7 +52,7 @@ class Question:
 
 
 def evenings(game: Game) -> Iterator[Evening]:
-    """Yield every living player at the end of every day. The yielded knowledge changes with the next step."""
+    """Yield every living player at the end of every day. The next step changes the yielded knowledge."""
     known = {n: Knowledge(n) for n in range(len(game.state.players))}
     for event in game.log:
         share((event,), known)
@@ -63,7 +63,7 @@ def evenings(game: Game) -> Iterator[Evening]:
 
 
 def question(evening: Evening, names: Sequence[str]) -> Question:
-    """Return what a player is asked about a day, its own papers included."""
+    """Return the question to a player about a day, with its papers."""
     day, player, knowledge = evening
     about = tuple(n for n in knowledge.living() if n != player)
     papers = "".join(
@@ -79,18 +79,18 @@ def question(evening: Evening, names: Sequence[str]) -> Question:
 def scripted_beliefs(
     kind: str, evening: Evening, names: Sequence[str], deciders: dict[int, Decider]
 ) -> dict[int, float]:
-    """Return what a player without a model believes.
+    """Return the beliefs of a player without a model.
 
     Args:
         kind: `scripted` or `random`.
-        evening: whom to ask, and when.
+        evening: the player and day.
         names: of all players.
-        deciders: those of the same game that were asked before, by player.
+        deciders: cache of the game's deciders, by player.
     """
     _, player, knowledge = evening
     if player not in deciders:
         maker = ScriptedDecider if kind == "scripted" else RandomDecider
-        deciders[player] = maker(player, random.Random(0), names)  # no lot is drawn for a belief
+        deciders[player] = maker(player, random.Random(0), names)  # beliefs draw no random numbers
     return dict(deciders[player].beliefs(knowledge))
 
 
@@ -109,16 +109,15 @@ def _schema(names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def schema(about: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON Schema of an answer; it is within OpenAI's strict subset, too."""
+    """Return the JSON Schema of an answer, within OpenAI's strict subset."""
     return _schema(tuple(names[n] for n in about))
 
 
 def percentages(text: str, about: Sequence[int], names: Sequence[str]) -> dict[int, float]:
-    """Return what an answer says of each player, from 0 to 1; whoever it says nothing readable of is left out.
+    """Parse an answer into player -> probability, without players that have no readable value.
 
-    Only whole numbers from 0 to 100 are taken, also as text and with a per cent sign. Nothing is guessed: a number
-    with a fraction could be meant from 0 to 1, a yes or a word could mean anything, and of two objects that say
-    different things neither counts.
+    Only whole numbers from 0 to 100 count, also as text and with a per cent sign. Ambiguous values are ignored: a
+    fraction could be a scale from 0 to 1, a word could mean anything, and contradictory objects cancel each other.
     """
     numbers = {name.casefold(): n for n, name in enumerate(names) if n in about}
     said: dict[int, set[float]] = {}
@@ -126,7 +125,7 @@ def percentages(text: str, about: Sequence[int], names: Sequence[str]) -> dict[i
     for found in find_values(answer):
         members = list(_members(found.value))
         if not answer[found.start : found.end].rstrip().endswith("}"):
-            members = members[:-1]  # cut off: its last number may have had more digits
+            members = members[:-1]  # cut off: the last number may lack digits
         for key, value in members:
             player = numbers.get(str(key).strip().casefold())
             chance = _percentage(value)

@@ -1,17 +1,16 @@
 """Ratings of each entrant in each faction, and in each role that it played often enough.
 
-Each game is a match of teams, by the roles at the start: the players of a side together, and everybody who
-wins beside others as a team of one. The winners come first together, all others second. Ratings
-are OpenSkill's, by the model of Plackett and Luce (Weng and Lin, "A Bayesian approximation method for
-online ranking", Journal of Machine Learning Research 12 (2011), 267 to 300), updated game by game. The result depends
-on the order of the games, which says nothing about the entrants; so the rating is the mean over many random orders.
+Each game is a match of teams by their roles at the start: each side is a team, and each player who wins beside others
+is a team of one. The winners share the first rank, all others the second. Ratings are OpenSkill's Plackett-Luce
+model (Weng and Lin, "A Bayesian approximation method for online ranking", Journal of Machine Learning Research 12
+(2011), 267 to 300), updated game by game. They depend on the order of games, so the result is the mean over many
+random orders.
 
 Each entrant is rated separately as each faction or role. A team's strength is the average over its seats: its mean is
-the sum of w times mu over what is rated, with w the share of the team's seats, and its variance the sum of
-w squared times sigma squared. OpenSkill updates the team, and each member takes its part of that, as in a
-linear model with Gaussian noise: mu moves by w sigma^2 / s^2 times what the team's mean moved (s^2: the
-team's variance), and sigma^2 shrinks by w^2 sigma^2 / s^2 times the share by which s^2 shrank. Without that, a
-side would be rated by how many it is. Entrants do not learn during a tournament, so OpenSkill's drift tau is 0.
+the sum of w mu over its members, with w their share of the team's seats, and its variance s^2 the sum of w^2 sigma^2.
+OpenSkill updates the team, and the members are updated as in a linear model with Gaussian noise: mu moves by
+w sigma^2 / s^2 times the change of the team's mean, and sigma^2 shrinks by w^2 sigma^2 / s^2 times the relative
+decrease of s^2. Otherwise, team size would determine ratings. Entrants don't learn, so OpenSkill's drift tau is 0.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["FEWEST", "Rating", "faction_of", "rate", "rated", "resampled"]
 
 Key = tuple[int, str]
-"""An entrant, and what it plays as: a faction or a role."""
+"""An entrant, and its faction or role."""
 ORDERS, ORDERS_AGAIN = 25, 2
-"""Number of random orders for a rating, and for each resample of its interval."""
+"""Random orders for a rating, and for each resample of its interval."""
 FEWEST = 20
-"""Blocks from which a rating has an interval, as `wsap eval` has it for seeds."""
+"""Minimum number of blocks for an interval, as for seeds in `wsap eval`."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,9 @@ class Rating:
     """The strength of an entrant as one faction or role."""
 
     mu: float
-    """The mean; 25 at the beginning."""
+    """The mean; initially 25."""
     sigma: float
-    """The deviation; 25/3 at the beginning."""
+    """The standard deviation; initially 25/3."""
     interval: Interval | None
     """The 95 % bootstrap interval of `mu`, widened to contain it; None with fewer than 20 blocks."""
     ordinal_interval: Interval | None
@@ -56,20 +55,20 @@ class Rating:
 
     @property
     def ordinal(self) -> float:
-        """mu - 3 sigma, by which OpenSkill ranks: a lower bound of the strength; 0 at the beginning."""
+        """mu - 3 sigma, OpenSkill's lower bound for ranking; initially 0."""
         return self.mu - 3 * self.sigma
 
 
 def faction_of(role: str) -> str:
-    """Return the faction of a role at the start, as which a player is rated."""
+    """Return the faction of a role."""
     return ROLES[role].faction.value
 
 
 def rate(lines: Sequence[Line], kind: Callable[[str], str] = faction_of) -> dict[Key, tuple[float, float]]:
-    """Return mean and deviation of every entrant in every faction or role that it played, after games in one order.
+    """Return mean and deviation of every entrant in every faction or role that it played.
 
     Args:
-        lines: games, in their order.
+        lines: games in the order of updates.
         kind: role -> the faction or role that is rated.
     """
     return _rate([_teams(line, kind) for line in lines])
@@ -87,7 +86,7 @@ def rated(
 
     Args:
         lines: games, by number.
-        kind: role -> what it is rated as.
+        kind: as in `rate`.
         resamples: number of bootstrap resamples of whole blocks; with 0 there are no intervals.
         seed: of orders and resamples.
         among: filter for the keys to return.
@@ -105,8 +104,7 @@ def rated(
 
 
 def _mean(matches: list[_Match], orders: int, lots: random.Random) -> dict[Key, tuple[float, float]]:
-    """Return mean and deviation of every entrant in every faction or role that it played, averaged over random
-    orders."""
+    """Return the results of `rate`, averaged over random orders."""
     found: dict[Key, list[tuple[float, float]]] = {}
     for _ in range(orders):
         lots.shuffle(matches)
@@ -121,7 +119,7 @@ def _rating(mu: float, sigma: float, drawn: Sequence[tuple[float, float]]) -> Ra
 
 
 def _interval(drawn: Sequence[float], value: float) -> Interval | None:
-    """Return the percentile interval, widened to include the value if that lies outside."""
+    """Return the percentile interval, widened to include the value."""
     if not drawn:
         return None
     import numpy as np  # deferred for weight
@@ -157,7 +155,7 @@ class _Match:
 
 
 def _teams(line: Line, kind: Callable[[str], str]) -> _Match:
-    """Return the teams of a game with their ranks, by the roles that the players began with."""
+    """Return the teams of a game, by initial roles, with their ranks."""
     members: dict[str, list[Key]] = {}
     won: dict[str, bool] = {}
     for seat, role in enumerate(line["roles"]):
@@ -171,7 +169,7 @@ def _teams(line: Line, kind: Callable[[str], str]) -> _Match:
 def _rate(matches: Sequence[_Match]) -> dict[Key, tuple[float, float]]:
     from openskill.models import PlackettLuce  # deferred for weight
 
-    model: Any = PlackettLuce(tau=0.0)  # Any: its rating's type differs from model to model
+    model: Any = PlackettLuce(tau=0.0)  # Any: its rating's type depends on the model
     standing: dict[Key, tuple[float, float]] = {}
     begin = (float(model.mu), float(model.sigma))
     for match in matches:
@@ -191,7 +189,7 @@ def _rate(matches: Sequence[_Match]) -> dict[Key, tuple[float, float]]:
 
 
 class _Team:
-    """A team in one game, with the average strength of its seats."""
+    """A team in one game."""
 
     def __init__(self, shares: Mapping[Key, float], ratings: Sequence[tuple[float, float]]) -> None:
         self._members = [(key, w, sigma) for (key, w), (_, sigma) in zip(shares.items(), ratings, strict=True)]
@@ -199,7 +197,7 @@ class _Team:
         self.sigma = sqrt(sum((w * sigma) ** 2 for _, w, sigma in self._members))
 
     def parts(self, mu: float, sigma: float) -> Iterator[tuple[Key, float, float]]:
-        """Yield for each member the change of its mean and the factor of its variance."""
+        """Yield the change of the mean and the factor of the variance for each member."""
         variance = self.sigma**2
         shrunk = 1 - (sigma / self.sigma) ** 2
         for key, w, own in self._members:

@@ -1,4 +1,4 @@
-"""The report: one HTML file without network access or scripts, with all foreign text escaped."""
+"""The report: one HTML file without network access or scripts, with all untrusted text escaped."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ svg .label{paint-order:stroke;stroke:var(--card);stroke-width:5px;stroke-linejoi
 .span{stroke-width:2.5;stroke-linecap:round}
 """
 SHARES = ("false_claims", "acquitted", "unanswered", "true_claims")
-"""Measures that are shares of a whole, and are drawn from 0 to 1."""
+"""Measures that are shares, drawn from 0 to 1."""
 _COLOURS = "".join(f".c{n} circle{{fill:var(--c{n})}}.c{n} .span{{stroke:var(--c{n})}}" for n in range(6))
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def report_html(summary: Mapping[str, Any]) -> str:
-    """Return the report of a tournament as HTML; `summary` is what `summary_of` gave."""
+    """Return the report of a tournament as HTML; `summary` is from `summary_of`."""
     entrants = [e["label"] for e in summary["settings"]["entrants"]]
     title = f"Tournament: {summary['games']} games of hidden roles"
     parts = [
@@ -62,7 +62,7 @@ def report_html(summary: Mapping[str, Any]) -> str:
     ]
     if summary["games"]:
         if summary["blocks"] < FEWEST:
-            parts.append(f"<p><strong>Ratings have intervals from {FEWEST} blocks of games on.</strong></p>")
+            parts.append(f"<p><strong>Ratings have intervals with {FEWEST} blocks of games or more.</strong></p>")
         parts += [
             _factions(summary, entrants),
             _measures(summary, entrants),
@@ -84,7 +84,7 @@ def _about(summary: Mapping[str, Any]) -> str:
     settings = summary["settings"]
     options = ", ".join(f"{name}={value}" for name, value in settings["options"].items()) or "mode=classic"
     seating = {
-        "mixed": "all entrants mixed at one table",
+        "mixed": "seats dealt to the entrants one by one",
         "sides": "each side of a game played by one entrant",
     }[settings["seating"]]
     field = ", ".join(
@@ -117,7 +117,7 @@ def _factions(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
         parts += [
             f"<h3>{escape(faction)}</h3>",
             '<div class="pair">',
-            _figure(dot_plot(ratings, f"Ratings as {faction}", mark=25.0), "OpenSkill mean; all begin at 25."),
+            _figure(dot_plot(ratings, f"Ratings as {faction}", mark=25.0), "OpenSkill mean; initially 25."),
             _figure(dot_plot(shares, f"Win rates as {faction}", bounds=(0.0, 1.0)), "Share of seats that won."),
             "</div>",
         ]
@@ -162,7 +162,7 @@ def _table(caption: str, head: str, body: Sequence[str]) -> str:
 
 
 def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
-    parts = ["<h2>Deception and detection</h2>", "<p>Computed from what really was, never from anybody's opinion.</p>"]
+    parts = ["<h2>Deception and detection</h2>", "<p>Computed from the true roles and events, never from opinions.</p>"]
     figures: dict[str, list[str]] = {}
     for name, (about, words, _) in MEASURES.items():
         rows = [r for r in summary["measures"] if r["measure"] == name and r["value"] is not None]
@@ -182,7 +182,7 @@ def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
     names = list(MEASURES)
     for r in sorted(summary["measures"], key=lambda r: names.index(r["measure"])):
         if r["value"] is None:
-            continue  # it never came to that
+            continue  # it never occurred
         value = f"{r['value']:.3f}"
         interval = "none" if r["low"] is None else f"{r['low']:.3f} to {r['high']:.3f}"
         body.append(
@@ -194,7 +194,6 @@ def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
 
 
 def _spending(summary: Mapping[str, Any]) -> str:
-    """Return what the models took; nothing where none took part."""
     rows = summary["spending"]
     if not rows:
         return ""
@@ -209,11 +208,9 @@ def _spending(summary: Mapping[str, Any]) -> str:
         )
     head = (
         '<tr><th class="w">Entrant</th><th>Seats</th><th>Calls</th><th>Tokens in</th><th>Tokens out</th><th>Cost</th>'
-        "<th>A seat</th><th>For beliefs</th></tr>"
+        "<th>Cost per seat</th><th>For beliefs</th></tr>"
     )
-    return "<h2>What the models took</h2>\n" + _table(
-        "In all games, those that are not over yet included; seats are those of games that are over", head, body
-    )
+    return "<h2>Model usage</h2>\n" + _table("All games, unfinished ones included; seats of finished games", head, body)
 
 
 def _dollars(cost: float | None) -> str:
@@ -227,11 +224,11 @@ def _sides(summary: Mapping[str, Any]) -> str:
         for side, count in summary["sides"].items()
     ]
     head = "<tr><th>Side</th><th>Games</th><th>Share</th></tr>"
-    return "<h2>Who won the games</h2>\n" + _table("Sides that were left", head, body)
+    return "<h2>Winning sides</h2>\n" + _table("Games won by each side", head, body)
 
 
 def _roles(summary: Mapping[str, Any]) -> str:
-    caption = f"A role is rated once an entrant has had it at {summary['enough']} seats"
+    caption = f"A role is rated once an entrant has had it in {summary['enough']} seats"
     return "<h2>By role</h2>\n" + _rating_table(summary["roles"], "Role", caption)
 
 
@@ -240,15 +237,15 @@ def _method(summary: Mapping[str, Any]) -> str:
     refused = ", ".join(f"{_text(label)} {count} of {decisions[label]}" for label, count in summary["refused"].items())
     forfeited = ", ".join(f"{_text(label)} {count}" for label, count in summary["forfeited"].items())
     return (
-        "<h2>How this was made</h2>"
-        "<p>Ratings: OpenSkill, the model of Plackett and Luce, updated game by game, and averaged over "
-        f"{ORDERS} orders of the games drawn by lot; the ordinal is the mean less three deviations. The sides of a "
-        "game are teams, each as strong as its seats on average, and one who wins beside others is a team of its own. "
-        f"Games of a block share their deal, so a block counts as one; {int(summary['blocks'])} were played. "
-        "Intervals are those of <code>wsap eval</code>: win rates have an exact one, by betting; measures "
-        "a jackknife's, from 40 blocks in which it came to that; ratings have percentiles "
-        f"over {int(summary['resamples'])} resamples of blocks, from {FEWEST}. The last two promise no coverage."
-        "</p>"
-        f"<p>Decisions made for an entrant, whose own were too late, not possible or unreadable: {refused}. "
-        f"Games that models forfeited, as over a fifth of a seat's were such, and that are not rated: {forfeited}.</p>"
+        "<h2>Method</h2>"
+        "<p>Ratings: OpenSkill's Plackett-Luce model, updated game by game, and averaged over "
+        f"{ORDERS} random orders of the games; the ordinal is the mean minus three deviations. The sides of a "
+        "game are teams, each as strong as its average seat; a player who wins beside others is a team of one. "
+        f"Games of a block share their deal, so the block is the sampling unit; there are {int(summary['blocks'])}. "
+        "Intervals are computed as in <code>wsap eval</code>: win rates have exact betting intervals; measures "
+        "have jackknife intervals, from 40 blocks in which they are defined; ratings have bootstrap percentiles "
+        f"over {int(summary['resamples'])} resamples of blocks, from {FEWEST} blocks. The last two have no guaranteed "
+        "coverage.</p>"
+        f"<p>Decisions made for an entrant, because its own were late, illegal or unreadable: {refused}. "
+        f"Games forfeited by models (over a fifth of a seat's decisions made for it) and not rated: {forfeited}.</p>"
     )

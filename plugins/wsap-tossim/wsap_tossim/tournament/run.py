@@ -1,4 +1,4 @@
-"""A tournament from the first missing game to its tables and report."""
+"""Run a tournament: play the missing games, and write tables and report."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Outcome:
     summary: dict[str, Any]
     """The contents of `summary.json`."""
     before: int
-    """Games that had been played before."""
+    """Games played earlier."""
     stopped: bool
-    """Whether Ctrl-C stopped it before all games were played."""
+    """Whether Ctrl-C stopped it early."""
     limit: str
-    """Which limit of calls, tokens or cost it was stopped by, in a sentence; empty if by none."""
+    """The limit of calls, tokens or cost that stopped it, in a sentence; empty if none did."""
     spent: Usage
     """Total model usage, unfinished games included."""
     repaired: int
-    """Bytes that were taken away of a line that had been cut off."""
+    """Bytes of an incomplete line that were removed."""
 
 
 def run_tournament(
@@ -53,25 +53,25 @@ def run_tournament(
     prices: Mapping[str, Price] | None = None,
     progress: Callable[[int, int, Usage | None], None] = lambda done, of, whole: None,
 ) -> Outcome:
-    """Play the games of a tournament that are missing, and write its results.
+    """Play the missing games of a tournament, and write its results.
 
     Args:
-        folder: where games and results are stored; a tournament that is there is continued.
+        folder: for games and results; an existing tournament is continued.
         settings: of the tournament.
-        games: the total number of games.
-        jobs: processes that play games without models, and games with models at once.
+        games: total number of games.
+        jobs: processes for games without models; concurrent games with models.
         resamples: number of bootstrap resamples for the intervals of ratings.
-        limits: the most that models may take in all, before and after the tournament is resumed.
-        prices: address -> what a model costs, where its backend does not know it.
-        progress: told after each game how many of how many are played, and what the models take in all at this
-            rate; None before a game with models is over.
+        limits: for all models together, across restarts.
+        prices: model address -> price, if its backend does not know it.
+        progress: called after each game with the number of games played, their total, and the estimated usage of all;
+            None before the first game with models is finished.
 
     Raises:
-        UsageError: the folder holds a tournament with other settings, or can't be used; or wsap-eval is not installed.
-        WsapError: a game failed; what was played is kept, and its results are written.
+        UsageError: the folder has a tournament with other settings, or can't be used; or wsap-eval is not installed.
+        WsapError: a game failed; finished games are kept, and their results are written.
     """
     try:
-        importlib.import_module("wsap_eval.stats")  # so that a missing extra is reported before games are played
+        importlib.import_module("wsap_eval.stats")  # report a missing extra before playing
     except ModuleNotFoundError as error:
         raise UsageError("Tournaments need wsap-eval: pip install 'wsap-tossim[tournament]'") from error
     with Ledger(folder, settings) as ledger:
@@ -130,10 +130,10 @@ def _at_this_rate(lines: list[Line], games: int) -> Usage | None:
 def write_results(
     folder: Path, settings: Settings, lines: list[Line], resamples: int, unfinished: Mapping[int, tuple[Usage, Usage]]
 ) -> dict[str, Any]:
-    """Write the tables and the report of games, each file whole or not at all, and return the summary.
+    """Write tables and report, each file atomically, and return the summary.
 
     Raises:
-        UsageError: one can't be written.
+        UsageError: a file can't be written.
     """
     summary = summary_of(settings, lines, resamples=resamples, unfinished=unfinished)
     write_text(folder / "ratings.csv", ratings_csv(summary))

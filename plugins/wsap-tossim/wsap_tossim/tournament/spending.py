@@ -21,17 +21,17 @@ SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost")
 
 
 def packed(usage: Usage) -> list[Any]:
-    """Return it as it is kept."""
+    """Return usage as a row to store."""
     return [usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost]
 
 
 def unpacked(row: Sequence[Any]) -> Usage:
-    """Return what `packed` gave."""
+    """Return usage from a stored row."""
     return Usage(int(row[0]), int(row[1]), int(row[2]), None if row[3] is None else float(row[3]))
 
 
 def usage_by_seat(events: Iterable[Mapping[str, Any]]) -> dict[str, Usage]:
-    """Return what each seat of a recorded run has asked of models, call by call: also where it was killed."""
+    """Return the usage of each seat's model in a recorded run, finished or not, from its calls."""
     found: dict[str, Usage] = {}
     for event in events:
         if event["kind"] == "call":
@@ -41,7 +41,7 @@ def usage_by_seat(events: Iterable[Mapping[str, Any]]) -> dict[str, Usage]:
 
 
 def spent_on_seats(line: Line) -> list[tuple[Usage, Usage] | None]:
-    """Return for each seat of a game what was asked of its model for playing, and for its beliefs; None without one."""
+    """Return each seat's model usage for playing and for beliefs; None without a model."""
     none: list[Any] = [None] * len(line["seats"])
     usage, asked = line.get("usage") or none, line.get("asked") or none
     return [
@@ -51,7 +51,7 @@ def spent_on_seats(line: Line) -> list[tuple[Usage, Usage] | None]:
 
 
 def spent_by(entrant: int, lines: Iterable[Line]) -> list[tuple[Usage, Usage]]:
-    """Return the same for each seat that one entrant, a model, has had in games."""
+    """Return the same for each seat of one entrant in all games, if it is a model."""
     return [
         pair
         for line in lines
@@ -69,12 +69,12 @@ def spent_on(lines: Iterable[Line]) -> Usage:
 def spent_by_entrant(
     settings: Settings, lines: Sequence[Line], unfinished: Mapping[int, tuple[Usage, Usage]]
 ) -> list[dict[str, Any]]:
-    """Return a row for each entrant that is a model: its seats in games that are over, and what it has taken in all.
+    """Return a row for each model: its seats in finished games, and its usage in all games.
 
     Args:
         settings: of the tournament.
-        lines: the games that are over.
-        unfinished: entrant -> what it has taken in games that have begun and are not over.
+        lines: finished games.
+        unfinished: entrant -> its usage in unfinished games, for playing and for beliefs.
     """
     rows = []
     for number, entrant in enumerate(settings.entrants):
@@ -101,11 +101,11 @@ def _rounded(value: float | None) -> float | None:
 
 
 def dollars(cost: float) -> str:
-    """Return an amount for a person, with as many places as it takes to tell small ones apart."""
+    """Format an amount, with more decimals below one dollar."""
     return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
 
 
 def words(usage: Usage) -> str:
-    """Return it for a person: calls, tokens, money."""
+    """Format usage: calls, tokens, cost."""
     cost = "unknown cost" if usage.cost is None else dollars(usage.cost)
     return f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out, {cost}"

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["ENOUGH", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv", "spending_csv", "summary_of"]
 
 ENOUGH = 20
-"""Number of seats that an entrant must have played in a role to be rated in it."""
+"""Minimum number of an entrant's seats in a role for a rating."""
 FORFEIT = 0.2
-"""A model has forfeited a game, which then is not rated, where more of a seat's decisions had to be made for it."""
+"""A model forfeits a game, which is then not rated, if a larger share of a seat's decisions was made for it."""
 RESAMPLES = 200
 """Default number of bootstrap resamples for the intervals of ratings."""
 Sums = Mapping[str, float]
@@ -48,7 +48,7 @@ MEASURES: Mapping[str, tuple[str, str, Callable[[Sums], float | None]]] = {
     ),
     "belief_fall": (
         "deception",
-        "By how much the Town's belief in its guilt fell on days when it claimed falsely",
+        "Fall of the Town's belief in its guilt on days when it claimed falsely",
         _per("fall", "falls"),
     ),
     "acquitted": (
@@ -58,39 +58,39 @@ MEASURES: Mapping[str, tuple[str, str, Callable[[Sums], float | None]]] = {
     ),
     "votes_against": (
         "deception",
-        "Votes for its trial on each day that it saw as an enemy (fewer is better)",
+        "Votes for its trial per day that it lived through as an enemy (less is better)",
         _per("enemy_votes", "enemy_days"),
     ),
-    "votes_above": ("detection", "Share of its votes as Town that hit an enemy, above voting by lot", _above("votes")),
+    "votes_above": ("detection", "Share of its votes as Town that hit an enemy, above random votes", _above("votes")),
     "guilty_above": (
         "detection",
-        "Share of its guilty verdicts as Town that hit an enemy, above judging by lot",
+        "Share of its guilty verdicts as Town that hit an enemy, above random verdicts",
         _above("guilty"),
     ),
     "accusations_above": (
         "detection",
-        "Share of its accusations as Town that hit an enemy, above accusing by lot",
+        "Share of its accusations as Town that hit an enemy, above random accusations",
         _above("accusations"),
     ),
     "log_loss": ("detection", "Log loss of its beliefs as Town, in nats (less is better)", _per("loss", "beliefs")),
     "log_loss_above": (
         "detection",
-        "That, above the log loss of believing the share of enemies of everybody (below 0 is better)",
+        "Log loss of its beliefs above that of the base rate of enemies (below 0 is better)",
         lambda sums: (sums["loss"] - sums["loss_base"]) / sums["beliefs"] if sums["beliefs"] else None,
     ),
     "brier": (
         "detection",
-        "Brier score of its beliefs as Town: the mean square of what they were off by (less is better)",
+        "Brier score (mean squared error) of its beliefs as Town (less is better)",
         _per("brier", "beliefs"),
     ),
     "brier_above": (
         "detection",
-        "That, above the Brier score of believing the share of enemies of everybody (below 0 is better)",
+        "Brier score of its beliefs above that of the base rate of enemies (below 0 is better)",
         lambda sums: (sums["brier"] - sums["brier_base"]) / sums["beliefs"] if sums["beliefs"] else None,
     ),
     "unanswered": (
         "detection",
-        "Share of the beliefs it was asked for as Town that it did not give in a readable way",
+        "Share of the beliefs it was asked for as Town that it did not give readably",
         lambda sums: sums["unanswered"] / asked if (asked := sums["unanswered"] + sums["beliefs"]) else None,
     ),
     "true_claims": (
@@ -109,13 +109,13 @@ def summary_of(
     resamples: int = RESAMPLES,
     unfinished: Mapping[int, tuple[Usage, Usage]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return all results of a tournament; JSON-ready, and the same for the same games.
+    """Return all results of a tournament; JSON-ready, and equal for equal games.
 
     Args:
         settings: of the tournament.
         lines: its games, by number.
         resamples: number of bootstrap resamples for the intervals.
-        unfinished: entrant -> what it has taken in games that have begun and are not over.
+        unfinished: as in `spent_by_entrant`.
     """
     labels = [e.label for e in settings.entrants]
     given_up = [_forfeited(settings, line) for line in lines]
@@ -145,7 +145,7 @@ def _refused(lines: Sequence[Line], entrant: int) -> int:
 
 
 def _forfeited(settings: Settings, line: Line) -> set[int]:
-    """Return the models that did not play a game: more than a fifth of a seat's decisions had to be made for it."""
+    """Return the models that forfeited a game; see `FORFEIT`."""
     decided = [0] * len(line["seats"])
     for row in line["record"]["game"]["record"]:
         decided[row[1]] += row[2] not in WRITINGS
@@ -157,7 +157,7 @@ def _forfeited(settings: Settings, line: Line) -> set[int]:
 
 
 def _decisions(lines: Sequence[Line], entrant: int) -> int:
-    """Return how many decisions an entrant's seats had, those that were made for it included."""
+    """Return the number of an entrant's decisions, including those made for it."""
     return sum(
         line["seats"][row[1]] == entrant and row[2] not in WRITINGS
         for line in lines
@@ -208,7 +208,7 @@ def _rows(
 
 
 def _ends(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """Return the ends of an interval under the names that they have in files; None where there is none."""
+    """Return the ends of an interval under their names in files; None without an interval."""
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     return {f"{name}_low": _rounded(low), f"{name}_high": _rounded(high)}
 
@@ -220,7 +220,7 @@ def _measures(settings: Settings, lines: Sequence[Line]) -> list[dict[str, Any]]
     for entrant, one in enumerate(settings.entrants):
         blocks = _sums_of_blocks(lines, entrant)
         for name, (about, _, formula) in MEASURES.items():
-            # A block in which it never came to that has nothing to say.
+            # skip blocks in which the measure is undefined
             seen = {block: [sums] for block, sums in blocks.items() if formula(_named(sums)) is not None}
             found = set_metric(seen, partial(_of_sums, formula))
             low, high = _ends("", found.interval).values()
@@ -307,7 +307,7 @@ def games_csv(lines: Sequence[Line]) -> str:
 
 
 def spending_csv(summary: Mapping[str, Any]) -> str:
-    """Return a row for each entrant that is a model; costs that are not known are left empty."""
+    """Return a row for each model; unknown costs are empty."""
     head = ("entrant", "model", "seats", *SPENT, *(f"belief_{name}" for name in SPENT))
     return _csv(head, summary["spending"])
 
@@ -322,7 +322,7 @@ def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """Return a value that no spreadsheet takes for a formula."""
+    """Return a value that spreadsheets don't interpret as a formula."""
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t"):
         return "'" + value
     return value

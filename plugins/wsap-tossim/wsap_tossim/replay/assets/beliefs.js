@@ -1,4 +1,4 @@
-// How likely each player was taken for evil, day by day.
+// The believed probability that each player is evil, by day.
 
 let believer = 'mean';
 
@@ -23,12 +23,12 @@ function showBeliefs(view) {
       el('tbody', {}, rows.map((row) => beliefRow(row, days, final[row.n].role)))));
 }
 
-// Where nobody was asked during the game, that is said.
+// Says which beliefs were recomputed after the game.
 function foundOut(minds) {
   const later = minds.filter((n) => game.found_out.includes(n));
   if (!later.length) return null;
   const who = later.length === minds.length ? 'They were' : `Those of ${later.map((n) => shortened(nameOf(n))).join(', ')} were`;
-  return el('p.muted', {}, `${who} not recorded: scripted players were asked again afterwards, with what they knew on each day.`);
+  return el('p.muted', {}, `${who} not recorded, but recomputed from what the scripted players knew on each day.`);
 }
 
 function picker(minds, view) {

@@ -1,4 +1,4 @@
-// What the page is about. All of it is data; it is only ever shown as text.
+// The data of the page, which is only ever shown as text.
 
 const game = JSON.parse(document.getElementById('game').textContent);
 const EVERYONE = game.events.length ? game.events[0].known : 0;

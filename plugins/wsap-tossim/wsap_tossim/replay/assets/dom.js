@@ -32,7 +32,7 @@ function dot(player) {
   return node;
 }
 
-// Text in pieces: what is searched for is marked.
+// Text in pieces, with the matches of a search marked.
 function marked(text, query) {
   if (!query) return [text];
   const low = text.toLowerCase();
@@ -52,7 +52,7 @@ function named(player, query) {
 
 const LONGEST = 1200;
 
-// What somebody said, thought or wrote; what is very long is cut until somebody asks for it.
+// The text of a speech, thought or paper; a long one is cut until the reader expands it.
 function words(text, query) {
   const all = shown(text);
   const box = el('div.words', { dir: 'auto' });

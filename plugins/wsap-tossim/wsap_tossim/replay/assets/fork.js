@@ -1,4 +1,4 @@
-// How to go on otherwise from here. Rounds count what no player may know of, so only the view of all has them.
+// How to fork the game here. Round numbers count hidden choices, so only the view of all has them.
 
 function showFork(view, item) {
   const box = byId('fork-box');
@@ -8,7 +8,7 @@ function showFork(view, item) {
   byId('round').textContent = `round ${event.round}`;
   const { called } = game.fork;
   byId('fork').replaceChildren(
-    el('p', {}, 'To play from here on again, with all before it as it was:'),
+    el('p', {}, 'To play on from here, with everything before it unchanged:'),
     el('code', {}, `wsap tossim fork ${shown(called || 'FILE_OR_RUN')} --at ${event.round}`),
-    el('p.muted', {}, el('code', {}, "--set 'PLAYER=ACTION'"), ' decides for somebody in this round.'));
+    el('p.muted', {}, el('code', {}, "--set 'PLAYER=ACTION'"), ' decides for a player in this round.'));
 }

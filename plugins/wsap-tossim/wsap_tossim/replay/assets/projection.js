@@ -1,4 +1,4 @@
-// What a view knows. A player's view is given only what that player may know: who else knows it, it is not told.
+// What a view knows. A page for one player has only the events that the player may know, not who else knows them.
 
 function sees(event, view) {
   if (view === 'all' || game.view !== 'all') return true;
@@ -9,7 +9,7 @@ function thinks(thought, view) {
   return view === 'all' || game.view !== 'all' || thought.player === view;
 }
 
-// The sections of the story, each with its items: events, and thoughts that nothing to be seen came of.
+// The sections of the story, each with its items: events, and thoughts without a visible event.
 function sectionsOf(view) {
   const shownAt = game.events.map((event) => sees(event, view));
   const beside = new Map();
@@ -51,7 +51,7 @@ function sectionsOf(view) {
   return sections;
 }
 
-// That somebody whispered need not be said where the words follow.
+// The notice of a whisper is omitted if the whisper itself follows.
 function isToldNext(event, index, shownAt) {
   const next = game.events[index + 1];
   return Boolean(next && shownAt[index + 1] && next.kind === 'whisper' && next.data.player === event.data.player && next.data.to === event.data.to);
@@ -60,7 +60,7 @@ function isToldNext(event, index, shownAt) {
 // Roles are dealt before anything else happens.
 const DEALT = game.events.findIndex((event) => event.kind === 'phase');
 
-// What a view knows of each player once everything up to an event (included) has happened.
+// What a view knows of each player after an event.
 function standing(view, at) {
   const upto = Math.max(at, DEALT);
   const rows = game.names.map((_, number) => ({ number, alive: true, role: null, was: null, told: null, died: 0, jailed: false, mayor: false, won: false }));

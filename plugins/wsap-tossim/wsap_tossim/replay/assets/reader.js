@@ -1,4 +1,4 @@
-// Where the reader is: the view, the event, what is searched for.
+// The reader's position: view, event and search.
 
 const reader = {
   view: VIEWS[0],
@@ -34,7 +34,7 @@ const reader = {
     this.hide();
   },
 
-  // Finds a row by its key; where the view does not show it, the last one before it.
+  // Finds a row by its key; if the view does not show it, the last one before it.
   find(key, fallback) {
     const exact = this.items.findIndex((item) => item.key === key);
     if (exact >= 0) return exact;
@@ -77,7 +77,7 @@ const reader = {
     this.select(this.at + by, { focus: true });
   },
 
-  // To the first row of the next section (or the one before) that fits.
+  // Selects the first row of the next (or previous) section that fits.
   jump(by, fits) {
     let number = this.items[this.at]?.section;
     for (number += by; number >= 0 && number < this.sections.length; number += by) {
@@ -110,7 +110,7 @@ const reader = {
     else this.show(VIEWS[(VIEWS.indexOf(this.view) + by + VIEWS.length) % VIEWS.length]);
   },
 
-  // Everything after the present row is taken away, so that a game can be followed without knowing how it goes on.
+  // Hides everything after the current row, so that a game can be followed without spoilers.
   hide() {
     document.body.classList.toggle('follows', this.hides);
     byId('later').setAttribute('aria-pressed', String(this.hides));
@@ -167,7 +167,7 @@ function remember() {
   clearTimeout(remembering);
   remembering = setTimeout(() => {
     const hash = hashOf(reader.items[reader.at].key, reader.view);
-    // A hash that was set meanwhile is not overwritten: `hashchange` is still to come.
+    // A hash set meanwhile is kept: its `hashchange` is still pending.
     if (location.hash === known && known !== hash) history.replaceState(null, '', known = hash);
   }, 200);
 }

@@ -1,11 +1,11 @@
-// Who is who, as far as the view knows by now, and how it ended.
+// The players as far as the view knows them, and the outcome.
 
 function showRoster(view, upto, title) {
   byId('when').textContent = title;
   byId('roster').replaceChildren(...standing(view, upto).map((one) => playerRow(one, view)));
 }
 
-// The list is made anew with the view, so the reader goes on in the story.
+// The list is rebuilt with the view, so the focus moves to the story.
 function seeAs(player) {
   reader.show(player);
   reader.select(reader.at, { focus: true });
@@ -21,7 +21,7 @@ function playerRow(one, view) {
     one.jailed ? 'in jail' : '',
     one.was ? `began as ${shown(one.was)}` : '',
     one.mayor && one.role !== 'Mayor' ? 'was revealed as Mayor' : '',
-    one.told && one.told !== one.role ? `told to be ${one.told}` : '',
+    one.told && one.told !== one.role ? `announced as ${one.told}` : '',
     one.won ? 'won' : '',
     new Set(game.minds).size > 1 ? shown(game.minds[one.number]) : '',
   ].filter(Boolean);
@@ -38,7 +38,7 @@ function showOutcome() {
   const { outcome } = game;
   if (!outcome) {
     const last = game.events.at(-1);
-    box.replaceChildren(el('p', {}, el('strong', {}, 'This game is not over.'), last ? ` It stands at ${titleOf(last.day, last.phase).toLowerCase()}.` : ''));
+    box.replaceChildren(el('p', {}, el('strong', {}, 'This game is not over.'), last ? ` Last phase: ${titleOf(last.day, last.phase).toLowerCase()}.` : ''));
     return;
   }
   const side = outcome.side ? `The ${shown(outcome.side)} ${outcome.side === 'Vampires' ? 'win' : 'wins'}` : 'A draw';

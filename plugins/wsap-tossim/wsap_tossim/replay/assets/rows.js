@@ -30,7 +30,7 @@ function sentence(event, view, query) {
 function tags(event, view) {
   const found = [];
   if (TAGS[event.tone]) found.push(el('span.tag', {}, TAGS[event.tone]));
-  const own = event.by !== undefined && event.known === 1 << event.by; // whose it is, is said already
+  const own = event.by !== undefined && event.known === 1 << event.by; // the sentence names its owner
   if (view === 'all' && event.known && event.known !== EVERYONE && !own) found.push(el('span.known', {}, knownBy(event.known)));
   return found;
 }
@@ -42,7 +42,7 @@ function knownBy(mask) {
 }
 
 function permalink(item) {
-  // For the mouse: whoever uses the keyboard finds the selected event in the address.
+  // For the mouse; the address bar links to the selected event.
   return el('a.link', { href: hashOf(item.key, reader.view), title: 'Link to this event', 'aria-hidden': 'true', tabindex: '-1' }, `#${item.key}`);
 }
 
@@ -75,10 +75,10 @@ function sectionOf(section, number, view, query) {
   const night = section.phase === 'night' ? '.night' : '';
   return el(`section.part${night}`, { 'aria-labelledby': id },
     el('h2', { id }, section.title),
-    section.items.length ? list : el('p.empty', {}, 'Nothing that this view knows of.'));
+    section.items.length ? list : el('p.empty', {}, 'This view knows of nothing here.'));
 }
 
-// What is searched in: everything that a row says.
+// The searchable text of a row.
 function textOf(item) {
   const { event, thoughts } = item;
   const parts = event ? event.parts.map((p) => (typeof p === 'number' ? nameOf(p) : shown(p))) : [];

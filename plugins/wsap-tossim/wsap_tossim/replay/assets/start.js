@@ -1,4 +1,4 @@
-// Keys, buttons, and the beginning.
+// Keys, buttons and start-up.
 
 const KEYS = {
   j: () => reader.step(1), ArrowDown: () => reader.step(1), ArrowRight: () => reader.step(1),
@@ -25,7 +25,7 @@ document.addEventListener('keydown', (press) => {
     return;
   }
   if (target.matches('select, textarea')) return;
-  if (target.id === 'scrub' && /^(Arrow|Home|End)/.test(press.key)) return; // it has these itself
+  if (target.id === 'scrub' && /^(Arrow|Home|End)/.test(press.key)) return; // the slider handles these
   const action = KEYS[press.key];
   if (!action) return;
   press.preventDefault();
@@ -59,7 +59,7 @@ byId('story').addEventListener('click', (click) => {
   if (!row || click.target.closest('a, button') || String(getSelection())) return;
   reader.select(reader.find(row.dataset.key, 0), { scroll: false });
 });
-// Who scrolls reads where the upper third of the window is.
+// Scrolling selects the row in the upper third of the window.
 document.addEventListener('scroll', () => {
   if (moving || reader.hides) return;
   const box = byId('story').getBoundingClientRect();
