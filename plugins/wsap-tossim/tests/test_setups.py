@@ -112,8 +112,8 @@ def test_switches_are_checked() -> None:
         ({"parity": 1}, "takes yes or no"),
         ({"trials_a_day": "3"}, "takes a whole number"),
         ({"trials_a_day": True}, "takes a whole number"),
-        ({"trials_a_day": 0}, "it can be 1 to 15"),
-        ({"first_day": "never"}, "it can be 'talk' or 'vote' or 'none'"),
+        ({"trials_a_day": 0}, "it must be from 1 to 15"),
+        ({"first_day": "never"}, "it must be 'talk' or 'vote' or 'none'"),
     ):
         with pytest.raises(ConfigError) as refused:
             rule_set("classic", switches)

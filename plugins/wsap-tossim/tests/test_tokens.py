@@ -106,7 +106,7 @@ def test_without_the_switch_there_is_no_limit() -> None:
 
 
 def test_the_limit_is_a_number_that_can_be() -> None:
-    with pytest.raises(ConfigError, match="The rule tokens_a_day is -1; it can be 0 to 100000"):
+    with pytest.raises(ConfigError, match="The rule tokens_a_day is -1; it must be from 0 to 100000"):
         rule_set("classic", {"tokens_a_day": -1})
 
 

@@ -1,3 +1,3 @@
-"""The town of hidden roles: a social-deduction game as a world of the Wild Spaces Agent Protocol."""
+"""ToSSim, a town of hidden roles: a social-deduction game as a world of the Wild Spaces Agent Protocol."""
 
 from __future__ import annotations

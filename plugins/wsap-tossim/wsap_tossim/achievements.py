@@ -10,22 +10,18 @@ from wsap_tossim.engine.model import Event, Faction
 __all__ = ["TELLS_NOTHING", "achievements"]
 
 TELLS_NOTHING = frozenset({"speak_up", "night_finding", "survive_trial", "survive_attack"})
-"""Achievements that are made of what their player knows anyway. All others would tell it who was its enemy, and wait
-for the end of the game."""
+"""Achievements that reveal nothing to their player. All others are awarded at the end of the game."""
 
 _VERDICTS = {("guilty", True): "just_verdict", ("innocent", False): "acquit_friend"}
-"""Verdict, and whether the accused was an enemy -> what it earns."""
+"""Verdict, and whether the accused was an enemy -> achievement."""
 _WINS = {Faction.TOWN: "win_as_town", Faction.MAFIA: "win_as_mafia"}
 _SAVED = ("healed", "guarded", "defended", "fought", "behind_bars")
 
 
 def achievements(game: Game, events: Sequence[Event], votes: Mapping[int, int]) -> dict[int, list[str]]:
-    """Return the achievements that the events of a round earned, by player; the same one may come again.
+    """Return the achievements earned in a round, by player, possibly repeatedly.
 
-    Args:
-        game: after the round.
-        events: of the round.
-        votes: for a trial, who against whom, as they stood before the round.
+    `votes` are those for a trial before the round: voter -> target.
     """
     found: dict[int, list[str]] = {}
     standing = dict(votes)
@@ -54,7 +50,6 @@ def achievements(game: Game, events: Sequence[Event], votes: Mapping[int, int]) 
 
 
 def _at_the_end(game: Game) -> Iterator[tuple[int, str]]:
-    """Yield the achievements that the end of the game earns; nothing before it."""
     if game.ending is None:
         return
     players = game.state.players
@@ -63,7 +58,7 @@ def _at_the_end(game: Game) -> Iterator[tuple[int, str]]:
 
 
 def _plain(event: Event) -> str:
-    """Return what an event of one player earns by itself, or an empty text."""
+    """Return the achievement that an event alone earns, or an empty text."""
     if event.kind == "told":
         return "survive_attack" if event.data["code"] in _SAVED else ""
     if event.kind == "judged":

@@ -1,4 +1,4 @@
-"""A turn in few words, for small models, cut out of its text as it was recorded."""
+"""A short version of a turn for small models, extracted from its recorded text."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SECTIONS: Mapping[str, tuple[str, int]] = {
     "Today's Live Chat": ("Today", 800),
     "Today's Tool Results": ("Looked up", 400),
 }
-"""Section of a turn -> its brief title, and most characters of its lines."""
+"""Section of a turn -> its brief title, and the maximum characters of its lines."""
 _LONGEST_LINE = 250
 _NEEDLESS = re.compile(
     r"^[^:\"]* (says? nothing|left no will|whispers to .*|votes? (is|are) needed)\.$"
     r"|^Day [0-9]+: Nothing came of it\.$|^You are the [A-Za-z ]+\.($| With you: )"
 )
-"""Lines without news, or that the state, the roster and the standing votes say; what somebody said ends in a quote."""
+"""Lines without news, or that state, roster and votes repeat; speech ends in a quotation mark, so it never matches."""
 
 PHRASES: Mapping[Verb, str] = {
     Verb.WAIT: "say and do nothing",
@@ -56,11 +56,11 @@ PHRASES: Mapping[Verb, str] = {
     Verb.VEST: "put on your vest",
     Verb.WATCH: "see who visits",
 }
-"""Verb -> what it does, where its name says less; the names of its targets come after it."""
+"""Verb -> a clearer description, followed by the names of its targets."""
 
 
 def brief_turn(context: str, names: Sequence[str]) -> str:
-    """Return a turn as `turn_text` made it in at most about 3,000 characters, without what is possible now."""
+    """Return a shortened `turn_text` of at most about 3,000 characters, without the legal actions."""
     head: list[str] = []
     sections: dict[str, list[str]] = {}
     tail: list[str] = []
@@ -70,7 +70,7 @@ def brief_turn(context: str, names: Sequence[str]) -> str:
             lines = sections.setdefault(line[2:-3], [])
         elif lines is None:
             head.append(line)
-        elif line.startswith("- "):  # words of others are on one line, so that none of them begins a section
+        elif line.startswith("- "):  # quoted text is on one line, so it can't start a section
             lines.append(line[2:])
         elif line != BIDDING and not line.startswith("You can now: "):
             tail.append(line)
@@ -87,7 +87,6 @@ def _told(sections: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def _roster(lines: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    """Yield who lives and who is dead, with the roles that are known."""
     living: list[str] = []
     dead: list[str] = []
     for name, line in zip(names, lines, strict=False):

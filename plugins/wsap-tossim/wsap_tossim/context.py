@@ -58,13 +58,7 @@ def turn_text(
 ) -> str:
     """Return the turn as shown to a model, in at most `LONGEST` characters.
 
-    Args:
-        knowledge: of the player.
-        names: of all players.
-        options: what it can do now.
-        lookups: the tools that it used today.
-        sheet: its role in full, where the system prompt does not hold it.
-        hint: a sentence about an optional action.
+    `sheet` is the full role, if the system prompt has another one; `hint` is a sentence about an optional action.
     """
     me = knowledge.player
     first = [f"{'Night' if knowledge.by_night else 'Day'} {knowledge.day}"]
@@ -96,7 +90,7 @@ def turn_text(
 
 
 def _fitted(title: str, lines: Sequence[str], budget: int, day: int) -> Sequence[str]:
-    """Return the lines of a section within a budget: deaths are shortened, other lines left out, the oldest first."""
+    """Return the lines of a section within a budget: deaths are shortened, other lines omitted, oldest first."""
     if title == "Public Event Log":
         return cut(lines, budget)
     where = {
@@ -108,7 +102,7 @@ def _fitted(title: str, lines: Sequence[str], budget: int, day: int) -> Sequence
 
 
 def where_it_stands(knowledge: Knowledge, names: Sequence[str]) -> str:
-    """Return the current part of the day, for the player."""
+    """Return the current phase in words, for the player."""
     if knowledge.winners is not None:
         return f"The game is over: you have {'won' if knowledge.player in knowledge.winners else 'lost'}."
     phase, rules = knowledge.phase, knowledge.rules
@@ -134,7 +128,7 @@ def where_it_stands(knowledge: Knowledge, names: Sequence[str]) -> str:
 
 
 def _tag(tool: str, argument: str) -> str:
-    """Return a tool call for display: without brackets, so that it is not parsed as a call."""
+    """Return a tool call without brackets, so that it is not parsed as a call."""
     return f"{tool} {sanitize(argument, 60)}".strip()
 
 
@@ -158,7 +152,7 @@ def _roster(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
 
 
 def _public(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
-    """Return what everybody learned about the last night. A will is shown on its day only."""
+    """Return the public results of the last night. A will is shown only on its day."""
     last = knowledge.day - 1
     found = [e for e in knowledge.events if e.kind in PUBLIC and e.day == last and e.phase == "night"]
     if last > 0 and not any(e.kind == "death" for e in found):
@@ -167,13 +161,12 @@ def _public(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
 
 
 def _talk(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
-    """Return what the player heard last night and tonight."""
     said = [e for e in knowledge.of_kind("said") if e.day >= knowledge.day - 1]
     return [f"Night {e.day}: {sentence(e, names, knowledge.player)}" for e in said]
 
 
 def private_lines(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
-    """Return what only this player was told: last night and today in full, and its findings of all nights."""
+    """Return the player's private events: last night and today in full, and its findings of all nights."""
     lines = []
     for event in knowledge.events:
         kept = event.kind in LASTING or (event.kind in PASSING and event.day >= knowledge.day - 1)
@@ -219,11 +212,10 @@ def _summaries(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
 
 
 def summary(knowledge: Knowledge, names: Sequence[str], day: int) -> str:
-    """Return a summary of a day's results and speeches, as this player saw them.
+    """Return an extractive summary of a day as this player saw it.
 
-    It is extractive: results (trials, deaths, reveals) come first and whole, then for each speaker
-    the beginning of the longest thing that it said. If the budget is too small, the longest ones stay, whoever said
-    them.
+    Results (trials, deaths, reveals) come first and in full, then the start of each speaker's longest speech; a small
+    budget keeps the longest of these.
     """
     events = [e for e in knowledge.events if e.day == day]
     results = [
@@ -248,7 +240,7 @@ def summary(knowledge: Knowledge, names: Sequence[str], day: int) -> str:
 
 
 def _words_left(knowledge: Knowledge) -> str:
-    """Return how much the player can still say today, where the rules set a limit."""
+    """Return how much the player can still say today, if the rules set a limit."""
     left = None if knowledge.by_night or not knowledge.alive else knowledge.tokens_left
     if left is None:
         return ""

@@ -1,4 +1,4 @@
-"""The rules in force in words: the description of the game, the parts of a day, and what a role can do."""
+"""The rules in words: the description of the game, its phases, and its roles."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ BIDDING = (
 
 
 def description_of(setup: Setup, rules: RuleSet) -> str:
-    """Return the description that every player gets of a game with a role list under some rules."""
+    """Return the description of the game that every player gets."""
     return "\n".join(" ".join(part) for part in (_town(setup, rules), _game(rules), _turn(rules)))
 
 
 def phases_of(rules: RuleSet) -> str:
-    """Return the parts of a day and of a night under some rules."""
+    """Return a description of the phases of day and night."""
     parts = [*_day(rules), _night(rules), *_first_day(rules)]
     return " ".join([*parts, BIDDING] if rules.floor == "bids" and rules.has_floor else parts)
 
 
 def role_sheet(role: Role, rules: RuleSet) -> str:
-    """Return the full description of a role for its player, as far as it is true under some rules."""
+    """Return the full description of a role under some rules."""
     lines = [" ".join(line.split()) for line in re.split(r"\n\s*- ", role.told)]
     return "\n- ".join([lines[0], *_in_force(lines[1:], rules)]) + f"\nGoal: {role.goal}"
 
 
 def _in_force(lines: Sequence[str], rules: RuleSet) -> Iterator[str]:
-    """Yield what is true of a role under some rules; see `Role.told`."""
+    """Yield the lines of a role's description that apply; see `Role.told`."""
     for line in lines:
         condition = _CONDITION.match(line)
         if condition is None:
@@ -60,13 +60,12 @@ def _town(setup: Setup, rules: RuleSet) -> Iterator[str]:
 
 
 def _counted(slots: Sequence[str]) -> Iterator[str]:
-    """Yield each slot once, with its count."""
     for slot, count in Counter(slots).items():
         yield slot if count == 1 else f"{count} {slot}"
 
 
 def _game(rules: RuleSet) -> Iterator[str]:
-    """Yield the rules in short; the tool `phases` tells the parts of a day in full."""
+    """Yield the rules in short; the tool `phases` has the details."""
     yield from (_night(rules), _morning(rules))
     yield _day_in_short(rules)
     yield from _first_day(rules)

@@ -1,4 +1,4 @@
-"""The tools of a player: lookups in what it knows, and notes. None takes a turn."""
+"""The tools of a player: lookups in its knowledge, and notes. None takes a turn."""
 
 from __future__ import annotations
 
@@ -25,15 +25,7 @@ LONGEST = 2000
 def look_up(
     tool: str, parameters: Mapping[str, Any], knowledge: Knowledge, names: Sequence[str], options: Sequence[Option]
 ) -> str:
-    """Return the result of a lookup tool; it depends only on what the player knows.
-
-    Args:
-        tool: one of `verbs.TOOLS` that writes nothing.
-        parameters: of the tool, as declared.
-        knowledge: of the player.
-        names: of all players.
-        options: what it can do now.
-    """
+    """Return the result of a tool that writes nothing, which depends only on the player's knowledge."""
     return _LOOKS[tool](parameters, knowledge, names, options)[:LONGEST]
 
 
@@ -42,12 +34,9 @@ Look = Callable[[Given, Knowledge, Sequence[str], Sequence[Option]], str]
 
 
 def noted(notebook: str, text: str, longest: int) -> str:
-    """Return a notebook with one more line; whole lines at its beginning are dropped if it gets too long.
+    """Return a notebook with one more line, dropping its first lines if it exceeds `longest` characters.
 
-    Args:
-        notebook: as it is.
-        text: the line; a line that is itself too long is kept, so that the game refuses it.
-        longest: characters of the whole notebook.
+    A line that is too long by itself is kept, so that the game refuses it.
     """
     whole = f"{notebook}\n{text}" if notebook else text
     while len(whole) > longest and "\n" in whole and len(text) <= longest:
@@ -161,7 +150,6 @@ _PAGE = re.compile(r"(?:day\s*)?([0-9]{1,3})(?:\s*(?:/|,?\s*page)\s*([0-9]{1,3})
 
 
 def _pages(lines: Sequence[str], budget: int) -> list[str]:
-    """Return lines as pages of at most so many characters, each line whole."""
     pages = [""]
     for line in lines:
         whole = f"{pages[-1]}\n{line}" if pages[-1] else line
@@ -189,7 +177,7 @@ def _actions(given: Given, knows: Knowledge, names: Sequence[str], options: Sequ
         for e in knows.events
         if e.kind == "chose" and e.data.get("player") == knows.player
     ]
-    # What was done at night is short, and is whole; of what was said the newest is told.
+    # deeds of the night are short, and complete; of the speeches only the newest fit
     budget = max(400, LONGEST - 100 - sum(len(line) + 3 for line in acts))
     return "\n".join([*newest(own, budget), *acts]) or "You have done nothing so far."
 

@@ -1,4 +1,4 @@
-"""Events as sentences for a player, with sanitized player text."""
+"""Events as sentences for a player, with sanitized quotations."""
 
 from __future__ import annotations
 
@@ -29,30 +29,24 @@ _HIDDEN_SPEAKER: Mapping[str, str] = {"jail": "The Jailor", "dead": "The Medium"
 _QUOTES = str.maketrans(
     dict.fromkeys('"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2036\u275d\u275e\u275f\u301d\u301e\u301f', "'")
 )
-"""Quotation marks -> their replacement, so that a quotation can't be ended early."""
+"""Quotation marks -> their replacement, so that quoted text can't end its quotation."""
 
 
-@lru_cache(maxsize=4096)  # what was said once is shown to many, many times
+@lru_cache(maxsize=4096)  # the same speech is shown to many players, many times
 def quoted(text: str, limit: int = LONGEST) -> str:
-    """Return somebody's words on one line in quotation marks, with nothing in them that could be obeyed or end them."""
+    """Return sanitized text on one line in quotation marks."""
     return '"' + sanitize(text, limit).translate(_QUOTES) + '"'
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
-    """Return words as a list in a sentence; "nobody" where there are none."""
+    """Return words joined by commas and `last`; "nobody" if there are none."""
     if len(words) < 2:
         return words[0] if words else "nobody"
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def sentence(event: Seen, names: Sequence[str], me: int | None) -> str:
-    """Return what an event says to a player, or an empty text for what needs no words.
-
-    Args:
-        event: as that player knows it.
-        names: of the players.
-        me: the player, who is called "you" where that reads better; None for everybody.
-    """
+    """Return an event as a sentence, empty if it needs none, that calls the player `me` "you" if given."""
     words = _SENTENCES.get(event.kind)
     return words(event.data, names, me) if words is not None else ""
 
@@ -90,7 +84,7 @@ def _verdict(data: Data, names: Sequence[str], me: int | None) -> str:
 
 
 def verdicts(given: Sequence[Data], names: Sequence[str]) -> str:
-    """Return all verdicts of a trial in one sentence, from the data of their events."""
+    """Return all verdicts of a trial in one sentence, given the data of their events."""
     sides = {"guilty": "Guilty", "innocent": "innocent", "abstain": "abstaining"}
     found = [
         f"{word}: {listed([names[d['player']] for d in given if d['verdict'] == verdict])}"

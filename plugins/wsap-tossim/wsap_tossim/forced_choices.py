@@ -51,11 +51,6 @@ def player_named(word: str, names: Sequence[str]) -> int | None:
 def forced_choices_of(words: Iterable[str], record_names: Sequence[str], game: Game) -> tuple[ForcedChoice, ...]:
     """Parse words of the form PLAYER=ACTION.
 
-    Args:
-        words: as typed.
-        record_names: of the players.
-        game: whose rules determine the actions.
-
     Raises:
         UsageError: there is no such player or action, it is a lookup, or a player has two choices.
     """

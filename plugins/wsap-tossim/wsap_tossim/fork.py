@@ -81,16 +81,10 @@ class Start:
 
 
 def parted(record: Record, at: int, forced_choices: Sequence[ForcedChoice] = (), *, ask_others: bool = False) -> Start:
-    """Return the fork of a game at a round, with forced choices in that round.
+    """Return the fork of a game at round `at`, with forced choices in that round.
 
     If there are forced choices, the other players keep their recorded decisions and papers of that round, unless
     `ask_others` is true.
-
-    Args:
-        record: the game.
-        at: number of rounds to keep.
-        forced_choices: in round `at`.
-        ask_others: whether to ask the other players again in that round.
 
     Raises:
         UsageError: the game has fewer rounds, or a forced choice is illegal.

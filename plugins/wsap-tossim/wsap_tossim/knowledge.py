@@ -1,7 +1,7 @@
-"""What one player knows: its part of the log, and what follows from it.
+"""The knowledge of one player: its part of the log, and what follows from it.
 
-Prompts, tools, scripted players and the views of a replay are all made from a `Knowledge`, which is
-given nothing but the events that its player may know, so that nothing else can get into them.
+Prompts, tools, scripted players and replay views use only a `Knowledge`, which gets only the events that its player may
+know, so they can't leak anything else.
 """
 
 from __future__ import annotations
@@ -18,32 +18,27 @@ __all__ = ["Knowledge", "Seen", "Standing", "seen_by"]
 
 
 class Seen(NamedTuple):
-    """An event as a player sees it: without its number in the whole log, and without who else knows it."""
+    """An event as a player sees it: without its number in the log and its audience."""
 
     day: int
     phase: str
-    """A `Phase`; what happens at night, dusk and the talk at night is all "night" to a player."""
+    """A `Phase`; to players, dusk and the talk at night are "night" too."""
     kind: str
     data: Mapping[str, Any]
 
 
 def seen_by(player: int | None, log: Iterable[Event]) -> Iterator[Seen]:
-    """Yield the events that a player may know, oldest first; for None the public ones."""
+    """Yield the events that a player may know, oldest first; the public ones for None."""
     everyone: int | None = None
     for event in log:
         if everyone is None:
-            everyone = event.known_by  # the first event is known to all
+            everyone = event.known_by  # everybody knows the first event
         if event.known_by == everyone if player is None else event.known_by >> player & 1:
             yield as_seen(event)
 
 
 def share(events: Iterable[Event], known: Mapping[int, Knowledge]) -> None:
-    """Pass events to each player's knowledge, as far as the player may know them, oldest first.
-
-    Args:
-        events: what happened.
-        known: player -> what it knows.
-    """
+    """Add events, oldest first, to the knowledge of each player that may know them."""
     for event in events:
         if mask := event.known_by:
             seen = as_seen(event)
@@ -66,14 +61,14 @@ class Standing:
     number: int
     alive: bool = True
     role: str | None = None
-    """The role if known for certain: one's own, a mate's, or the announced role of a dead player."""
+    """The role if certain: one's own, a mate's, or the announced role of a dead player."""
     died: int = 0
-    """The day of its death, 0 while it lives."""
+    """Day of its death, 0 while alive."""
     causes: Sequence[str] = ()
     will: str | None = None
-    """Of the dead: the will as it was revealed; None where none was."""
+    """The revealed will of a dead player, if any."""
     revealed: bool = False
-    """Whether it is the Mayor for all to see."""
+    """Whether it is publicly known as the Mayor."""
 
 
 @dataclass
@@ -86,18 +81,18 @@ class Knowledge:
     rules: RuleSet = CLASSIC
     mode: str = ""
     slots: Sequence[str] = ()
-    """The role list, as all know it."""
+    """The public role list."""
     day: int = 1
     phase: str = Phase.DISCUSSION.value
     standing: list[Standing] = field(default_factory=list)
     role: str | None = None
-    """The player's own role, now."""
+    """The player's current role."""
     mates: dict[int, str] = field(default_factory=dict)
     """Known members of its side -> their roles."""
     target: int | None = None
     """The target of an Executioner."""
     events: list[Seen] = field(default_factory=list)
-    """All of it, oldest first."""
+    """All known events, oldest first."""
     votes: dict[int, int] = field(default_factory=dict)
     """Standing votes for a trial."""
     accused: int | None = None
@@ -105,18 +100,18 @@ class Knowledge:
     note: str = ""
     notebook: str = ""
     jailed: bool = False
-    """Whether it sits in jail tonight."""
+    """Whether it is in jail tonight."""
     blackmailed: bool = False
     """Whether it may not speak today."""
     winners: Sequence[int] | None = None
-    """Set when the game is over."""
+    """Set at the end of the game."""
     reason: str = ""
-    """Why it is over."""
+    """Why the game is over."""
     summaries: dict[int, str] = field(default_factory=dict)
-    """Summaries of past days; cached here, because they no longer change."""
+    """Cached summaries of past days."""
 
     def take(self, event: Seen) -> None:
-        """Take in the next event."""
+        """Add the next event."""
         self.events.append(event)
         self.day = event.day
         handler = getattr(self, f"_on_{event.kind}", None)
@@ -124,19 +119,19 @@ class Knowledge:
             handler(event.data)
 
     def take_all(self, events: Iterable[Seen]) -> Knowledge:
-        """Take in events, oldest first, and return this."""
+        """Add events, oldest first, and return self."""
         for event in events:
             self.take(event)
         return self
 
     @property
     def by_night(self) -> bool:
-        """Whether it is night, or dusk, which players see as night."""
+        """Whether it is night, or dusk, which is night to players."""
         return self.phase in (Phase.NIGHT, Phase.DUSK, Phase.TALK_AT_NIGHT)
 
     @property
     def alive(self) -> bool:
-        """Whether the player itself lives."""
+        """Whether the player is alive."""
         return self.player is not None and self.standing[self.player].alive
 
     def living(self) -> list[int]:
@@ -144,19 +139,19 @@ class Knowledge:
         return [s.number for s in self.standing if s.alive]
 
     def of_kind(self, *kinds: str, day: int | None = None) -> list[Seen]:
-        """Return the events of some kinds, of one day or of all."""
+        """Return the events of some kinds, of one day or all days."""
         return [e for e in self.events if e.kind in kinds and (day is None or e.day == day)]
 
     @property
     def tokens_left(self) -> int | None:
-        """How many tokens the player may still say and whisper today; None where there is no limit."""
+        """Tokens that the player may still say and whisper today; None without a limit."""
         most = self.rules.tokens_a_day
         if not most:
             return None
         own = [e for e in self.of_kind("speech", "whisper", day=self.day) if e.data["player"] == self.player]
         return max(0, most - sum(tokens(str(e.data["text"])) for e in own))
 
-    # --- what each kind of event means -------------------------------------------------------
+    # --- handlers of events ------------------------------------------------------------------
 
     def _on_begins(self, data: Mapping[str, Any]) -> None:
         self.players = data["players"]
@@ -183,7 +178,7 @@ class Knowledge:
             self.role = role
             self.target = None
         else:
-            self.mates[number] = role  # those who aren't one's mates, now at least, change unseen
+            self.mates[number] = role  # only the changes of mates are visible
 
     def _on_phase(self, data: Mapping[str, Any]) -> None:
         self.phase = data["name"]

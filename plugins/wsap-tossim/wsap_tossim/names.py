@@ -1,4 +1,4 @@
-"""Player names: distinct, and without another meaning."""
+"""Player names: distinct and unambiguous."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ RESERVED = (
     *ROLES,
     *(verb.value for verb in Verb),
 )
-"""Names that could be confused with others, with roles or with verbs; also with "the" before them."""
-# Letters of other scripts that look like Latin ones, in small letters; what NFKC leaves apart.
+"""Names that could be confused with other words of the game, also with "the" before them."""
+# lower-case letters of other scripts that look like Latin ones and that NFKC does not unify
 _LOOK_ALIKE = str.maketrans(
     {
         **dict(zip("аеорсухіјѕԁһӏԛԝвмнткг", "aeopcyxijsdhlqwbmhtkr", strict=True)),
@@ -41,11 +41,11 @@ def default_names(count: int) -> tuple[str, ...]:
 
 
 def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
-    """Return names that can be used, in the order of the seats.
+    """Return the normalized names, in seat order.
 
     Raises:
-        ConfigError: there are too few or too many, or one is empty, too long, reserved, not plain text, or
-            looks like another.
+        ConfigError: the number of names is wrong, or one is empty, too long, reserved, not plain text, or looks like
+            another.
     """
     if len(names) != count:
         raise ConfigError(f"There are {len(names)} names for {count} players; give one for each.")
@@ -60,7 +60,7 @@ def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
             raise ConfigError(f"The name {shown[:LONGEST]!r}... has {len(plain)} characters; at most {LONGEST}.")
         if plain != shown or not all(map(_plain, plain)):
             raise ConfigError(
-                f"The name {shown!r} has characters in it that are not plain text; use letters, digits, spaces and -_.'"
+                f"The name {shown!r} has characters that are not plain text; use letters, digits, spaces and -_.'"
             )
         if plain.casefold().rstrip("0123456789 ") in ("day", "night") or _shape(plain) in _reserved():
             raise ConfigError(f"The name {shown!r} stands for something else in the game; choose another.")
@@ -73,20 +73,19 @@ def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
 
 
 def _plain(character: str) -> bool:
-    """Return whether a character can be in a name: letters, digits, the marks of their scripts, and a few more."""
+    """Return whether a character is allowed in names: letters, digits, combining marks, and a few more."""
     return character.isalnum() or character in " -_.'" or unicodedata.category(character)[0] == "M"
 
 
 @cache
 def _reserved() -> frozenset[str]:
-    """Return the shapes of names that nobody can have."""
     return frozenset(_shape(f"{the}{word}") for word in RESERVED for the in ("", "the ", "a ", "an "))
 
 
 def _shape(name: str) -> str:
-    """Return a name's visual form: without case, accents and spaces, with look-alike letters unified."""
+    """Return a name without case, accents and spaces, with look-alike letters unified."""
     digits = name.rstrip("0123456789")
-    number = name[len(digits) :]  # "Player 1" and "Player 10" end in numbers, which are told apart as such
+    number = name[len(digits) :]  # numbers at the end, as in "Player 1" and "Player 10", stay distinct
     text = unicodedata.normalize("NFKD", digits).casefold()
     text = "".join(c for c in text if c.isalnum() or c in "|!").translate(_LOOK_ALIKE)
     return text.replace("i", "l").replace("rn", "m").replace("vv", "w") + number

@@ -19,20 +19,20 @@ __all__ = ["TownObservation"]
 
 @dataclass(frozen=True)
 class TownObservation(Observation):
-    """One player's part of the game, as text for a model and as data for everybody else."""
+    """A player's observation, as text for models and as data for others."""
 
     context: str = field(default="", kw_only=True)
-    """The whole turn as seed 002 lays it out: state, roster, events, chat, what was looked up today."""
+    """The turn in the layout of seed 002: state, roster, events, chat, today's tool results."""
     player: int = field(default=0, kw_only=True)
     """The player's number, from 0."""
     names: Sequence[str] = field(default=(), kw_only=True)
     """All players' names, by number."""
     first_news: int = field(default=0, kw_only=True)
-    """How many events the player knew before `news`; they are counted by what this player saw alone."""
+    """Number of events that this player knew before `news`."""
     news: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
-    """Everything the player came to know since its last turn: day, phase, kind, data; see `wsap_tossim.knowledge`."""
+    """New events since the player's last turn: day, phase, kind, data; see `wsap_tossim.knowledge`."""
     options: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
-    """Its legal options: verb, slots (numbers of players), text (whether it takes a text)."""
+    """Legal options: verb, slots (numbers of players), text (whether it takes a text)."""
 
     def to_text(self) -> str:
         """Return the turn as a model is shown it."""
@@ -51,7 +51,7 @@ class TownObservation(Observation):
         return [Seen(int(n["day"]), str(n["phase"]), str(n["kind"]), n["data"]) for n in self.news]
 
     def possible(self) -> tuple[Option, ...]:
-        """Return the options as the engine gave them."""
+        """Return the options as engine objects."""
         return tuple(
             Option(Verb(o["verb"]), tuple(tuple(map(int, slot)) for slot in o["slots"]), bool(o["text"]))
             for o in self.options
@@ -63,10 +63,10 @@ class TownObservation(Observation):
 
 
 def news_of(events: Sequence[Seen]) -> tuple[Mapping[str, Any], ...]:
-    """Return events as they travel in an observation."""
+    """Return events as observation data."""
     return tuple({"day": e.day, "phase": e.phase, "kind": e.kind, "data": e.data} for e in events)
 
 
 def options_of(options: Sequence[Option]) -> tuple[Mapping[str, Any], ...]:
-    """Return options as they travel in an observation."""
+    """Return options as observation data."""
     return tuple({"verb": o.verb.value, "slots": [list(s) for s in o.slots], "text": o.text} for o in options)

@@ -20,7 +20,7 @@ __all__ = ["observed"]
 
 
 def _why_not(knows: Knowledge, role: Role, verb: Verb) -> str:
-    """Return why a player can't do something now, by what it knows."""
+    """Return why a player can't use a verb now, from its knowledge."""
     if not does(verb, knows.rules, role):
         return "no action of yours"
     if verb is Verb.WAIT or not knows.alive:
@@ -42,9 +42,8 @@ def observed(options: TownOptions, game: Game, place: Place, *, described: str |
     Args:
         options: of the town.
         game: the game.
-        place: of the player; it has taken in what it came to know.
-        described: the role that the player was told of when it came; the one that it was dealt when None. Where it has
-            another one now, the turn says what that one can do.
+        place: of the player, with up-to-date knowledge.
+        described: the role in the player's system prompt, by default the dealt one; the turn describes another.
     """
     player, knows, names = place.player, place.knowledge, options.names
     able = game.options(player)

@@ -21,10 +21,10 @@ from wsap_tossim.names import checked_names, default_names
 __all__ = ["TownOptions", "seat_name", "variant"]
 
 _SWITCHES = {f.name: isinstance(f.default, bool) for f in fields(RuleSet) if f.name not in ("name", "version")}
-"""Switch of the rule set -> whether it is yes or no."""
+"""Switch of the rule set -> whether it is boolean."""
 _FLAGS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 _OF_A_GAME = ("mode", "roles", "rules", "names", *_SWITCHES)
-"""Options that the option `past` already implies."""
+"""Options that `past` determines."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class TownOptions:
     rules: RuleSet
     names: tuple[str, ...]
     tool_calls: int
-    """Tools that a player may use in one turn."""
+    """Maximum tool calls of a player per turn."""
     watch: str
-    """The view of onlookers: "public" or "all"."""
+    """The view of spectators: "public" or "all"."""
     own_summaries: bool = False
-    """Whether players are reminded each day that they may sum up the day before in their own words."""
+    """Whether players are reminded to summarise each day in their own words."""
     history: History | None = None
-    """The history that every game of the world continues; None for new games."""
+    """The history that every game of the world continues, if any."""
 
     @property
     def given(self) -> Mapping[int, Choice]:
@@ -49,23 +49,19 @@ class TownOptions:
         return {} if self.history is None else self.history.given
 
     def begin(self, seed: int) -> Game:
-        """Return a game as it stands before anybody is asked.
-
-        Args:
-            seed: of its roles and lots; a game with a history has those of its history.
-        """
+        """Return a new game; one with a history ignores the seed."""
         return Game(self.setup, self.rules, seed) if self.history is None else self.history.game.fork()
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> TownOptions:
         """Return the options that a user gave.
 
-        `mode` (classic), `roles` (a list of one's own), `rules` (classic), `names`, `tool_calls` (8), `watch`
-        (public), `own_summaries` (false), and every switch of the rule set by its name (`nomination_rounds=2`). `past`
-        stands in place of mode, roles, rules, names and switches: it is the past of a game, to go on from.
+        `mode` (classic), `roles` (a custom list), `rules` (classic), `names`, `tool_calls` (8), `watch` (public),
+        `own_summaries` (false), and every switch of the rule set by its name (`nomination_rounds=2`). `past`, the
+        history of a game to continue, replaces mode, roles, rules, names and switches.
 
         Raises:
-            ConfigError: one of them can't be; the message says which and why.
+            ConfigError: an option is unknown or invalid.
         """
         history = _history(config)
         if history is not None:
@@ -86,34 +82,29 @@ class TownOptions:
             raise ConfigError(f"The option tool_calls={calls!r} must be a whole number from 0 to 50.")
         watch = config.get("watch", "public")
         if watch not in ("public", "all"):
-            raise ConfigError(f"The option watch={watch!r} can be public or all.")
+            raise ConfigError(f"The option watch={watch!r} must be public or all.")
         own = _as_flag(config.get("own_summaries", False))
         if not isinstance(own, bool):
-            raise ConfigError(f"The option own_summaries={own!r} can be yes or no.")
+            raise ConfigError(f"The option own_summaries={own!r} must be yes or no.")
         _known(config)
         return cls(chosen, rules, names, calls, str(watch), own, history)
 
 
 def _history(config: Mapping[str, Any]) -> History | None:
-    """Return the history in the option `past`, if it is given.
-
-    Raises:
-        ConfigError: it is damaged, or comes with what it says already.
-    """
     text = config.get("past")
     if text is None:
         return None
     for name in config:
         if name in _OF_A_GAME:
-            raise ConfigError(f"The option past says how the game is played already; leave out {name}.")
+            raise ConfigError(f"The option past already determines the game; leave out {name}.")
     return History.from_option(text)
 
 
 def _known(config: Mapping[str, Any]) -> None:
-    """Refuse an option that there is not, with the one that was probably meant.
+    """Refuse unknown options, suggesting similar ones.
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: an option is unknown.
     """
     known = ("mode", "roles", "rules", "names", "tool_calls", "watch", "own_summaries", "past", *_SWITCHES)
     for name in config:
@@ -124,15 +115,15 @@ def _known(config: Mapping[str, Any]) -> None:
 
 
 def seat_name(number: int) -> str:
-    """Return the seat of a player by its number, from 0."""
+    """Return the seat name of a player."""
     return f"player-{number + 1}"
 
 
 def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
-    """Return the town with as many seats as a game with these options has players.
+    """Return the town's spec with a seat for each player under these options.
 
     Raises:
-        ConfigError: the options can't be.
+        ConfigError: an option is invalid.
     """
     history = _history(options)
     if history is not None:
@@ -143,7 +134,7 @@ def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
 
 
 def _as_flag(value: JsonValue) -> JsonValue:
-    """Return what a user typed for yes or no as such, and anything else as it is."""
+    """Return a typed yes or no as a boolean, and anything else unchanged."""
     return _FLAGS.get(value.strip().casefold(), value) if isinstance(value, str) else value
 
 

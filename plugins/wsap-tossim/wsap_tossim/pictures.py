@@ -16,20 +16,17 @@ __all__ = ["lines_of", "town_view"]
 
 MOST_LINES = 60
 NARRATOR = "Town"
-"""The speaker of events; no player can have this name."""
+"""The speaker of events; a reserved name."""
 _ALONE = frozenset({"result", "told", "becomes", "jailed", "blackmailed"})
-"""Kinds of events that are told to one player alone."""
+"""Kinds of private events of one player."""
 _TOLD = frozenset({*CHAT, *_ALONE, "note", "raised", "remembered", "haunted", "over"} - {"silent"})
-"""Kinds of events that are told in a sentence, beside what is said."""
+"""Kinds of events shown as sentences among the speeches."""
 
 
 def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = None) -> View:
-    """Return who lives, what is going on, and what is being said; for a player what it alone knows as well.
+    """Return the players, the state of the game and the talk; for a player its private knowledge too.
 
-    Args:
-        knows: of the player, or of everybody.
-        names: of the players.
-        secrets: the game, for onlookers who may see every role.
+    `secrets` is the game, for spectators who may see every role.
     """
     blocks: list[TableBlock | ChatBlock | TextBlock] = []
     over = knows.winners is not None
@@ -47,13 +44,7 @@ def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = Non
 
 
 def lines_of(events: Sequence[Seen], names: Sequence[str], me: int | None) -> list[ChatLine]:
-    """Return what was said and what happened, a line for each, oldest first.
-
-    Args:
-        events: as they are known to a player, or to onlookers.
-        names: of the players.
-        me: the player; None for onlookers.
-    """
+    """Return a line for each event, oldest first; `me` is the player, or None for spectators."""
     return list(_lines(events, names, me))
 
 
@@ -69,16 +60,13 @@ def _you(knows: Knowledge, names: Sequence[str]) -> str:
     alive = "" if knows.alive else " You are dead; you can still win."
     who = f"You are {names[knows.player]}, the {knows.role}.{alive} {where_it_stands(knows, names)}".rstrip()
     role = ROLES.get(knows.role or "")
-    # At first, and when there is something to be done with it.
+    # at the start, and when it has an action
     told = knows.alive and role is not None and (knows.day == 1 or knows.by_night)
     return f"{who}\n{role.summary}" if told and role is not None else who
 
 
 def _alone(knows: Knowledge, names: Sequence[str]) -> list[ChatLine]:
-    """Return what a player alone knows and found out, oldest first.
-
-    Its role and its mates are left out: the table tells them.
-    """
+    """Return a player's private knowledge, oldest first, without role and mates, which the table shows."""
     if knows.player is None:
         return []
     told = [line for line in private_lines(knows, names) if not line.startswith("You are the ")]
@@ -89,7 +77,7 @@ def _alone(knows: Knowledge, names: Sequence[str]) -> list[ChatLine]:
 
 
 def _roster(knows: Knowledge, names: Sequence[str], secrets: Game | None) -> TableBlock:
-    """Return a line for each player. Short words, and what counts most first: half a terminal is 40 characters wide."""
+    """Return a short line for each player, since half a terminal is 40 characters wide."""
     now = {voter: f"→ {names[target]}" for voter, target in knows.votes.items()}
     if knows.accused is not None and knows.standing[knows.accused].alive:
         now[knows.accused] = "on trial"
@@ -122,7 +110,6 @@ def _lines(events: Sequence[Seen], names: Sequence[str], me: int | None) -> Iter
 
 
 def _begins(event: Seen, died: int) -> Iterator[ChatLine]:
-    """Yield the lines at the beginning of a day or a night."""
     if event.data["name"] == "dusk":
         yield ChatLine(NARRATOR, f"Night {event.day} falls.")
     elif event.data["name"] == "discussion" and event.day > 1:
@@ -148,7 +135,6 @@ def _line(event: Seen, names: Sequence[str], me: int | None) -> Iterator[ChatLin
 
 
 def _to_whom(event: Seen, names: Sequence[str], me: int | None) -> str:
-    """Return to whom something is told, where not all are told."""
     if event.kind not in _ALONE:
         return ""
     if me is not None:

@@ -1,4 +1,4 @@
-"""The state that a town keeps for one seat, besides the game."""
+"""The state of one seat outside the game."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ __all__ = ["Place"]
 
 
 class Place:
-    """One seat's knowledge, what it has been told, and which tools it used.
-
-    Args:
-        player: who sits there.
-    """
+    """One seat's knowledge, shown events and tool use."""
 
     def __init__(self, player: int) -> None:
         self.player = player
@@ -26,21 +22,20 @@ class Place:
         self.read = 0
         """Number of log entries already in its knowledge."""
         self.told = 0
-        """Number of its own events shown when it last acted."""
+        """Number of its known events shown when it last acted."""
         self.lookups: list[Lookup] = []
-        """The tools that it used today."""
+        """Tool uses today."""
         self.calls = 0
-        """Tools used in this turn."""
+        """Number of tool uses in this turn."""
         self.turns = 0
-        """Its turns so far, used as the step of its observations. The game's round number would reveal hidden
-        choices."""
+        """Its turns so far, the step of its observations; the game's round would reveal hidden choices."""
         self.earned: dict[str, bool] = {}
-        """Achievement -> whether it has been told of it."""
+        """Achievement -> whether it has been reported."""
         self.summed_up: dict[int, str] = {}
         """Day -> the player's own summary, sanitized."""
 
     def take_in(self, log: Sequence[Event]) -> Knowledge:
-        """Return the player's knowledge, updated from the log."""
+        """Update the player's knowledge from the log, and return it."""
         bit = 1 << self.player
         for event in log[self.read :]:
             if event.known_by & bit:
@@ -54,12 +49,12 @@ class Place:
         self.knowledge.summaries[day] = f"{self.summed_up[day]} (in your own words)"
 
     def took_a_turn(self) -> None:
-        """Note that the player has chosen: all that it knows now has been told, and it can use tools again."""
+        """End the player's turn: its events count as shown, and it can use tools again."""
         self.told, self.calls = len(self.knowledge.events), 0
         self.turns += 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return the state that the game's record does not hold; JSON-ready."""
+        """Return the state that the game's record lacks; JSON-ready."""
         return {
             "told": self.told,
             "calls": self.calls,
@@ -71,7 +66,7 @@ class Place:
 
     @classmethod
     def from_json(cls, player: int, kept: Mapping[str, Any]) -> Place:
-        """Return a place from what `to_json` gave.
+        """Return a place from the output of `to_json`.
 
         Raises:
             ValueError, KeyError, TypeError, AttributeError: it is damaged.

@@ -1,4 +1,4 @@
-"""The plugin's registrations. Light: neither the engine nor the players are imported here."""
+"""The plugin's registrations, without importing the engine or the players."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec, EpisodeSummary,
 
 ACHIEVEMENTS = (
     Achievement("speak_up", "Say something to the town.", "common"),
-    Achievement("good_vote", "Vote to try somebody who is no friend of yours, and see the trial come.", "common"),
-    Achievement("just_verdict", "Judge somebody guilty who was an enemy of your side.", "uncommon"),
-    Achievement("acquit_friend", "Judge somebody innocent who was on your side.", "uncommon"),
+    Achievement("good_vote", "Vote for the trial of an enemy, and see it happen.", "common"),
+    Achievement("just_verdict", "Judge an enemy of your side guilty.", "uncommon"),
+    Achievement("acquit_friend", "Judge somebody on your side innocent.", "uncommon"),
     Achievement("night_finding", "Learn something true about somebody at night.", "common"),
     Achievement("survive_trial", "Be acquitted.", "uncommon"),
-    Achievement("survive_attack", "Live through an attack.", "uncommon"),
-    Achievement("see_the_end", "Be alive when the game is over.", "uncommon"),
+    Achievement("survive_attack", "Survive an attack.", "uncommon"),
+    Achievement("see_the_end", "Be alive at the end of the game.", "uncommon"),
     Achievement("win_as_town", "Win with the Town.", "uncommon"),
     Achievement("win_as_mafia", "Win with the Mafia.", "uncommon"),
     Achievement("win_alone", "Win as a neutral role or a Vampire.", "rare"),
@@ -27,23 +27,23 @@ SKILLS = {
     "puzzle_solving": ("just_verdict", "acquit_friend"),
     "survival": ("survive_attack", "see_the_end"),
 }
-"""Skill domain -> achievements that are evidence for it."""
+"""Skill domain -> achievements that count for it."""
 
 OPTIONS = (
     OptionDef("mode", "The role list.", "classic", "classic|ranked|any|vampires|twelve|nine|seven|five|lesson"),
-    OptionDef("roles", "A role list of your own, separated by commas, in place of mode."),
+    OptionDef("roles", "A custom role list, separated by commas, instead of a mode."),
     OptionDef("rules", "The rule set.", "classic", "classic|parity|quick|older"),
     OptionDef("names", "Names of the players, separated by commas."),
     OptionDef("tool_calls", "Maximum tool calls of a player in one turn.", "8", "0-50"),
     OptionDef("watch", "What spectators see.", "public", "public|all"),
     OptionDef("own_summaries", "Whether players are reminded to sum up each day.", "no", "yes|no"),
-    OptionDef("past", "The history of a game to continue, as `wsap tossim fork` gives it.", "", "a history"),
+    OptionDef("past", "The history of a game to continue, from `wsap tossim fork`.", "", "a history"),
     OptionDef("SWITCH", "Any switch of the rule set by its name, such as nomination_rounds=2.", "as in the rule set"),
 )
 
 
 def share_of_wins(episodes: Sequence[EpisodeSummary]) -> float:
-    """Return how many of the seats won, from 0 to 1; 0 without any."""
+    """Return the share of seats that won, from 0 to 1; 0 without seats."""
     return sum(e.reward > 0 for e in episodes) / len(episodes) if episodes else 0.0
 
 
@@ -93,7 +93,7 @@ def wsap_agents() -> Iterable[AgentSpec]:
         ),
         AgentSpec(
             "tossim-random",
-            "Plays ToSSim by lot, silently: a baseline.",
+            "Plays ToSSim at random and silently: a baseline.",
             "wsap_tossim.players.agent:create_random",
             abilities=("seed", "snapshot"),
             games=("tossim",),

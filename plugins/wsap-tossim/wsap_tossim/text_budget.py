@@ -7,17 +7,17 @@ from collections.abc import Sequence
 __all__ = ["cut", "newest", "shares"]
 
 LEAST = 60
-"""Characters that are left of a line that is shortened, at least."""
+"""Minimum characters of a shortened line."""
 _BULLET = 3
-"""Characters that a line takes beyond its own: the bullet, and the end of the line."""
+"""Additional characters per line: bullet and line end."""
 
 
 def shares(needs: Sequence[int], weights: Sequence[int], budget: int) -> list[int]:
-    """Return how many characters each section gets: what it needs, or its share of what the others leave.
+    """Return the characters of each section: its need, or its share of the budget that the others leave.
 
     Args:
         needs: characters of each section in full.
-        weights: how the budget is divided among those that need more than their share; above 0.
+        weights: positive weights of the sections that need more than their share.
         budget: characters for all.
     """
     given = [0] * len(needs)
@@ -37,12 +37,12 @@ def shares(needs: Sequence[int], weights: Sequence[int], budget: int) -> list[in
 
 
 def newest(lines: Sequence[str], budget: int, where: str = "") -> list[str]:
-    """Return the last lines in full, those before them shortened, and a line that says how many are left out.
+    """Return the last lines in full, those before them shortened, and a line that counts the omitted ones.
 
     Args:
         lines: oldest first.
-        budget: characters for all of them with their bullets; the line that says so comes on top.
-        where: the tool that tells what is left out, if one does.
+        budget: characters for all lines with their bullets, without the line that counts.
+        where: the tool that has the omitted lines, if any.
     """
     if sum(len(line) + _BULLET for line in lines) <= budget:
         return list(lines)
@@ -52,7 +52,7 @@ def newest(lines: Sequence[str], budget: int, where: str = "") -> list[str]:
     for line in reversed(lines):
         if len(line) + _BULLET > budget - short:
             line = cut([line], LEAST + 40 + _BULLET)[0]
-            short = 0  # from here on all are shortened
+            short = 0  # all earlier lines are shortened
             if len(line) + _BULLET > budget:
                 break
         elif short == 0:
@@ -67,7 +67,7 @@ def newest(lines: Sequence[str], budget: int, where: str = "") -> list[str]:
 
 
 def cut(lines: Sequence[str], budget: int) -> list[str]:
-    """Return all lines, the longest of them shortened until they fit, but none to less than `LEAST` characters."""
+    """Return all lines, the longest shortened until they fit, but none below `LEAST` characters."""
     sizes = sorted(len(line) + _BULLET for line in lines)
     longest, left = max(sizes, default=0), budget
     for number, size in enumerate(sizes):
@@ -81,5 +81,5 @@ def cut(lines: Sequence[str], budget: int) -> list[str]:
 def _shortened(line: str, longest: int) -> str:
     if len(line) <= longest:
         return line
-    end = '..."' if line.endswith('"') else "..."  # a quotation stays one
+    end = '..."' if line.endswith('"') else "..."  # keep the closing quotation mark
     return line[: longest - len(end)].rstrip('"') + end

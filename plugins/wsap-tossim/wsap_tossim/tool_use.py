@@ -15,19 +15,12 @@ from wsap_tossim.verbs import TOOLS
 __all__ = ["WRITES", "barred", "hint", "use", "write_down"]
 
 WRITES: Mapping[str, Writing] = {"write_will": "will", "write_death_note": "note", "notebook": "notebook"}
-"""Tool -> what it writes."""
+"""Tool -> the paper that it writes."""
 _SUM_UP = "summarise_day"
 
 
 def barred(options: TownOptions, calls: int, *, alive: bool, day: int) -> Mapping[str, str]:
-    """Return the tools that are unavailable to a player, each with the reason.
-
-    Args:
-        options: of the town.
-        calls: how many it has used in this turn.
-        alive: whether it lives.
-        day: the day, from 1.
-    """
+    """Return the tools that are unavailable to a player, each with the reason, after some calls in this turn."""
     if calls >= options.tool_calls:
         return dict.fromkeys(TOOLS, "you have used enough tools for this turn")
     found: dict[str, str] = {}
@@ -43,13 +36,7 @@ def barred(options: TownOptions, calls: int, *, alive: bool, day: int) -> Mappin
 
 
 def write_down(game: Game, player: int, action: Action) -> str | None:
-    """Write what a tool writes into the game; return why not, an empty text if it is written, None if it writes none.
-
-    Args:
-        game: the game.
-        player: who writes.
-        action: the use of a tool, checked against its declaration.
-    """
+    """Write the paper of a checked tool call; return the refusal, empty if it was written, or None for other tools."""
     what = WRITES.get(action.name)
     if what is None:
         return None
@@ -60,14 +47,7 @@ def write_down(game: Game, player: int, action: Action) -> str | None:
 
 
 def use(options: TownOptions, game: Game, place: Place, action: Action) -> tuple[bool, str]:
-    """Use a tool for a player whose turn it is; return whether it did what was asked, and what the player is told.
-
-    Args:
-        options: of the town.
-        game: the game.
-        place: of the player; what is told, and that a tool was used, is noted there.
-        action: the use of a tool, checked against its declaration.
-    """
+    """Use a tool by a checked call in a player's turn; return whether it succeeded, and its result for the player."""
     knows = place.knowledge
     if reason := barred(options, place.calls, alive=knows.alive, day=knows.day).get(action.name, ""):
         return False, f"You can't use {action.name} now: {reason}."
@@ -86,7 +66,7 @@ def use(options: TownOptions, game: Game, place: Place, action: Action) -> tuple
 
 
 def hint(options: TownOptions, place: Place) -> str:
-    """Return a reminder to summarise the day before; empty if there is none."""
+    """Return a reminder to summarise the day before, if it is due."""
     day = place.knowledge.day - 1
     if not options.own_summaries or not place.knowledge.alive or day < 1 or day in place.summed_up:
         return ""
@@ -97,7 +77,7 @@ def hint(options: TownOptions, place: Place) -> str:
 
 
 def _sum_up(place: Place, text: str) -> tuple[bool, str]:
-    """Store the player's own summary of the day before; return whether it was accepted, and a message."""
+    """Store the player's summary of the day before; return whether it was accepted, and a message."""
     if len(text) > LONGEST_SUMMARY:
         return False, f"That is too long: {len(text)} characters; at most {LONGEST_SUMMARY}."
     place.sum_up(place.knowledge.day - 1, text)

@@ -57,7 +57,7 @@ _NEEDS: Mapping[Verb, tuple[str, tuple[str, ...], str]] = {
     Verb.VEST: ("Put on your vest", (), ""),
     Verb.WATCH: ("See who visits a player", ("player",), ""),
 }
-"""Verb -> what it does, the names of its targets, and what its words are (empty for none)."""
+"""Verb -> its description, the names of its targets, and of its text (empty for none)."""
 DAY = {"type": ["integer", "string"], "minimum": 1, "maximum": 999, "maxLength": 20}
 DAY_VERBS = frozenset(list(Verb)[: list(Verb).index(Verb.JAIL)])
 
@@ -83,33 +83,32 @@ TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "notebook": ("Add a line to it", ("text",)),
     "summarise_day": ("Sum up the day before", ("text",)),
 }
-"""Tool -> what it gives, and its parameters. Asking takes no turn."""
+"""Tool -> its description and parameters. Tools take no turn."""
 
 
 _PAPERS = {
     **dict.fromkeys(("check_will", "view_will", "write_will"), "wills"),
     "write_death_note": "death_notes",
 }
-"""Tool -> the switch without which it does nothing."""
+"""Tool -> the rule switch that it requires."""
 _TOLD = (
     "get_role", "lookup_role", "roles", "alignments", "attributes", "victory_conditions", "get_executable_actions"
 )  # fmt: skip
-"""Tools that say what `role_details`, the description of the game, or each turn says."""
+"""Tools that repeat `role_details`, the description of the game, or the turn."""
 _OF_ROLES = {
     Verb.REVEAL: ("Mayor", "has_floor"),
     Verb.JAIL: ("Jailor", "name"),
     Verb.SEANCE: ("Medium", "night_talk_rounds"),
 }
-"""Verb that is none of the night -> the role that has it, and the switch without which it does nothing."""
+"""Verb outside the night -> the role that has it, and the rule switch that it requires."""
 
 
 def action_space(
     names: Sequence[str], roles: Sequence[str], rules: RuleSet = CLASSIC, role: Role | None = None
 ) -> ActionSpace:
-    """Return all actions of a game with these players and rules.
+    """Return all actions of a game with these players and rules, the same for every seat.
 
-    They are the same for every seat; with a role, what its player can't do, and what does nothing under these rules,
-    is unlisted.
+    With a role, actions that are never useful to its player under these rules are unlisted.
     """
     kinds = {
         "role": _one_of("role", roles),
@@ -135,19 +134,19 @@ def action_space(
 
 
 def _useful(tool: str, rules: RuleSet, role: Role) -> bool:
-    """Return whether a player with this role learns or writes anything by a tool that its prompt does not say."""
+    """Return whether a tool gives or writes more than a player with this role has in its prompt."""
     if tool == "write_death_note" and role.attack is Attack.NONE:
         return False
     return tool not in _TOLD and bool(getattr(rules, _PAPERS.get(tool, ""), True))
 
 
 def _played(verb: Verb, rules: RuleSet) -> bool:
-    """Return whether there is such a thing in a game with these rules, for anybody at any time."""
+    """Return whether an action can occur under these rules, for anybody at any time."""
     return verb not in BIDS or rules.floor == "bids"
 
 
 def does(verb: Verb, rules: RuleSet, role: Role) -> bool:
-    """Return whether a player with this role can ever do something under these rules, as long as it has the role."""
+    """Return whether a player with this role can ever use a verb under these rules."""
     if verb in _OF_ROLES:
         name, switch = _OF_ROLES[verb]
         return role.name == name and bool(getattr(rules, switch))
@@ -161,18 +160,18 @@ def does(verb: Verb, rules: RuleSet, role: Role) -> bool:
 
 
 def _one_of(name: str, words: Sequence[str]) -> ParamDef:
-    """Return a parameter for one of some words, of which a listing of sixty actions says no more than its name."""
+    """Return a parameter for one of some words, shown only by name in listings."""
     return ParamDef(name, name, schema={"type": "string", "enum": list(words)})
 
 
 def _spoken(what: str, longest: int) -> ParamDef:
-    """Return a parameter for words, of which there can be so many characters; a listing says no more than its name."""
+    """Return a parameter for text of limited length, shown only by name in listings."""
     schema = {"type": "string", "maxLength": longest}
     return ParamDef("text", f"{what}, at most {longest} characters", schema=schema, description="text")
 
 
 def deeds_of(role: Role) -> str:
-    """Return what a role can do at night, a line for each action; empty if it does nothing."""
+    """Return a line for each night action of a role."""
     return "\n".join(f"- {verb}: {_NEEDS[verb][0]}" for verb in role.verbs)
 
 
@@ -186,11 +185,11 @@ def availability(
     """Return the available actions.
 
     Args:
-        options: what the engine allows.
+        options: legal in the engine.
         names: of the players.
-        barred: tool -> why it can't be used now; all others can, if there is anything to do at all.
+        barred: tool -> why it is unavailable; all others are available while there are options.
         rules: of the game.
-        why_not: gives the reason why a verb is not possible now.
+        why_not: returns the reason why a verb is unavailable.
     """
     by_verb = {option.verb: option for option in options}
     found: list[ActionAvailability] = []
@@ -212,7 +211,7 @@ def availability(
 
 
 def choice_of(action: Action, names: Sequence[str]) -> Choice:
-    """Return an action, checked against its declaration, as a choice."""
+    """Return a checked action as a choice."""
     verb = Verb(action.name)
     _, targets, words = _NEEDS[verb]
     numbers = {name: number for number, name in enumerate(names)}

@@ -34,13 +34,9 @@ __all__ = ["Town", "create"]
 
 
 class Town(RoundGame):
-    """One town: a game of hidden roles for 5 to 15 seats.
+    """A game of hidden roles for 5 to 15 seats.
 
-    The dead are asked only where they can still do something. Tools are actions that return at once and take no turn.
-
-    Args:
-        options: mode, rules and names.
-        seed: of the first game.
+    The dead are asked only if they can still act. Tools are actions that return at once and take no turn.
     """
 
     timing = "phased"
@@ -53,7 +49,7 @@ class Town(RoundGame):
         self.game_description = description_of(options.setup, options.rules)
         self.action_space = action_space(self.names, list(ROLES), options.rules)
         self._described: dict[int, str] = {}
-        """Player -> the role that whoever sits there was told of at first."""
+        """Player -> the role in its system prompt."""
         super().__init__(Context(seed))
 
     # --- the rules -----------------------------------------------------------------------------
@@ -137,7 +133,6 @@ class Town(RoundGame):
 
     @override
     def vary_secret(self, seat: str, rng: Random) -> bool:
-        """Rewrite the papers of a living player, which nobody else may read."""
         player, text = self.number(seat), f"I trust nobody but {rng.choice(self.names)}."
         written = [self.game.write(player, what, text) == "" for what in WRITINGS]
         return any(written)
@@ -154,8 +149,7 @@ class Town(RoundGame):
     def describe(self, seat: str) -> str:
         player = self.number(seat)
         role = self.game.state.players[player].role
-        # An agent is told once, when its session begins. Where its role is another one later, its turns say what
-        # that one can do.
+        # An agent gets this once, at the start of its session; its turns describe a role that it gets later.
         self._described.setdefault(player, role.name)
         sheet = role_sheet(role, self.game.rules)
         return f"{self.game_description}\n\nYou are {self.names[player]}, the {role.name}.\n{sheet}"
@@ -165,7 +159,7 @@ class Town(RoundGame):
         return town_view(self.knowledge(self.number(seat)), self.names)
 
     def render(self) -> View:
-        """Return the town as all know it, or with its secrets where the option `watch` says so."""
+        """Return the public view, or the view with all secrets if the option `watch` is "all"."""
         if self.options.watch == "all" or self.game.over:
             return town_view(Knowledge(None).take_all(as_seen(e) for e in self.game.log), self.names, self.game)
         everyone = self.game.state.everyone
@@ -194,15 +188,15 @@ class Town(RoundGame):
     @override
     def load(self, data: JsonValue) -> None:
         game = Game.from_json(data["game"])
-        # Whether hunters hear is as it was when the game began: under an older version they did not.
+        # Whether hunters hear depends on the version at the start of the game: under an older one they did not.
         ours = replace(self.options.rules, hunter_hears_vampires=game.rules.hunter_hears_vampires)
         if game.rules != ours:
             raise SnapshotError(
-                f"The snapshot is of the rule set {game.rules.name!r}, version {game.rules.version}, and this town "
-                f"plays by {self.options.rules.name!r}, version {self.options.rules.version}; go on under the same."
+                f"The snapshot has the rule set {game.rules.name!r}, version {game.rules.version}, but this town has "
+                f"{self.options.rules.name!r}, version {self.options.rules.version}; use the same rule set."
             )
         if game.setup.slots != self.options.setup.slots:
-            raise SnapshotError("The snapshot is of another role list than this town's.")
+            raise SnapshotError("The snapshot has another role list than this town.")
         kept = zip(range(len(self.seats)), data["places"], strict=True)
         places = [Place.from_json(player, place) for player, place in kept]
         given = choices_in(data.get("given", ()))
@@ -213,15 +207,15 @@ class Town(RoundGame):
     def unpacked(self, data: bytes) -> dict[str, JsonValue]:
         if not data.startswith(b"{"):
             return super().unpacked(data)
-        state = json.loads(data)  # of a version before the kit kept seats and rounds
+        state = json.loads(data)  # from a version whose snapshots had no seats and rounds
         paid = dict.fromkeys(self.seats, 0.0)
         return {"seed": [int(state["seed"]), 0], "round": 0, "paid": paid, "told": [], "game": state}
 
 
 def create(context: Context) -> Town:
-    """Return a town, with the context's options; see `TownOptions`.
+    """Return a town with the context's options; see `TownOptions`.
 
     Raises:
-        ConfigError: an option can't be.
+        ConfigError: an option is invalid.
     """
     return Town(TownOptions.read(context.config), context.seed)

@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_a_folder_that_can_be_gone_on_with(
         patched.setattr(running, "play_all", interrupted)
         stopped = CliRunner().invoke(tournament, words)
     assert stopped.exit_code == 130
-    assert "Stopped with 2 games to go" in stopped.stderr
+    assert "Stopped with 2 games left" in stopped.stderr
     assert json.loads((tmp_path / "summary.json").read_text())["games"] == 2
     gone_on = CliRunner().invoke(tournament, [*words, "--json"])
     assert gone_on.exit_code == 0
@@ -157,7 +157,7 @@ def test_a_folder_that_is_no_tournament_or_is_in_use_is_refused(cup: Settings, t
         run_tournament(tmp_path, cup, 1)
     (tmp_path / "games.jsonl").unlink()
     (tmp_path / "report.html").write_text("mine")
-    with pytest.raises(UsageError, match=r"holds a report\.html .* it would be overwritten"):
+    with pytest.raises(UsageError, match=r"has a report\.html that would be overwritten"):
         run_tournament(tmp_path, cup, 1)
     (tmp_path / "report.html").unlink()
     for text in ("[]", "{", '{"format": "else", "settings": {}}', "[" * 100_000):
@@ -218,7 +218,7 @@ def test_a_report_of_no_games_says_so(cup: Settings) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["scripted", "nobody"], "'nobody' is no entrant"),
+        (["scripted", "nobody"], "'nobody' is not an entrant"),
         (["scripted", "random", "--mode", "nein"], "no mode 'nein'"),
         (["scripted", "random", "--option", "jobs"], "--option takes KEY=VALUE, not 'jobs'"),
         (["scripted", "random", "--option", "floor=up"], "The rule floor is 'up'"),

@@ -96,7 +96,7 @@ def test_beliefs_are_asked_for_when_the_game_is_over_and_change_nothing_in_it(
     (first, *_) = questions
     assert first["messages"][0]["role"] == "system"
     assert first["messages"][0] in [body["messages"][0] for body in silent], "who it is, in the words of its game"
-    assert "bot took" in done.output
+    assert "bot used" in done.output
     assert f"{len(questions)} of them for beliefs" in done.output
 
 

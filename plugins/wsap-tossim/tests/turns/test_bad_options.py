@@ -24,7 +24,7 @@ from wsap_core.cli.app import run
         ([f"mode={'y' * 5000}"], "There is no mode"),
         (["mode=any:99"], "has 99 players"),
         (["rules=\x1b[2Jolder"], "There is no rule set"),
-        (["mode=five", "nomination_rounds=0"], "it can be 1 to 20"),
+        (["mode=five", "nomination_rounds=0"], "it must be from 1 to 20"),
         (["mode=five", "names=Ann,Bob"], "There are 2 names for 5 players"),
         (["mode=five", "names=Ann,\u0410nn,Bob,Cid,Eve"], "look alike"),
         (["mode=five", "names=system,Ann,Bob,Cid,Eve"], "stands for something else"),

@@ -113,7 +113,6 @@ def fork(
 
 
 def _seated(words: Sequence[str], names: Sequence[str]) -> dict[int, str]:
-    """Parse `--seat` values into player -> agent."""
     from wsap_core.errors import UsageError
     from wsap_core.untrusted import single_line
     from wsap_tossim.forced_choices import player_named

@@ -20,12 +20,9 @@ KEPT = ("tool_calls", "watch", "own_summaries")
 
 
 def seating(agent: str | None, seats: Mapping[int, str], model: str | None) -> list[str]:
-    """Return the seating as arguments of `wsap play`.
+    """Return the arguments of `wsap play` that seat agents, given agents or model addresses by player.
 
-    Args:
-        agent: for the seats not named; the scripted player if there is no model either.
-        seats: player -> an agent, or a model's address.
-        model: address of the model for the seats not named.
+    Without `agent` and `model`, the scripted player takes the other seats.
 
     Raises:
         UsageError: both a model and a built-in player are given.

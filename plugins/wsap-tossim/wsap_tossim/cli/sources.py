@@ -29,11 +29,7 @@ def file_name(run: str) -> str:
 
 
 def runtime_command(name: str, needed: str) -> click.Command:
-    """Return a command of the runtime, such as `play`.
-
-    Args:
-        name: of the command.
-        needed: start of the error message, up to the colon.
+    """Return a command of the runtime, such as `play`; `needed` is the start of the error message.
 
     Raises:
         MissingServiceError: the runtime is not installed.

@@ -130,7 +130,6 @@ class _Progress:
         self.tenth = max(1, games // 10)
 
     def __call__(self, done: int, of: int, whole: Usage | None) -> None:
-        """Report the games done, and the estimated usage of all."""
         from wsap_tossim.tournament.spending import words  # deferred for weight
 
         self.played += 1

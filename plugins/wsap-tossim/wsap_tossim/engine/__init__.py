@@ -1,3 +1,3 @@
-"""The rules, without text, models or time: a game follows from its set-up, its seed and its choices."""
+"""The rules, without prompts, models or clocks: a game is a function of its set-up, seed and choices."""
 
 from __future__ import annotations

@@ -14,15 +14,15 @@ _ALONE = frozenset({Verb.ALERT, Verb.HEAL_SELF, Verb.IGNITE, Verb.VEST})
 _AT_TIMES = frozenset({Verb.BITE, Verb.EXECUTE, Verb.HAUNT, Verb.MAUL, Verb.SHOOT})
 """Verbs that are not available every night."""
 _OF_THEIR_OWN = frozenset({Verb.CONTROL, Verb.EXECUTE, Verb.HEAL, Verb.RAISE, Verb.REMEMBER, Verb.TRANSPORT})
-"""Verbs that have other targets than all the other living players."""
+"""Verbs with other targets than all other living players."""
 _TEAMS = frozenset({Faction.MAFIA, Faction.VAMPIRES})
-"""Factions that act together, and at night only on others."""
+"""Factions that act together, at night only on other factions."""
 _UNFORCED = _ALONE | {Verb.CONTROL, Verb.EXECUTE, Verb.HAUNT, Verb.RAISE, Verb.REMEMBER, Verb.TRANSPORT}
 """Verbs that the Witch can't force."""
 
 
 def night_options(state: State, player: Player) -> tuple[Option, ...]:
-    """Return what a player can do tonight besides waiting; nothing for most of the dead and for the prisoner."""
+    """Return a player's options tonight besides waiting; none for most of the dead and for the prisoner."""
     if not player.alive:
         return _haunting(state, player) if player.haunts else _NONE
     if player.number == state.prisoner or not player.role.verbs:
@@ -37,7 +37,7 @@ def night_options(state: State, player: Player) -> tuple[Option, ...]:
 
 
 def dusk_options(state: State, player: Player) -> tuple[Option, ...]:
-    """Return what a player can do at dusk besides waiting: whom the Jailor jails, whom a dead Medium speaks to."""
+    """Return a player's options at dusk besides waiting: of the Jailor and of a dead Medium."""
     name = player.role.name
     if name == "Jailor" and player.alive:
         others = state.others(player.number)
@@ -49,7 +49,7 @@ def dusk_options(state: State, player: Player) -> tuple[Option, ...]:
 
 
 def can_use(state: State, player: Player, verb: Verb) -> bool:
-    """Return whether a living player's ability works tonight, whoever its target is."""
+    """Return whether a living player's ability is usable tonight on any target."""
     if player.uses.get(verb, 1) <= 0 or player.guilt:
         return False
     if verb not in _AT_TIMES:
@@ -67,7 +67,7 @@ def can_use(state: State, player: Player, verb: Verb) -> bool:
 
 
 def forced_verb(state: State, player: Player) -> Verb | None:
-    """Return what the Witch can make a player do tonight; None if nothing."""
+    """Return the verb that the Witch can force on a player tonight, if any."""
     for verb in player.role.verbs:
         if verb not in _UNFORCED and can_use(state, player, verb):
             return verb
@@ -75,12 +75,12 @@ def forced_verb(state: State, player: Player) -> Verb | None:
 
 
 def hunting_night(state: State) -> bool:
-    """Return whether tonight the Werewolf hunts."""
+    """Return whether the Werewolf hunts tonight."""
     return state.day % 2 == 0
 
 
 def is_biter(state: State, player: Player) -> bool:
-    """Return whether a player is the Vampire who bites: the youngest that is not in jail."""
+    """Return whether a player is the biting Vampire: the youngest that is not in jail."""
     age = (player.converted_on, player.number)
     return not any(
         other.number != state.prisoner and (other.converted_on, other.number) > age
@@ -96,7 +96,7 @@ def _haunting(state: State, player: Player) -> tuple[Option, ...]:
 
 
 def _slots(state: State, player: Player, verb: Verb) -> tuple[tuple[int, ...], ...]:
-    """Return who can be chosen; an empty slot if nobody can."""
+    """Return the possible targets of each slot."""
     if verb in _ALONE:
         return ()
     me = player.number
@@ -119,7 +119,7 @@ def _slots(state: State, player: Player, verb: Verb) -> tuple[tuple[int, ...], .
 
 
 def _graves(state: State, *, town: bool) -> tuple[int, ...]:
-    """Return the dead that can be raised, or remembered, by what all know of them."""
+    """Return the dead that can be raised or remembered, judged by public knowledge."""
     dead = [p for p in state.players if not p.alive]
     if not state.rules.roles_on_death:
         return tuple(p.number for p in dead)

@@ -1,4 +1,4 @@
-"""The attacks of a night: who attacks whom, who is protected, and who dies of what."""
+"""The attacks of a night: attackers, protections and deaths."""
 
 from __future__ import annotations
 
@@ -30,28 +30,26 @@ _DIRECT = {
     Verb.BITE: VAMPIRE,
     Verb.MAUL: WEREWOLF,
 }
-"""Attacks on the visited player, in the order in which Bodyguards intercept them."""
+"""Attacks on visited players, in the order in which Bodyguards intercept them."""
 _AT_HOME = ("Serial Killer", "Werewolf")
 """Roles that attack some of their visitors."""
 _FROM_AFAR = (Verb.EXECUTE, Verb.HAUNT, Verb.IGNITE)
-"""Attacks that nothing stops, in their order."""
+"""Unstoppable attacks, in order."""
 _NOTED = frozenset({MAFIA, VIGILANTE, SERIAL_KILLER, HUNTER, VAMPIRE, WEREWOLF, ARSONIST, JAILOR})
-"""Causes of death at which the killer leaves its note."""
+"""Causes of death for which the killer leaves its note."""
 
 
 class _Fight:
-    """The attacks carried out so far tonight."""
-
     __slots__ = ("defenses", "night", "survived")
 
     def __init__(self, night: Night) -> None:
         self.night = night
         self.defenses: dict[int, Defense] = {}
         self.survived: list[int] = []
-        """Players who survived an attack, once each."""
+        """Players who survived an attack, each once."""
 
     def defense(self, target: int) -> Defense:
-        """Return a player's defense, the same for the whole night."""
+        """Return a player's defense, constant for the night."""
         known = self.defenses.get(target)
         if known is None:
             known = self.defenses[target] = defense_of(self.night, self.night.state.players[target])
@@ -84,14 +82,14 @@ class _Fight:
         return kills
 
     def direct(self, attacker: int, target: int, strength: Attack, cause: str) -> None:
-        """Let a player attack the one it visits, unless a Bodyguard intervenes."""
+        """Let a player attack its host, unless a Bodyguard intervenes."""
         if self.guarded(attacker, target, strength, cause):
             return
         if not self.strike(attacker, target, strength, cause, noted=True):
             self.night.state.tell_one(attacker, "told", code="too_strong")
 
     def guarded(self, attacker: int, target: int, strength: Attack, cause: str) -> bool:
-        """Let a Bodyguard of the target take its place, if there is one left; return whether it did."""
+        """Let a remaining Bodyguard take the target's place; return whether one did."""
         guards = self.night.guards.get(target)
         if not guards:
             return False
@@ -105,7 +103,7 @@ class _Fight:
 
 
 def attack(night: Night) -> None:
-    """Carry out all attacks: afterwards the night knows who dies of what, and who is bitten."""
+    """Carry out all attacks, and store the deaths and bites in the night."""
     fight = _Fight(night)
     _go_out(fight)
     _strike_back(fight)
@@ -196,7 +194,7 @@ def _break_out(fight: _Fight, prisoner: int) -> None:
 
 
 def _from_afar(fight: _Fight) -> None:
-    """Carry out what nothing stops: execution, fire, haunting, guilt."""
+    """Carry out unstoppable attacks: execution, fire, haunting, guilt."""
     night = fight.night
     state = night.state
     burning = False

@@ -14,41 +14,29 @@ BIDS: Mapping[Verb, int] = {Verb.BID_1: 1, Verb.BID_2: 2, Verb.BID_3: 3}
 
 
 class Bids:
-    """Gives the floor to the highest bidder, for one day.
-
-    Args:
-        state: the game.
-    """
+    """Gives the floor to the highest bidder, for one day."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self.turns_left = 0
-        """How many turns are left in this part of the day; set by the caller that begins it."""
+        """Turns left in this phase; set by the caller that starts it."""
         self._had: dict[int, int] = {}
-        """How often each has had the floor today, in all parts of the day."""
+        """Number of times that each player had the floor today."""
 
     def asked(self, *, silenced: bool) -> tuple[int, ...]:
-        """Return who bids for the next turn, by number; nobody when there is none.
-
-        Args:
-            silenced: whether those who are blackmailed are left out.
-        """
+        """Return the bidders for the next turn, without the blackmailed if `silenced`; empty if no turn is left."""
         if self.turns_left <= 0:
             return ()
         return tuple([p.number for p in self._state.players if p.alive and not (silenced and p.blackmailed)])
 
     def give(self, bids: Mapping[int, int]) -> int:
-        """Return who has the floor: the highest bid, then whoever has had it least often today, then by lot.
-
-        Args:
-            bids: who -> how much; at least one.
-        """
+        """Return the highest bidder; of equals the one with the fewest turns today, then a random one."""
         highest = max(bids.values())
         first = [player for player, bid in sorted(bids.items()) if bid == highest]
         least = min(self._had.get(player, 0) for player in first)
         first = [player for player in first if self._had.get(player, 0) == least]
         number = sum(self._had.values())
-        # Who has tied is a secret, so the lot has a name of its own and moves no other.
+        # Ties are secret, so the draw has its own name and affects no other.
         taken = first[int(self._state.lot(f"floor {number}") * len(first))] if len(first) > 1 else first[0]
         self._had[taken] = least + 1
         self.turns_left -= 1

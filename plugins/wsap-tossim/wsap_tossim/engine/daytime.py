@@ -1,4 +1,4 @@
-"""The day: who has the floor, votes, trials and ballots."""
+"""The day: the floor, votes, trials and ballots."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Daytime(Progress):
         self._open(self._turns(self.rules.discussion_rounds))
 
     def _turns(self, rounds: int) -> int:
-        """Return the length of a part of the day: in turns under bidding, otherwise in rounds."""
+        """Return the length of a phase: in turns under bidding, otherwise in rounds."""
         return rounds * len(self.state.others()) if self.rules.floor == "bids" else rounds
 
     def _open(self, turns: int, *, until_idle: bool = False) -> None:
@@ -47,7 +47,7 @@ class Daytime(Progress):
         self._next_on_floor()
 
     def _next_on_floor(self) -> None:
-        """Give the floor to the next player, or ask for bids, or enter the next part of the day."""
+        """Give the floor to the next player, ask for bids, or enter the next phase."""
         state = self.state
         if self.rules.floor == "bids":
             self.waiting = self._bids.asked(silenced=state.phase is Phase.DISCUSSION)
@@ -68,7 +68,7 @@ class Daytime(Progress):
         self._offered.clear()
 
     def _after_bids(self, choices: Mapping[int, Choice]) -> None:
-        """Give the floor to the highest bidder; without bids this part of the day is over."""
+        """Give the floor to the highest bidder; without bids the phase ends."""
         state = self.state
         self._bid(False)
         bids = {player: BIDS[choices[player].verb] for player in self.waiting if choices[player].verb in BIDS}
@@ -83,7 +83,6 @@ class Daytime(Progress):
         self._step = self._after_floor
 
     def _all_have_talked(self) -> None:
-        """Enter the next part of the day."""
         state = self.state
         if state.phase is Phase.DISCUSSION and not (state.day == 1 and self.rules.first_day == "talk"):
             if self.rules.lynching == "ballot":
@@ -257,4 +256,4 @@ _ON_FLOOR: Mapping[Verb, Callable[[Daytime, int, Choice], None]] = {
     Verb.UNVOTE: Daytime._unvote,
     Verb.REVEAL: Daytime._reveal,
 }
-"""Verb -> method, for a player who has the floor."""
+"""Verb of the player who has the floor -> method."""

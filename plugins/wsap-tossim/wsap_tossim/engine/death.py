@@ -1,4 +1,4 @@
-"""Death by night and by day and its consequences; and the set-up before the first day."""
+"""Deaths and their consequences, and the set-up before the first day."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def die(
     forged: str | None = None,
     notes: Iterable[str] = (),
 ) -> None:
-    """Let a player die, and tell everybody what they may know of it. The consequences follow in `settle`.
+    """Let a living player die, and announce it. The consequences follow in `settle`.
 
     Args:
         state: the game.
-        player: who lives until now.
-        causes: of what, in words that follow "killed by".
+        player: the victim.
+        causes: of death, in words that follow "killed by".
         when: "night" or "day".
         cleaned: whether role and will are hidden.
-        forged: the will that is shown in place of its own.
-        notes: the death notes that are found.
+        forged: the will that replaces its own.
+        notes: the death notes found.
     """
     one = state.players[player]
     rules, everyone = state.rules, state.everyone
@@ -55,13 +55,7 @@ def die(
 
 
 def lynch(state: State, player: int, guilty: Iterable[int] = ()) -> None:
-    """Lynch a player, with all consequences.
-
-    Args:
-        state: the game.
-        player: who.
-        guilty: those who wanted it, whom a Jester may haunt.
-    """
+    """Lynch a player, with all consequences; a Jester may haunt one of `guilty`."""
     one = state.players[player]
     die(state, player, [LYNCHING], when="day")
     if one.role.name == "Jester":
@@ -77,12 +71,7 @@ def lynch(state: State, player: int, guilty: Iterable[int] = ()) -> None:
 
 
 def settle(state: State, dead: Sequence[int]) -> None:
-    """Change roles that depend on who lives: Executioners, the Mafia, Vampire Hunters.
-
-    Args:
-        state: the game.
-        dead: those who have just died.
-    """
+    """Change roles after deaths: Executioners, the Mafia, Vampire Hunters."""
     if dead and state.rules.executioner_turns:
         for one in state.with_role("Executioner"):
             if one.target in dead and not one.won:  # it has, if they were lynched
@@ -95,7 +84,7 @@ def settle(state: State, dead: Sequence[int]) -> None:
 
 
 def become(state: State, one: Player, role: str, why: str) -> None:
-    """Change a player's role, and introduce the player and its new mates to each other."""
+    """Change a player's role, and reveal the player and its new mates to each other."""
     joins = one.role.faction
     state.change_role(one.number, ROLES[role])
     faction = one.role.faction
@@ -109,7 +98,7 @@ def become(state: State, one: Player, role: str, why: str) -> None:
 
 
 def new_target(state: State, one: Player) -> int | None:
-    """Draw an Executioner's target among the living Town, Mayor and Jailor excepted; None if there is nobody."""
+    """Draw an Executioner's target among the living Town, except Mayor and Jailor; None if there is none."""
     found = [
         p.number
         for p in state.players
@@ -119,7 +108,7 @@ def new_target(state: State, one: Player) -> int | None:
 
 
 def set_up(state: State) -> None:
-    """Set up what follows from the roles dealt, and tell each player its role."""
+    """Draw the Executioners' targets, and tell each player its role."""
     for one in state.players:
         if one.role.name == "Executioner":
             one.target = new_target(state, one)
@@ -132,7 +121,7 @@ def set_up(state: State) -> None:
 
 
 def _mates(state: State, one: Player) -> dict[str, str]:
-    """Return those whom a player knows, by number in digits, with their roles."""
+    """Return the known mates of a player: number in digits -> role."""
     faction = one.role.faction
     if faction not in (Faction.MAFIA, Faction.VAMPIRES):
         return {}

@@ -1,7 +1,7 @@
 """The kinds of events: their data, and who may know each.
 
-An event is known by those whose bit is set in `Event.known_by`. `everyone` is fixed when a game
-begins and holds the dead too; what only the living may know names them one by one.
+An event is known to the players whose bit is set in `Event.known_by`. `everyone` includes the dead; events for the
+living alone list their bits.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Iterable, Mapping
 __all__ = ["EVENTS", "HIDDEN", "TOLD", "bit", "bits"]
 
 HIDDEN = 0
-"""Known by nobody until the game is over: the resolver's trace."""
+"""Known to nobody until the game is over: the resolver's trace."""
 
 EVENTS: Mapping[str, str] = {
-    # how it begins and goes on
-    "begins": "To all. players: number of players; rules; mode: what is known of the role list.",
-    "role": "To one. player, role, mates: numbers of those whom it knows from the start -> role; target (Executioner).",
+    # start, phases and end
+    "begins": "To all. players: number of players; rules; mode: public part of the role list.",
+    "role": "To one. player, role, mates: numbers of known mates -> role; target (Executioner).",
     "phase": "To all (DUSK, TALK_AT_NIGHT, NIGHT: to all, as 'night' only once). name.",
     "over": "To all. winners: numbers; factions: names; reason.",
-    "truth": "To all, at the very end. roles: role of each player at the start; final: and at the end.",
+    "truth": "To all, at the end. roles: role of each player at the start; final: at the end.",
     # day
     "speech": "To all. player, text.",
-    "whisper": "To sender and receiver, and to whoever overhears. player, to, text.",
-    "whispered": "To all who don't know the text. player, to.",
-    "bid": "To one. player, level: how much it bids for the floor, from 1 to 3.",
-    "floor": "To all. player: has the floor, which was bid for.",
-    "silent": "To all. player: waits when it had the floor.",
+    "whisper": "To sender, receiver and eavesdroppers. player, to, text.",
+    "whispered": "To all others. player, to.",
+    "bid": "To one. player, level: its bid for the floor, from 1 to 3.",
+    "floor": "To all. player: has won the floor by bidding.",
+    "silent": "To all. player: waits while it has the floor.",
     "vote": "To all. player, target, weight, needed.",
     "unvote": "To all. player, target.",
     "trial": "To all. player, number (of today).",
@@ -36,35 +36,35 @@ EVENTS: Mapping[str, str] = {
     "revealed": "To all. player: is the Mayor.",
     "blackmailed": "To one. player: may not speak today.",
     # death
-    "death": "To all. player, causes: of what, for readers, after 'killed by' (list of words); role or null if"
+    "death": "To all. player, causes: list of words that follow 'killed by'; role or null if"
     " hidden or cleaned; when: day|night.",
-    "will": "To all, on the morning (or lynching) it is revealed. player, text (null if none is shown); cleaned: bool.",
-    "note": "To all. player: the dead; text; killer is never told.",
+    "will": "To all, in the morning or at a lynching. player, text (null if none is shown); cleaned: bool.",
+    "note": "To all. player: the dead; text; without the killer.",
     "haunted": "To all. player.",
     # private results of the night
-    "result": "To one. player, verb (or 'spy'), target (as named; null for a Spy), what was learned: suspicious: bool |"
+    "result": "To one. player, verb (or 'spy'), target (null for a Spy), and the result: suspicious: bool |"
     " group: role names | role | visitors: numbers | visits: numbers | vampire: bool | role and will (Janitor).",
-    "told": "To one. player, code: what was felt, one of `TOLD`, with its data.",
-    "said": "To a channel. channel: mafia|vampires|jail|dead|seance; player (null where the speaker is hidden, the"
-    " Jailor in the jail); text.",
-    "jailed": "To the Jailor and to the prisoner (who is not told by whom). player.",
+    "told": "To one. player, code: one of `TOLD`, with its data.",
+    "said": "To a channel. channel: mafia|vampires|jail|dead|seance; player (null for a hidden speaker, such as"
+    " the Jailor); text.",
+    "jailed": "To the Jailor and the prisoner (without the Jailor's number). player.",
     "raised": "To all. player: alive again.",
-    "remembered": "To all. role: an Amnesiac has become it (not who).",
-    "becomes": "To those who may know: itself, and its mates there. player, role, why: promotion|conversion|remembering"
-    "|last of a kind|target died|no target. One who is new among mates gets a `role` as well, with who they are.",
+    "remembered": "To all. role: new role of an Amnesiac (without its number).",
+    "becomes": "To the player and its mates. player, role, why: promotion|conversion|remembering|last of a kind"
+    "|target died|no target. A new mate also gets a `role` event, with its mates.",
     # the resolver's trace, hidden until the game is over
-    "chose": "To one: what it chose at night itself. player, verb, targets.",
+    "chose": "To one: its own choice at night. player, verb, targets.",
     "moves": "Hidden. The order of transports: list of pairs.",
     "controls": "Hidden. player, victim, onto.",
     "blocks": "Hidden. player, target, held: false if the target is immune.",
-    "visits": "Hidden. player, target (where it really went), verb.",
+    "visits": "Hidden. player, target (the actual host), verb.",
     "protects": "Hidden. player, target, means: alert|guard|healing|vest.",
     "attacks": "Hidden. player (or null), target, attack, defense, kills, how.",
     "deceives": "Hidden. player, target, how: frame|clean|forge|disguise|douse|blackmail.",
-    "forced": "Hidden. player: its choice was made for it: it came too late, or could not be read.",
+    "forced": "Hidden. player: its choice was late or unreadable, and was made for it.",
     "writes": "To its writer. player, what: will|note|notebook, text.",
 }
-"""Kind -> who may know it, and its data."""
+"""Kind -> audience and data."""
 
 TOLD: Mapping[str, str] = {
     "alerted": "You were on alert, and shot at {number} who came.",
@@ -96,7 +96,7 @@ TOLD: Mapping[str, str] = {
     "transported": "You were transported to another house.",
     "washed": "You washed off the gasoline.",
 }
-"""Code of a `told` event -> what the player is told, with {target} for a player and {number} for a count."""
+"""Code of a `told` event -> its text, with {target} for a player and {number} for a count."""
 
 
 def bit(player: int) -> int:

@@ -24,7 +24,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     ("Investigator", "Consigliere", "Mayor"),
     ("Bodyguard", "Godfather", "Arsonist"),
 )
-"""The Investigator's groups: what it finds is one of these."""
+"""The groups of roles that an Investigator can find."""
 _GROUP_OF: Mapping[str, tuple[str, ...]] = {name: group for group in GROUPS for name in group}
 
 
@@ -40,7 +40,7 @@ def investigate(night: Night) -> None:
 
 
 def group_of(player: Player) -> tuple[str, ...]:
-    """Return the group in which the Investigator finds a player."""
+    """Return the group of roles that the Investigator finds for a player."""
     if player.framed:
         return _GROUP_OF["Framer"]
     return _GROUP_OF["Arsonist" if player.doused else player.role.name]

@@ -1,4 +1,4 @@
-"""The floor by day, in turns."""
+"""Turns on the floor by day, without bidding."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["Floor"]
 
 
 class Floor:
-    """Gives the floor to each living player, for a number of rounds, in which nobody dies.
+    """Gives the floor to each living player, for a number of rounds without deaths.
 
     Args:
         state: the game.
-        rounds: how often each has it.
-        until_idle: whether it ends with a round in which nobody does anything.
+        rounds: turns of each player.
+        until_idle: whether to end after a round in which nobody acts.
     """
 
     def __init__(self, state: State, rounds: int, *, until_idle: bool = False) -> None:
@@ -23,11 +23,11 @@ class Floor:
         self.rounds_left = rounds
         self._until_idle = until_idle
         self.idle = False
-        """Whether nobody has done anything in this round so far."""
+        """Whether nobody has acted in this round."""
         self._waiting: list[int] = []
 
     def next(self) -> int | None:
-        """Return who has the floor now, or None when all rounds are over, or one has passed in silence."""
+        """Return who gets the floor, or None after all rounds or an idle one."""
         if not self._waiting:
             if self.rounds_left <= 0 or (self._until_idle and self.idle):
                 return None
@@ -38,11 +38,11 @@ class Floor:
 
     @property
     def rounds_to_go(self) -> int:
-        """How many rounds are left, the one included in which not everybody has had the floor yet."""
+        """Rounds left, the unfinished one included."""
         return self.rounds_left + bool(self._waiting)
 
     def _order(self) -> list[int]:
-        """Return the living in the order of this round, last first."""
+        """Return the living in reverse order of this round."""
         state = self._state
         living = list(state.others())
         if state.rules.floor == "random":

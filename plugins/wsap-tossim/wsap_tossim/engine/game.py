@@ -1,11 +1,11 @@
-"""A game: asks players, carries out their choices, and ends.
+"""A game, from its first question to its end.
 
     game = Game(setup("classic"), CLASSIC, seed=1)
     while not game.over:
         game.resolve({player: choose(game.options(player)) for player in game.waiting})
 
-A game is a function of its set-up, rules, seed and choices (`Game.record`), so it can be replayed from these and
-continued differently from any point (`Game.fork`).
+A game is a function of its set-up, rules, seed and choices (`Game.record`), so it can be replayed from them and
+forked at any round (`Game.fork`).
 """
 
 from __future__ import annotations
@@ -27,17 +27,7 @@ __all__ = ["WRITINGS", "Entry", "Game", "Writing"]
 
 
 class Game(Offers, Daytime, Nighttime):
-    """One game, from the dealing of roles to its end.
-
-    Args:
-        setup: the role list.
-        rules: the rule set.
-        seed: of the roles and of every lot.
-        roles: the role of each player by name, in place of dealing them (for tests and studies).
-
-    Raises:
-        ConfigError: the list can't be played.
-    """
+    """One game, from dealing the roles to its end; see `Progress` for the arguments."""
 
     def __init__(self, setup: Setup, rules: RuleSet, seed: int, *, roles: Sequence[str] | None = None) -> None:
         super().__init__(setup, rules, seed, roles=roles)
@@ -61,17 +51,17 @@ class Game(Offers, Daytime, Nighttime):
         else:
             self._morning()
 
-    # --- what is chosen --------------------------------------------------------------------
+    # --- choices ---------------------------------------------------------------------------
 
     def resolve(self, choices: Mapping[int, Choice], *, forced: frozenset[int] = frozenset()) -> None:
         """Carry out a round.
 
         Args:
-            choices: of everybody in `waiting`, and of nobody else.
-            forced: those for whom nothing was chosen in time.
+            choices: of exactly the players in `waiting`.
+            forced: players whose choices were made for them.
 
         Raises:
-            UsageError: somebody is missing, is not asked, or can't choose so; nothing has happened.
+            UsageError: a choice is missing, unexpected or illegal; the game is unchanged.
         """
         for player in self.waiting:
             if player not in choices:
@@ -83,7 +73,7 @@ class Game(Offers, Daytime, Nighttime):
         self.carry_out(choices, forced)
 
     def carry_out(self, choices: Mapping[int, Choice], forced: frozenset[int] = frozenset()) -> None:
-        """Like `resolve`, for choices that are known to be legal."""
+        """Carry out a round whose choices are known to be legal; see `resolve`."""
         if self.over:
             return
         asked = self.waiting
@@ -96,7 +86,7 @@ class Game(Offers, Daytime, Nighttime):
         self.round += 1
 
     def write(self, player: int, what: Writing, text: str) -> str:
-        """Write a will, a death note or into the notebook, which takes no turn; return why not, or an empty text."""
+        """Write a will, death note or notebook, which takes no turn; return the refusal, or an empty text."""
         if self.over:
             return "The game is over."
         if not 0 <= player < len(self.state.players):
@@ -115,7 +105,7 @@ class Game(Offers, Daytime, Nighttime):
         self.state.tell_one(player, "writes", what=what, text=text)
         return ""
 
-    # --- again, and otherwise --------------------------------------------------------------
+    # --- replay and fork -------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
         """Return everything needed to replay the game; JSON-ready."""
@@ -131,14 +121,10 @@ class Game(Offers, Daytime, Nighttime):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], *, rounds: int | None = None) -> Game:
-        """Return a game replayed from its record.
-
-        Args:
-            data: what `to_json` gave.
-            rounds: how many rounds to play; all when None.
+        """Return a game replayed from the output of `to_json`, up to a number of rounds if given.
 
         Raises:
-            SnapshotError: the record is damaged, or does not fit the rules: it is of another version.
+            SnapshotError: the record is damaged, or of another version of the rules.
         """
         try:
             if data["format"] != 1:
@@ -156,7 +142,7 @@ class Game(Offers, Daytime, Nighttime):
         return game
 
     def repeat(self, entries: Sequence[Entry], rounds: int | None = None) -> None:
-        """Carry out a record.
+        """Replay a record.
 
         Raises:
             SnapshotError: it does not fit this game.
@@ -179,13 +165,10 @@ class Game(Offers, Daytime, Nighttime):
                 raise SnapshotError(f"The record does not fit in round {self.round}: {error}") from error
 
     def fork(self, rounds: int | None = None) -> Game:
-        """Return an independent copy of the game up to a round; later choices can differ.
-
-        Args:
-            rounds: how many rounds of this game to keep; all when None.
+        """Return an independent copy of the game's first rounds, or of all if None.
 
         Raises:
-            UsageError: there are not so many.
+            UsageError: the game has fewer rounds.
         """
         if rounds is not None and not 0 <= rounds <= self.round:
             raise UsageError(f"This game has had {self.round} rounds; it can be forked at 0 to {self.round}.")

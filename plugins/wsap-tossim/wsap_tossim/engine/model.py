@@ -1,4 +1,4 @@
-"""The data model of the game: roles, choices, events, and who may know them."""
+"""The data model of the game: roles, choices and events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Attack", "Category", "Choice", "Defense", "Event", "Faction", "Optio
 
 
 class Faction(StrEnum):
-    """The side that a role wins with. Each neutral role has its own goal; see `Role.goal`."""
+    """The side that a role wins with; for the goals of neutral roles see `Role.goal`."""
 
     TOWN = "Town"
     MAFIA = "Mafia"
@@ -37,7 +37,7 @@ class Category(StrEnum):
 
 
 class Attack(IntEnum):
-    """How strong an attack is. It kills when it exceeds the defense."""
+    """Strength of an attack, which kills if it exceeds the defense."""
 
     NONE = 0
     BASIC = 1
@@ -46,7 +46,7 @@ class Attack(IntEnum):
 
 
 class Defense(IntEnum):
-    """How strong a defense is."""
+    """Strength of a defense."""
 
     NONE = 0
     BASIC = 1
@@ -55,26 +55,26 @@ class Defense(IntEnum):
 
 
 class Phase(StrEnum):
-    """A part of the day. Every phase but TALK_AT_NIGHT, DUSK and NIGHT is seen by all."""
+    """A phase of a day or night. All but TALK_AT_NIGHT, DUSK and NIGHT are public."""
 
     DISCUSSION = "discussion"
-    """Talk in turns, no votes."""
+    """Talk in turns, without votes."""
     NOMINATION = "nomination"
-    """Talk and votes in turns, until somebody is put on trial or the time is up."""
+    """Talk and votes in turns, until a trial or the end of the rounds."""
     DEFENSE = "defense"
     """The accused speaks."""
     JUDGEMENT = "judgement"
-    """All but the accused: guilty, innocent, or nothing. At once, and in secret until all have voted."""
+    """All but the accused vote guilty, innocent or abstain, simultaneously and in secret until all have voted."""
     LAST_WORDS = "last words"
     """The condemned speaks."""
     BALLOT = "ballot"
-    """In rule sets without trials: one secret vote of all at once; whoever has most is lynched."""
+    """In rule sets without trials: a simultaneous secret vote that lynches the leader."""
     DUSK = "dusk"
-    """Choices made by day and unseen: whom the Jailor takes, whom a dead Medium will speak to."""
+    """Secret choices at the end of the day: of the Jailor and dead Mediums."""
     TALK_AT_NIGHT = "talk at night"
-    """Private talk of those who have a channel, all at once, before they act."""
+    """Simultaneous private talk on channels, before the actions."""
     NIGHT = "night"
-    """All act at once, and unseen."""
+    """Simultaneous secret actions."""
     OVER = "over"
 
 
@@ -92,7 +92,7 @@ class Verb(StrEnum):
     INNOCENT = "innocent"
     ABSTAIN = "abstain"
     BID_1 = "bid_1"
-    """For the floor, where it is bid for; see `wsap_tossim.engine.bids`."""
+    """Bid for the floor; see `wsap_tossim.engine.bids`."""
     BID_2 = "bid_2"
     BID_3 = "bid_3"
     # at dusk
@@ -100,7 +100,7 @@ class Verb(StrEnum):
     SEANCE = "seance"
     # at night
     SAY = "say"
-    """To one's channel at night: the Mafia, the Vampires, the jail, the dead."""
+    """Speak on one's channel at night: Mafia, Vampires, jail or the dead."""
     ALERT = "alert"
     BITE = "bite"
     BLACKMAIL = "blackmail"
@@ -137,7 +137,7 @@ class Choice(NamedTuple):
 
     verb: Verb
     targets: tuple[int, ...] = ()
-    """Players, by number from 0; as many as the option has slots."""
+    """Players by number from 0, one for each slot of the option."""
     text: str = ""
     """The text, if the option takes one."""
 
@@ -151,53 +151,53 @@ class Option(NamedTuple):
 
     verb: Verb
     slots: tuple[tuple[int, ...], ...] = ()
-    """The possible players for each target; one player can't fill two slots."""
+    """The possible players for each target; all targets must differ."""
     text: bool = False
     """Whether it takes a text."""
 
 
 class Event(NamedTuple):
-    """An event. The log of events is the game; what a player knows is a part of it."""
+    """An event of the game's log."""
 
     number: int
-    """From 0, without gaps. Never shown to a player: it would tell how much is hidden."""
+    """From 0, without gaps. Never shown to players, since it reveals the number of hidden events."""
     day: int
-    """From 1. A night has the number of the day before it."""
+    """From 1; a night has the number of the day before it."""
     phase: Phase
     kind: str
     """See `EVENTS` in `wsap_tossim.engine.events`."""
     known_by: int
-    """Bit i is set if player i may know it; 0 for what nobody may, before the game is over."""
+    """Bit i is set if player i may know it; 0 for events hidden until the game is over."""
     data: Mapping[str, Any]
-    """JSON-ready; players by number. Must not be changed."""
+    """JSON-ready; players by number. Do not modify."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """A role, as data. What its verbs do at night is in the resolver, in one place for all roles."""
+    """A role as data. The night's resolver implements its verbs."""
 
     name: str
     """"Town's" own word for it: "Investigator", "Serial Killer"."""
     faction: Faction
     category: Category | None
-    """None for the Citizen, which no list draws by chance."""
+    """None for the Citizen, which is never drawn at random."""
     told: str
-    """What its player is told: a summary, and on a line each what it can do and what is done to it, after a dash. A
-    line can begin with `if SWITCH:` or `unless SWITCH:` of the rules; the switch's value stands at `{}`."""
+    """Its description: a summary line, then lines after a dash. A line can start with `if SWITCH:` or `unless SWITCH:`
+    of the rules; `{}` is the switch's value."""
     goal: str
-    """When it wins, in a sentence for its player."""
+    """Its winning condition, in a sentence for its player."""
     attack: Attack = Attack.NONE
     defense: Defense = Defense.NONE
     unique: bool = False
-    """At most one in a game."""
+    """Whether a game has at most one."""
     verbs: Sequence[Verb] = ()
-    """Its verbs at night, each while `Player.uses` lasts."""
+    """Its verbs at night, limited by `Player.uses`."""
     uses: Mapping[Verb, int] | None = None
-    """How often in a game, for each verb that has a limit."""
+    """Limited verb -> uses in a game."""
     immune_to_block: bool = False
     immune_to_control: bool = False
 
     @property
     def summary(self) -> str:
-        """What it is, in one sentence."""
+        """The first line of `told`."""
         return self.told.partition("\n")[0]

@@ -18,12 +18,7 @@ __all__ = ["resolve_night"]
 
 
 def resolve_night(state: State, choices: Mapping[int, Choice]) -> None:
-    """Resolve a night.
-
-    Args:
-        state: the game, with tonight's prisoner.
-        choices: what each player does, each possible by `night_options`; who is missing waits.
-    """
+    """Resolve a night. The choices are legal by `night_options`; players without one wait."""
     for p in state.players:
         p.disguised_as = None
     night = Night(state)
@@ -41,7 +36,7 @@ def resolve_night(state: State, choices: Mapping[int, Choice]) -> None:
 
 
 def _regret(night: Night) -> None:
-    """Tell Vigilantes that they killed one of the Town."""
+    """Tell Vigilantes that they killed a member of the Town."""
     state = night.state
     forfeited = [
         number
@@ -73,7 +68,7 @@ def _bury(night: Night) -> list[int]:
             forged = act.text if act is not None else ""
             players[forger].uses[Verb.FORGE] -= 1
             state.tell_one(forger, "told", code="forged", target=number)
-        notes = sorted(players[killer].note for killer in night.notes.get(number, ()))  # not by who left them
+        notes = sorted(players[killer].note for killer in night.notes.get(number, ()))  # not to their writers
         die(state, number, causes, cleaned=bool(cleaners), forged=forged, notes=notes)
     return dead
 
@@ -91,7 +86,7 @@ def _raise(night: Night) -> None:
     state = night.state
     for number in night.doing(Verb.RAISE):
         left = state.players[number].uses
-        if Verb.RAISE in left:  # unless it has become a Vampire tonight
+        if Verb.RAISE in left:  # unless it became a Vampire tonight
             left[Verb.RAISE] -= 1
         one = state.players[night.act_of(number).targets[0]]
         if one.role.faction is not Faction.TOWN:
@@ -116,7 +111,7 @@ def _remember(night: Night) -> None:
             state.tell_one(number, "told", code="remember_failed", target=grave.number)
             continue
         found.append((one, role.name))
-    for name in sorted(name for _, name in found):  # not by who remembered
+    for name in sorted(name for _, name in found):  # not to the Amnesiac
         state.tell("remembered", state.everyone, role=name)
     for one, name in found:
         _take_up(state, one, name)
@@ -135,7 +130,6 @@ def _take_up(state: State, one: Player, role: str) -> None:
 
 
 def _close(night: Night) -> None:
-    """Reset the state of the night for the next day."""
     state = night.state
     lasts = state.rules.frame_lasts
     for p in state.players:

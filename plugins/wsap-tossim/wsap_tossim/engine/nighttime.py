@@ -78,7 +78,7 @@ class Nighttime(Progress):
                 taken.update(free)
 
         def add_mates(name: str, faction: Faction) -> None:
-            # Whose only mate is away, in jail or in a seance, is asked all the same, and can't tell it from silence.
+            # A player whose only mate is in jail or in a seance is asked too, so that this looks like silence.
             mates = [p.number for p in state.of_faction(faction)]
             add(name, mates, 1 if len(mates) > 1 else 2)
 
@@ -101,7 +101,7 @@ class Nighttime(Progress):
         for channel, members in self.channels():
             known_by = bits(members)
             said = [(player, choices[player].text) for player in members if choices[player].verb is Verb.SAY]
-            # What is said unseen comes in the order of its letters: that of the seats would tell who said it.
+            # Anonymous messages are sorted by text, since seat order would reveal their speakers.
             for text in sorted(text for player, text in said if self._is_unseen(channel, player)):
                 state.tell("said", known_by, channel=channel, player=None, text=text)
             for player, text in said:
@@ -114,13 +114,13 @@ class Nighttime(Progress):
         self._next_talk()
 
     def _listener(self, channel: str) -> str:
-        """Return the role that hears a channel of others; empty for none."""
+        """Return the role that eavesdrops on a channel; empty for none."""
         if channel == "mafia" and self.rules.spy_hears_mafia:
             return "Spy"
         return "Vampire Hunter" if channel == "vampires" and self.rules.hunter_hears_vampires else ""
 
     def _is_unseen(self, channel: str, player: int) -> bool:
-        """Return whether those who hear a player do not learn who speaks: the Jailor, and a living Medium."""
+        """Return whether a speaker is anonymous: the Jailor, and a living Medium."""
         if channel == "jail":
             return player != self.state.prisoner
         return channel == "dead" and self.state.players[player].alive

@@ -10,7 +10,7 @@ from wsap_tossim.engine.tokens import CHARACTERS, tokens
 
 __all__ = ["Offers"]
 
-_new = tuple.__new__  # what a named tuple does itself, in a third of the time
+_new = tuple.__new__  # three times as fast as the constructor of the named tuple
 _WAIT_ONLY = (Option(Verb.WAIT),)
 _SPEAK = Option(Verb.SPEAK, (), True)
 _SAY = Option(Verb.SAY, (), True)
@@ -20,7 +20,7 @@ _JUDGE = (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), *_WA
 _BID = (*map(Option, BIDS), *_WAIT_ONLY)
 _VOTE = Verb.VOTE
 _FLOOR = {Phase.DISCUSSION: False, Phase.NOMINATION: True}
-"""The phases in which one has the floor, and whether there are votes."""
+"""Phase in which a player has the floor -> whether there are votes."""
 _UNSEEN = frozenset({Phase.DUSK, Phase.NIGHT})
 
 
@@ -30,9 +30,7 @@ class Offers(Progress):
     def options(self, player: int, *, talk: bool = True) -> tuple[Option, ...]:
         """Return a player's legal options, `wait` included; empty if it is not asked.
 
-        Args:
-            player: who.
-            talk: whether it talks at all; otherwise speaking, whispering and talk at night are left out.
+        Without `talk`, speaking, whispering and talk at night are left out.
         """
         if player not in self.waiting:
             return ()
@@ -46,7 +44,7 @@ class Offers(Progress):
         return known
 
     def _found(self, player: int, talks: bool) -> tuple[Option, ...]:
-        """Return what a player can do now; what it depends on within a phase is the key of `_offered`."""
+        """Return a player's options; the key of `_offered` has all that they depend on within a phase."""
         state = self.state
         phase = state.phase
         if self._bidding:
@@ -85,7 +83,7 @@ class Offers(Progress):
         return (*found, *_WAIT_ONLY)
 
     def refusal(self, player: int, choice: Choice) -> str:
-        """Return why a choice is illegal now, in a sentence; empty if it is legal."""
+        """Return why a choice is illegal, in a sentence; empty if it is legal."""
         if self.over:
             return "The game is over."
         if not 0 <= player < len(self.state.players):

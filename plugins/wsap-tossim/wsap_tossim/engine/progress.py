@@ -1,4 +1,4 @@
-"""The progress of a game: who is asked, the state between two rounds, and the ending."""
+"""The progress of a game: who is asked, the state between rounds, and the ending."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """The part that day and night share; `wsap_tossim.engine.game.Game` is the whole.
+    """The base of day and night; `wsap_tossim.engine.game.Game` combines them.
 
     Args:
         setup: the role list.
         rules: the rule set.
-        seed: of the roles and of every lot.
-        roles: the role of each player by name, in place of dealing them.
+        seed: of the roles and all random draws.
+        roles: the role of each player by name, instead of dealing them (for tests and studies).
 
     Raises:
         ConfigError: the list can't be played.
     """
 
     _step: Callable[[Mapping[int, Choice]], None]
-    """The method that carries out the next choices; set together with `waiting`."""
+    """The method that carries out the next choices; set with `waiting`."""
 
     def __init__(self, setup: Setup, rules: RuleSet, seed: int, *, roles: Sequence[str] | None = None) -> None:
         self.setup = setup
@@ -41,35 +41,33 @@ class Progress:
         dealt = [ROLES[name] for name in roles] if roles is not None else deal(setup, seed)
         self.state = State(rules, dealt, seed)
         self.round = 0
-        """How many rounds have been resolved."""
+        """Number of resolved rounds."""
         self.waiting: tuple[int, ...] = ()
-        """Players who are asked now, by number; empty when the game is over. A round is resolved with all of their
-        choices."""
+        """Players asked in this round; empty if the game is over."""
         self.over = False
         """Whether the game has ended."""
         self.ending: Ending | None = None
         self._record: list[Entry] = []
         self._starts: list[int] = []
         self._done: list[tuple[int, tuple[int, ...], tuple[Choice, ...], frozenset[int]]] = []
-        """Rounds that are not in the record yet: length of the log before, who was asked, choices, who was forced."""
+        """Rounds not yet in the record: length of the log before, players asked, choices, forced players."""
         self.trials_today = 0
         self.accused: int | None = None
         """The player on trial."""
         self.mayors: list[int] = []
-        """Players who have revealed as Mayor, even if their role has changed since."""
+        """Players who revealed themselves as Mayor, even if their role has changed since."""
         self.votes: dict[int, int] = {}
-        """Standing votes for a trial: who -> whom."""
+        """Current votes for a trial: voter -> target."""
         self._offered: dict[tuple[int, int | None, bool], tuple[Option, ...]] = {}
-        """Cache of this phase's options; the key is the player, its vote, and whether it can talk. See
-        `Offers.options`."""
+        """Cache of this phase's options by player, vote, and whether it can talk; see `Offers.options`."""
         self._unseen: dict[int, tuple[Option, ...]] = {}
-        """Options at this dusk or night by player, without waiting."""
+        """Options at this dusk or night by player, without `wait`."""
         self._floor = Floor(self.state, 0)
         self._bids = Bids(self.state)
         self._bidding = False
-        """Whether those who are asked bid for the floor."""
+        """Whether the players asked bid for the floor."""
         self._spent: dict[int, int] = {}
-        """Tokens that each has said and whispered today."""
+        """Tokens that each player said and whispered today."""
         self._talk_rounds = 0
         self._voted_guilty: list[int] = []
         """Players who voted the condemned guilty."""
@@ -82,12 +80,12 @@ class Progress:
 
     @property
     def starts(self) -> list[int]:
-        """For each resolved round, how long the log was when its choices were carried out."""
+        """The length of the log when each round was resolved."""
         self._write_down()
         return self._starts
 
     def _write_down(self) -> None:
-        """Add to the record what has been chosen since it was last read."""
+        """Add the new rounds to the record."""
         for start, asked, choices, forced in self._done:
             number = len(self._starts)
             self._starts.append(start)
@@ -97,47 +95,46 @@ class Progress:
 
     @property
     def log(self) -> list[Event]:
-        """Everything that has happened, oldest first."""
+        """All events, oldest first."""
         return self.state.log
 
     @property
     def phase(self) -> Phase:
-        """Where in a day the game is."""
+        """The current phase."""
         return self.state.phase
 
     @property
     def needed(self) -> int:
-        """The weight of votes that puts somebody on trial: more than half of the living."""
+        """The weight of votes for a trial: more than half of the living."""
         return len(self.state.others()) // 2 + 1
 
     def weight(self, player: int) -> int:
-        """Return how much a player's vote counts: three for a revealed Mayor."""
+        """Return the weight of a player's vote: three for a revealed Mayor."""
         return 3 if player in self.mayors else 1
 
     def against(self, target: int) -> int:
-        """Return the weight of the votes that stand against a player."""
+        """Return the weight of the current votes against a player."""
         votes = self.votes
         return list(votes.values()).count(target) + 2 * sum([votes.get(mayor) == target for mayor in self.mayors])
 
     def tokens_left(self, player: int) -> int | None:
-        """Return how many tokens a player may still say and whisper today; None where there is no limit."""
+        """Return the tokens that a player may still say and whisper today; None without a limit."""
         most = self.rules.tokens_a_day
         return max(0, most - self._spent.get(player, 0)) if most else None
 
     # --- for day and night -----------------------------------------------------------------
 
     def _enter(self, phase: Phase, known_by: int | None = None) -> None:
-        """Enter another part of the day, and tell all or some players."""
+        """Enter a phase, and tell all or some players."""
         self._turn_to(phase)
         self.state.tell("phase", self.state.everyone if known_by is None else known_by, name=phase.value)
 
     def _turn_to(self, phase: Phase) -> None:
-        """Enter another part of the day."""
         self.state.phase = phase
         self._offered.clear()
 
     def _ended(self) -> bool:
-        """End the game if somebody has won, or nobody can any more; return whether it has ended."""
+        """End the game if it is decided; return whether it has ended."""
         found = ending(self.state)
         if found is None:
             return False
@@ -145,12 +142,12 @@ class Progress:
         return True
 
     def _end(self, found: Ending) -> None:
-        """End the game, and tell all who was who."""
+        """End the game, and reveal all roles."""
         state = self.state
         self.over, self.ending = True, found
         self.waiting = ()
         self._turn_to(Phase.OVER)
-        self._step = _nothing  # what carries out choices refers back to the game, which would outlive its last use
+        self._step = _nothing  # break the reference cycle, so that the game is freed
         everyone = state.everyone
         state.tell("over", everyone, winners=list(found.winners), side=found.side, reason=found.reason)
         state.tell(
@@ -161,11 +158,9 @@ class Progress:
         )
 
     def _morning(self) -> None:
-        """Begin a day."""
         raise NotImplementedError
 
     def _dusk(self) -> None:
-        """End a day and begin its night."""
         raise NotImplementedError
 
 

@@ -21,7 +21,7 @@ def prepare(night: Night) -> None:
 
 
 def defense_of(night: Night, player: Player) -> Defense:
-    """Return a player's defense tonight: the best of what it has."""
+    """Return a player's best defense tonight."""
     number = player.number
     if number == night.state.prisoner or number in night.healers:
         return Defense.POWERFUL

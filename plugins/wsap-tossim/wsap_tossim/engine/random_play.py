@@ -15,13 +15,9 @@ _WORDS = "I have nothing to say."
 
 
 def random_choice(game: Game, player: int, rng: random.Random, *, talk: bool = False) -> Choice:
-    """Return any possible choice of a player who is asked, each verb alike, then each target alike.
+    """Return a random legal choice of an asked player: uniform over verbs, then over targets.
 
-    Args:
-        game: the game.
-        player: one who is asked now.
-        rng: where lots are drawn from.
-        talk: whether it also says things (the same few words); otherwise talking is left out.
+    With `talk` it can speak too, always the same few words.
     """
     left = game.tokens_left(player) if talk else None
     options = game.options(player, talk=talk and (left is None or left >= tokens(_WORDS)))
@@ -29,7 +25,7 @@ def random_choice(game: Game, player: int, rng: random.Random, *, talk: bool = F
 
 
 def filled(option: Option, rng: random.Random) -> Choice:
-    """Return a choice for an option, with any targets that it allows."""
+    """Return a choice for an option, with random targets."""
     verb, slots, text = option
     if not slots:
         return _choice(verb, None, text)
@@ -43,12 +39,12 @@ def filled(option: Option, rng: random.Random) -> Choice:
 
 @cache
 def _choice(verb: Verb, target: int | None, text: bool) -> Choice:
-    """Return a choice with one target at most: there are few, and a game is made of hundreds."""
+    """Return a cached choice with one target at most, since a game has hundreds of few distinct ones."""
     return Choice(verb, () if target is None else (target,), _WORDS if text else "")
 
 
 def play_out(game: Game, rng: random.Random, *, talk: bool = False) -> Game:
-    """Play a game to its end at random, and return it."""
+    """Play a game to its end at random."""
     while not game.over:
         choices = {}
         for player in game.waiting:

@@ -1,4 +1,4 @@
-"""The record of a game: choices and writings in order, enough to replay it with the seed."""
+"""The record of a game: choices and papers in order, from which it is replayed with its seed."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any, NamedTuple
 __all__ = ["WRITINGS", "Entry", "Writing", "entries_of", "rows_of", "steps_of"]
 
 Writing = str
-"""A paper that is written without taking a turn: "will", "note" or "notebook"."""
+"""The papers, which take no turn to write."""
 WRITINGS = ("will", "note", "notebook")
 
 
 class Entry(NamedTuple):
-    """One line of a game's record: a player's choice, or something written down."""
+    """One line of a game's record: a choice or a paper."""
 
     round: int
-    """The round that it was made in; see `Game.round`."""
+    """Its round; see `Game.round`."""
     player: int
     verb: str
     """A `Verb`, or "will", "note" or "notebook"."""
     targets: tuple[int, ...] = ()
     text: str = ""
     forced: bool = False
-    """Whether it was made for the player, who missed the deadline or whose reply could not be read."""
+    """Whether it was made for the player, after a missed deadline or unreadable reply."""
 
 
 def rows_of(record: Iterable[Entry]) -> list[list[Any]]:
@@ -35,7 +35,7 @@ def entries_of(rows: Iterable[Sequence[Any]]) -> list[Entry]:
     """Return a record from its rows.
 
     Raises:
-        ValueError, TypeError: a row is none.
+        ValueError, TypeError: a row is invalid.
     """
     return [
         Entry(int(n), int(p), str(v), tuple(int(t) for t in targets), str(text), bool(forced))
@@ -44,11 +44,9 @@ def entries_of(rows: Iterable[Sequence[Any]]) -> list[Entry]:
 
 
 def steps_of(entries: Sequence[Entry], rounds: int | None = None) -> Iterator[Sequence[Entry]]:
-    """Yield a record in steps: a paper written before a round's choices, or a round from its first choice on.
+    """Yield a record in steps, up to a number of rounds if given.
 
-    Args:
-        entries: the record.
-        rounds: how many rounds to give; all when None.
+    A step is a paper before a round's choices, or a round from its first choice.
     """
     at = 0
     while at < len(entries) and (rounds is None or entries[at].round < rounds):

@@ -14,15 +14,15 @@ from wsap_tossim.engine.roles_town import TOWN_ROLES
 __all__ = ["ROLES", "role_named"]
 
 ROLES: Mapping[str, Role] = {role.name: role for role in (*TOWN_ROLES, *MAFIA_ROLES, *NEUTRAL_ROLES)}
-"""Every role by name: the Town's, the Mafia's, and the others."""
+"""Every role by name: Town, Mafia, neutral."""
 _BY_WORD = {name.casefold().replace(" ", ""): role for name, role in ROLES.items()}
 
 
 def role_named(text: str) -> Role:
-    """Return a role by its name, whatever its letters' case; spaces, hyphens and underscores may be left out.
+    """Return a role by its name, ignoring case, spaces, hyphens and underscores.
 
     Raises:
-        ConfigError: there is no such role; the message guesses which was meant.
+        ConfigError: there is no such role; the message suggests a similar one.
     """
     word = "".join(letter for letter in text.casefold() if letter not in " -_\t\n")
     role = _BY_WORD.get(word)

@@ -1,7 +1,6 @@
 """Versioned rule sets: every rule on which editions of the game disagree is a switch.
 
-The reference in the documentation (`docs/reference/tossim-rules.md`) says what each switch does; a
-change of what a value means gives the rule set a new version.
+`docs/reference/tossim-rules.md` describes the switches; a change of a value's meaning increments the version.
 """
 
 from __future__ import annotations
@@ -17,49 +16,49 @@ __all__ = ["CLASSIC", "RULE_SETS", "RuleSet", "rule_set"]
 
 @dataclass(frozen=True)
 class RuleSet:
-    """The rules of one game. Each switch's default is the classic game's."""
+    """The rules of one game. The defaults are those of the classic game."""
 
     name: str = "classic"
     version: int = 1
 
     # --- the day --------------------------------------------------------------------------
     first_day: Literal["talk", "vote", "none"] = "talk"
-    """The first day: talk without a vote, a whole day, or nothing (the game begins with night 1)."""
+    """The first day: talk without a vote, a whole day, or none (the game starts with night 1)."""
     lynching: Literal["trial", "ballot"] = "trial"
-    """By nomination, defense and judgement, or by one secret ballot whose leader is lynched (a tie: by lot)."""
+    """By nomination, defense and judgement, or by one secret ballot that lynches the leader (a tie: at random)."""
     discussion_rounds: int = 2
-    """How often each living player has the floor before nominations; 0 to 20."""
+    """Turns of each living player on the floor before nominations; 0 to 20."""
     nomination_rounds: int = 3
-    """How often each has the floor while votes are taken; 1 to 20."""
+    """Turns of each living player on the floor during nominations; 1 to 20."""
     floor: Literal["round robin", "random", "bids"] = "round robin"
-    """The order of speaking: by seat, starting one seat further each day; random for each round; or by highest bid."""
+    """Speaking order: by seat, starting one seat further each day; random for each round; or by highest bid."""
     trials_a_day: int = 3
     open_verdicts: bool = True
     """Whether verdicts are public once all have voted."""
     deathless_days: int = 3
-    """After so many days and nights without a death or conversion the game is a draw; 1 to 50."""
+    """Days and nights without a death or conversion after which the game is a draw; 1 to 50."""
     longest_game: int = 40
-    """After so many days the game is a draw, whatever happened."""
+    """Days after which the game is a draw."""
     parity: bool = False
-    """Whether evil wins as soon as it has at least half of the living."""
+    """Whether an evil side wins as soon as it has at least half of the living."""
 
-    # --- what is told ----------------------------------------------------------------------
+    # --- information -----------------------------------------------------------------------
     roles_on_death: bool = True
-    """Whether a dead player's role is told to all."""
+    """Whether a dead player's role is public."""
     wills: bool = True
     """Whether there are last wills."""
     death_notes: bool = True
     """Whether killers leave death notes."""
     dead_talk: bool = False
-    """Whether the dead are asked to talk among themselves at night where no Medium listens."""
+    """Whether the dead can talk at night even if no Medium listens."""
     night_talk_rounds: int = 1
-    """How often those who share a channel may speak at night before all act; 0 to 5."""
+    """Rounds of talk on channels at night before the actions; 0 to 5."""
     longest_text: int = 400
-    """Characters of a speech or whisper."""
+    """Maximum characters of a speech or whisper."""
     tokens_a_day: int = 0
-    """How many tokens each may say and whisper by day, of four characters each; 0 for any number, to 100,000."""
+    """Tokens (of four characters) that each player may say and whisper per day; up to 100,000, 0 for no limit."""
     longest_will: int = 1000
-    """Characters of a will, a death note and a page of the notebook."""
+    """Maximum characters of a will, a death note and the notebook."""
 
     # --- the night -------------------------------------------------------------------------
     detect_serial_killer: bool = True
@@ -69,25 +68,25 @@ class RuleSet:
     detect_arsonist: bool = False
     """Whether the Sheriff finds the Arsonist suspicious."""
     spy_hears_mafia: bool = False
-    """Whether the Spy hears what the Mafia says at night (without who said it)."""
+    """Whether the Spy hears the Mafia's talk at night, without the speakers."""
     hunter_hears_vampires: bool = True
-    """Whether a Vampire Hunter hears what the Vampires say at night (without who said it)."""
+    """Whether a Vampire Hunter hears the Vampires' talk at night, without the speakers."""
     frame_lasts: bool = True
-    """Whether a frame lasts until it has misled somebody; otherwise for one night."""
+    """Whether a frame lasts until it has misled an investigator, otherwise for one night."""
     witch_learns_role: bool = False
-    """Whether the Witch learns the role of whom it forces."""
+    """Whether the Witch learns the role of the controlled player."""
     killer_strikes_back: bool = True
-    """Whether a Serial Killer attacks those who block it; otherwise it is blocked like others."""
+    """Whether a Serial Killer attacks players who block it, instead of being blocked."""
     jester_haunts: bool = True
-    """Whether a lynched Jester may haunt one of those who wanted it."""
+    """Whether a lynched Jester may haunt one of the players who voted guilty."""
     executioner_turns: bool = True
-    """Whether an Executioner whose target dies otherwise becomes a Jester; otherwise it stays, and can't win."""
+    """Whether an Executioner becomes a Jester if its target dies unlynched; otherwise it can't win any more."""
     doused_are_told: bool = True
-    """Whether those who are doused feel it."""
+    """Whether doused players are told."""
     hunter_bullets: int = 1
     """Bullets of a Vampire Hunter who becomes a Vigilante; 0 to 3."""
     vampires_at_most: int = 4
-    """Number of living Vampires from which a bite kills instead of converting."""
+    """Number of living Vampires at which a bite kills instead of converting."""
     promotion_of_mafia: bool = True
     """Whether a member of the Mafia becomes Mafioso when neither Godfather nor Mafioso is left."""
 
@@ -107,11 +106,11 @@ class RuleSet:
         ):
             value = getattr(self, name)
             if not low <= value <= high:
-                raise ConfigError(f"The rule {name} is {value}; it can be {low} to {high}.")
+                raise ConfigError(f"The rule {name} is {value}; it must be from {low} to {high}.")
 
     @property
     def has_floor(self) -> bool:
-        """Whether anybody ever has the floor by day: to speak, to whisper, to nominate."""
+        """Whether players ever have the floor by day."""
         return self.discussion_rounds > 0 or self.lynching == "trial"
 
     def to_json(self) -> dict[str, Any]:
@@ -120,12 +119,12 @@ class RuleSet:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RuleSet:
-        """Return the rule set that was written down.
+        """Return a rule set from the output of `to_json`.
 
         Raises:
-            ConfigError: it has a switch that there is not, a value that can't be, or is of a later version.
+            ConfigError: it has an unknown switch, an invalid value or a later version.
         """
-        # A rule set that was written down before there was this switch was played without it.
+        # Rule sets from before this switch were played without it.
         rules = _switched(cls(hunter_hears_vampires=False), data)
         if rules.version > CLASSIC.version:
             raise ConfigError(
@@ -138,7 +137,7 @@ class RuleSet:
 CLASSIC = RuleSet()
 RULE_SETS: Mapping[str, RuleSet] = {
     "classic": CLASSIC,
-    # Both sides play at random by the formula of Braverman, Etesami and Mossel's "Mafia" (2008): see the reference.
+    # The game of Braverman, Etesami and Mossel's formula for random play ("Mafia", 2008); see the reference.
     "parity": RuleSet(
         name="parity",
         first_day="vote",
@@ -164,10 +163,10 @@ RULE_SETS: Mapping[str, RuleSet] = {
 
 
 def rule_set(name: str, switches: Mapping[str, Any] | None = None) -> RuleSet:
-    """Return a named rule set, with switches set otherwise; its name then says so (`classic+`).
+    """Return a named rule set; with other switches its name becomes `classic+`, for example.
 
     Raises:
-        ConfigError: there is no such rule set or switch, or a value that can't be.
+        ConfigError: there is no such rule set or switch, or a value is invalid.
     """
     if name not in RULE_SETS:
         raise ConfigError(f"There is no rule set {name[:60]!r}; there are: {', '.join(RULE_SETS)}.")
@@ -190,9 +189,9 @@ def _switched(base: RuleSet, values: Mapping[str, Any]) -> RuleSet:
         if name not in kinds:
             raise ConfigError(f"There is no rule {name!r}; the rules are: {', '.join(kinds)}.")
         if type(value) is not kinds[name]:
-            raise ConfigError(f"The rule {name} is {value!r}; it takes {_WORDS[kinds[name]]}.")
+            raise ConfigError(f"The rule {name} is {value!r}; it must be {_WORDS[kinds[name]]}.")
         if name in choices and value not in choices[name]:
-            raise ConfigError(f"The rule {name} is {value!r}; it can be {' or '.join(map(repr, choices[name]))}.")
+            raise ConfigError(f"The rule {name} is {value!r}; it must be {' or '.join(map(repr, choices[name]))}.")
     return replace(base, **dict(values))
 
 

@@ -1,4 +1,4 @@
-"""Role lists: named modes, custom lists, and the roles dealt from them."""
+"""Role lists: named modes, custom lists, and dealing roles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RANDOM: Mapping[str, Faction] = {
 
 @dataclass(frozen=True)
 class Setup:
-    """A role list: for each player a role, or a description of roles to draw from."""
+    """A role list, with a slot for each player."""
 
     name: str
     slots: tuple[str, ...]
@@ -33,7 +33,7 @@ class Setup:
 
     @property
     def teaching(self) -> bool:
-        """Whether it is of citizens and mafiosi only: several mafiosi are then allowed, who kill together."""
+        """Whether it has only Citizens and Mafiosi; several Mafiosi are then allowed, who kill together."""
         return set(self.slots) <= {"Citizen", "Mafioso"}
 
 
@@ -64,7 +64,7 @@ MODES: Mapping[str, tuple[str, ...]] = {
     "five": _list("Sheriff, Doctor, Citizen, Citizen, Mafioso"),
     "lesson": _list("Citizen, Citizen, Citizen, Citizen, Citizen, Mafioso, Mafioso"),
 }
-"""The named modes. `any:9` is "all any" with nine players, `lesson:7:2` seven players of whom two are mafiosi."""
+"""The named modes. `any:9` is "all any" with nine players, `lesson:7:2` seven players with two Mafiosi."""
 
 
 def setup(mode: str = "classic", roles: Sequence[str] | str | None = None) -> Setup:
@@ -72,10 +72,10 @@ def setup(mode: str = "classic", roles: Sequence[str] | str | None = None) -> Se
 
     Args:
         mode: a name in `MODES`, `any:PLAYERS`, or `lesson:PLAYERS:MAFIOSI`.
-        roles: slots, as a sequence or separated by commas; the mode is then only its name.
+        roles: slots, as a sequence or separated by commas; the mode is then only the list's name.
 
     Raises:
-        ConfigError: there is no such mode, or the list can't be played; the message says which rule it breaks.
+        ConfigError: there is no such mode, or the list is not playable.
     """
     if roles:
         words = _list(roles) if isinstance(roles, str) else tuple(roles)
@@ -92,8 +92,7 @@ def setup(mode: str = "classic", roles: Sequence[str] | str | None = None) -> Se
 def deal(chosen: Setup, seed: int) -> list[Role]:
     """Return the role of each player, shuffled over the seats.
 
-    Roles are drawn uniformly among those that a slot allows, narrow slots first. A draw with only one side, which
-    would be no game, is repeated.
+    Roles are drawn uniformly among those that a slot allows, narrow slots first. A draw with only one side is repeated.
 
     Raises:
         ConfigError: no draw is playable.
@@ -108,7 +107,7 @@ def deal(chosen: Setup, seed: int) -> list[Role]:
 
 
 def roles_of(slots: Iterable[str]) -> list[Role]:
-    """Return the roles that somebody can have in a game with this list, at the start or later."""
+    """Return the roles possible in a game with this list, at the start or later."""
     found = {role.name for slot in slots for role in ((ROLES[slot],) if slot in ROLES else _pool(slot))}
     for before, after in (("Executioner", "Jester"), ("Vampire Hunter", "Vigilante")):
         found |= {after} if before in found else set()
@@ -138,7 +137,7 @@ _KINDS = {known.casefold(): known for known in (ANY, *RANDOM, *(c.value for c in
 
 
 def _slot(word: str, number: int) -> str:
-    """Return the slot of that number, from 1, as it is written in modes, whatever its letters' case."""
+    """Return a slot in the spelling of modes, ignoring case; `number` is from 1, for errors."""
     plain = " ".join(word.casefold().split())
     if not plain:
         raise ConfigError(f"Slot {number} of the role list is empty; leave a comma out, or put a role there.")
@@ -170,7 +169,7 @@ def _check(chosen: Setup) -> None:
                 "In this role list nobody is on a side that can win; a game needs two, enemies of each other."
             )
         raise ConfigError(f"In this role list {next(iter(sides))} has no enemy; a game needs two sides that can win.")
-    if _draw(chosen, random.Random(0)) is None:  # whether it can be filled does not depend on the lot
+    if _draw(chosen, random.Random(0)) is None:  # whether it can be filled does not depend on the draw
         raise ConfigError(
             f"The role list {', '.join(slots)} asks for more unique roles than there are; leave a slot out."
         )

@@ -1,4 +1,4 @@
-"""The state of a game: roles, the living, and papers."""
+"""The state of a game: players and log."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from wsap_tossim.engine.rules import RuleSet
 
 __all__ = ["Player", "State", "without"]
 
-_new = tuple.__new__  # what a named tuple does itself, in a third of the time
+_new = tuple.__new__  # three times as fast as the constructor of the named tuple
 
 
 @dataclass(slots=True, eq=False)
 class Player:
-    """One player's state. Numbers are seats, from 0, and say nothing about roles."""
+    """One player's state. Numbers are seats, from 0, independent of roles."""
 
     number: int
     role: Role
@@ -28,12 +28,12 @@ class Player:
     alive: bool = True
     death_day: int = 0
     known_role: str | None = None
-    """Of the dead: the role that all were told (a disguise's included), or None if nobody was."""
+    """The announced role of a dead player, possibly a disguise; None if hidden."""
     last_will_shown: str | None = None
-    """Of the dead: the will as it was revealed; None where none was."""
+    """The revealed will of a dead player, if any."""
     will: str = ""
     note: str = ""
-    """The death note that it leaves."""
+    """Its death note."""
     notebook: str = ""
     framed: bool = False
     doused: bool = False
@@ -41,9 +41,9 @@ class Player:
     """Today."""
     disguised_as: Role | None = None
     guilt: bool = False
-    """Whether a Vigilante shot Town, and dies in the coming night."""
+    """Whether a Vigilante shot Town and dies in the next night."""
     haunts: int = 0
-    """For a Jester lynched today: mask of the players that it may haunt tonight."""
+    """Of a Jester lynched today: mask of the players that it may haunt tonight."""
     hit: bool = False
     """Whether a Witch has lost its defense."""
     jail_forfeited: bool = False
@@ -51,11 +51,11 @@ class Player:
     revealed: bool = False
     """Whether a Mayor has revealed."""
     converted_on: int = 0
-    """The day on which a Vampire was bitten; 0 for one from the start. The youngest bites."""
+    """The day on which a Vampire was bitten; 0 for one from the start."""
     target: int | None = None
     """The target of an Executioner."""
     won: bool = False
-    """Whether a Jester was lynched, or an Executioner's target."""
+    """Whether a Jester, or an Executioner's target, was lynched."""
 
     def __post_init__(self) -> None:
         self.first_role = self.role
@@ -80,21 +80,21 @@ class State:
         self.players = [Player(i, role) for i, role in enumerate(roles)]
         self.seed = seed
         self.public = random.Random(f"{seed}:public")  # play, not secrets
-        """For random draws that everybody sees; hidden ones use `lot`."""
+        """For public random draws; hidden ones use `lot`."""
         self.everyone = (1 << len(roles)) - 1
         self.day = 1
         self.phase = Phase.DISCUSSION
         self._log: list[Event] = []
         self._told: list[tuple[int, Phase, str, int, Mapping[str, Any]]] = []
-        """Events since the log was last read, without their numbers."""
+        """Events since the last read of the log, without numbers."""
         self.last_death_day = 0
-        """The last day on which, or in whose night, somebody died or was converted; 0 before the first."""
+        """The last day with a death or conversion, its night included; 0 before the first."""
         self.prisoner: int | None = None
         """Of tonight."""
         self.seances: dict[int, int] = {}
-        """Dead Mediums -> whom each speaks with tonight."""
+        """Dead Medium -> its seance partner tonight."""
         self.last_bite_day = 0
-        """The day in whose night a Vampire last converted somebody; the next night they rest."""
+        """The day of the last conversion by Vampires, who rest in the next night."""
         self._others: dict[int, tuple[int, ...]] = {}
         self._by_role: dict[str, list[Player]] = {}
         self._by_faction: dict[Faction, list[Player]] = {}
@@ -102,7 +102,7 @@ class State:
 
     @property
     def log(self) -> list[Event]:
-        """Everything that has happened until now, oldest first; events are added to it whenever it is asked for."""
+        """All events, oldest first; reading it adds the pending ones."""
         if self._told:
             self._log.extend([_new(Event, (number, *told)) for number, told in enumerate(self._told, len(self._log))])
             self._told.clear()
@@ -110,7 +110,7 @@ class State:
 
     @property
     def told(self) -> int:
-        """How many events there have been."""
+        """Number of events."""
         return len(self._log) + len(self._told)
 
     def tell(self, kind: str, known_by: int = HIDDEN, **data: Any) -> None:
@@ -122,18 +122,18 @@ class State:
         self._told.append((self.day, self.phase, kind, 1 << player, {"player": player, **data}))
 
     def tell_silent(self, player: int) -> None:
-        """Tell all that the player with the floor does nothing: by far the most frequent event."""
+        """Add a `silent` event, by far the most frequent one."""
         self._told.append((self.day, self.phase, "silent", self.everyone, self._alone[player]))
 
     def lot(self, name: str) -> float:
-        """Return a number from 0 to below 1, the same whenever it is asked for under this name.
+        """Return a random number in [0, 1) that depends only on the seed and the name.
 
         Each hidden draw has its own name, so that none reveals whether another took place.
         """
         return random.Random(f"{self.seed}:{name}:{self.day}:{self.phase}").random()  # play, not secrets
 
     def others(self, player: int = -1) -> tuple[int, ...]:
-        """Return the living without one player, or all of them, as numbers in order."""
+        """Return the living by number, without one player if given."""
         known = self._others.get(player)
         if known is None:
             living = tuple([p.number for p in self.players if p.alive])
@@ -175,11 +175,11 @@ class State:
         return self._by_role.get(name, ())
 
     def channel(self, faction: Faction) -> int:
-        """Return the mask of the living of a faction: those who know one another."""
+        """Return the mask of a faction's living members, who know each other."""
         return bits(p.number for p in self.of_faction(faction))
 
     def to_json(self) -> Mapping[str, Any]:
-        """Return the state without the log, for comparing two games; JSON-ready."""
+        """Return the state without the log, to compare games; JSON-ready."""
         slots: dict[str, Any] = {}
         for p in self.players:
             row = {name: getattr(p, name) for name in Player.__slots__}

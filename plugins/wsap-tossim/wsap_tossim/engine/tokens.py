@@ -1,7 +1,6 @@
 """The token count of a text, for rules with a daily token limit.
 
-This is a game rule, not an estimate of a model's tokenizer: it must not change, because recorded games are replayed
-by it.
+This is a game rule, not an estimate of a model's tokenizer. It must not change, since recorded games depend on it.
 """
 
 from __future__ import annotations
@@ -13,5 +12,5 @@ CHARACTERS = 4
 
 
 def tokens(text: str) -> int:
-    """Return how many tokens a text counts: one for every four characters begun."""
+    """Return the token count of a text: a quarter of its characters, rounded up."""
     return -(-len(text) // CHARACTERS)

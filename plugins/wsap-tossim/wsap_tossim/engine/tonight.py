@@ -1,4 +1,4 @@
-"""The state of a night while it is resolved."""
+"""The state of a night during its resolution."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Night"]
 
 
 class Night:
-    """One night. Players are numbers; lists have one entry for each player."""
+    """One night. Players are numbers; lists have an entry for each player."""
 
     def __init__(self, state: State) -> None:
         many = len(state.players)
         self.state = state
         self.acts: list[Choice | None] = [None] * many
-        """Each player's action after jail, the Witch and blocks; None for nothing. Changed by `let` only."""
+        """Each player's action after jail, Witch and blocks, if any. Changed by `let` only."""
         self._doing: dict[Verb, list[int]] | None = None
         self.places = list(range(many))
         """The player found at each player's house."""
@@ -43,13 +43,13 @@ class Night:
         self.causes: dict[int, list[str]] = {}
         """Dying player -> causes."""
         self.notes: dict[int, list[int]] = {}
-        """Dying player -> killers who leave a note."""
+        """Dying player -> killers who leave notes."""
         self.bitten: list[int] = []
-        """Players who become Vampires if they live."""
+        """Players who become Vampires if they survive."""
         self.guilty: list[int] = []
         """Vigilantes who have shot Town."""
         self.looked = 0
-        """Mask of those whom a Sheriff or Investigator looked at."""
+        """Mask of the players examined by a Sheriff or Investigator."""
 
     def let(self, player: int, act: Choice | None) -> None:
         """Replace a player's action of tonight."""
@@ -57,7 +57,7 @@ class Night:
         self._doing = None
 
     def doing(self, verb: Verb) -> Sequence[int]:
-        """Return those who do this tonight, as it stands, by number."""
+        """Return the players with this action tonight."""
         known = self._doing
         if known is None:
             known = self._doing = {}

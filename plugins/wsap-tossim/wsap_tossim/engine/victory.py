@@ -1,4 +1,4 @@
-"""The end of a game, and its winners. See "How it ends" in the rules reference."""
+"""The end of a game and its winners; see "How it ends" in the rules reference."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from wsap_tossim.engine.state import Player, State
 __all__ = ["Ending", "draw", "ending", "side", "side_of"]
 
 KILLERS_ALONE = ("Arsonist", "Werewolf", "Serial Killer")
-"""Neutral roles that win when they alone are left, in the order in which they prevail one against one."""
+"""Neutral roles that win when they alone are left, in their order of precedence one against one."""
 ORDER_OF_TWO = (*KILLERS_ALONE, "Mafia", "Vampires")
-"""Order of precedence when two players of different sides are left."""
+"""Precedence of sides if two players of different sides are left."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Ending:
     side: str | None
     """"Town", "Mafia", "Vampires" or a neutral killer's role; None for a draw."""
     winners: tuple[int, ...]
-    """All who won, the dead and those who win beside a side included, by number."""
+    """All winners by number, including the dead and those who win beside a side."""
     reason: str
-    """In a sentence for all."""
+    """A public sentence."""
 
 
 def side_of(role: Role) -> str | None:
@@ -41,7 +41,7 @@ def side(player: Player) -> str | None:
 
 
 def ending(state: State) -> Ending | None:
-    """Return how the game has ended, or None if it goes on."""
+    """Return the ending of the game, or None if it goes on."""
     counts: dict[str, int] = {}
     living = 0
     for player in state.players:
@@ -67,12 +67,12 @@ def ending(state: State) -> Ending | None:
 
 
 def draw(state: State, reason: str) -> Ending:
-    """Return the ending of a game that nobody can win any more."""
+    """Return the ending of a game without a winning side."""
     return _won(state, None, reason)
 
 
 def _of_two(state: State, counts: Mapping[str, int]) -> Ending | None:
-    """Decide between the last two players, where play would go on forever; see the reference."""
+    """Decide between the last two players, who could play on forever; see the reference."""
     if "Town" in counts:
         townsman = next(p for p in state.players if p.alive and side(p) == "Town")
         if _dangerous(townsman):
@@ -84,7 +84,7 @@ def _of_two(state: State, counts: Mapping[str, int]) -> Ending | None:
 
 
 def _dangerous(player: Player) -> bool:
-    """Return whether one of the Town can still kill or outvote a last enemy, so that it is played out."""
+    """Return whether a Town player can still kill or outvote a last enemy, so that play continues."""
     name = player.role.name
     if name == "Mayor":
         return True

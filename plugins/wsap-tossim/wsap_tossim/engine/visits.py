@@ -1,4 +1,4 @@
-"""The first half of a night: jail, transports, the Witch, the Mafia's order, blocks; then visits."""
+"""The first half of a night: jail, transports, Witch, the Mafia's order, blocks, visits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_HOME = frozenset(
 
 
 def plan(night: Night, choices: Mapping[int, Choice]) -> None:
-    """Determine from the choices who does what to whom."""
+    """Determine the actions and visits of a night from the choices."""
     _choose(night, choices)
     _transport(night)
     controlled = _control(night)
@@ -59,7 +59,7 @@ def _control(night: Night) -> int:
     """Carry out the Witches' control; return the mask of controlled players."""
     state = night.state
     controlled = told = 0
-    for number in night.doing(Verb.CONTROL):  # whom nobody can make do otherwise
+    for number in night.doing(Verb.CONTROL):  # who can't be controlled
         act = night.act_of(number)
         victim, onto = night.places[act.targets[0]], act.targets[1]
         one = state.players[victim]
@@ -83,7 +83,7 @@ def _control(night: Night) -> int:
 
 
 def _order(night: Night, controlled: int) -> None:
-    """Leave one to do the Mafia's kill."""
+    """Leave one member to carry out the Mafia's kill."""
     state = night.state
     killers = night.doing(Verb.KILL)
     if not killers:

@@ -217,11 +217,6 @@ def with_advantage(line: EpisodeLine, by: Advantage, rewards: Mapping[str, Seque
 
     A group is all players with the same final faction, or role, in all finished games read, exported or not. The
     deviation is the population's (divided by n). If all rewards of a group are equal, the advantage is 0.
-
-    Args:
-        line: of a player.
-        by: kind of group.
-        rewards: see `Tally.rewards`.
     """
     if by == "none":
         return line

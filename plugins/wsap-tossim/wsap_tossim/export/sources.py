@@ -128,11 +128,7 @@ def _digest(game: Game) -> str:
 
 
 def games_of_run(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[Source]:
-    """Yield the games of an exported run, one for each episode, with their tool calls.
-
-    Args:
-        rows: the lines of the export.
-        name: of the export, for messages.
+    """Yield the games of an exported run, one for each episode, with their tool calls; `name` is for messages.
 
     Raises:
         WireError: it is not a run of this game, or is damaged.

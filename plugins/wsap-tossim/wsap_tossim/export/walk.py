@@ -85,8 +85,6 @@ class Walked:
 
 @dataclass
 class _Open:
-    """An unfinished turn."""
-
     shown: str
     day: int
     phase: str

@@ -1,1 +1,1 @@
-"""Players without a model: random ones, and scripted ones that claim, doubt, vote with reasons and lie."""
+"""Players without a model: random, or scripted, which claim, doubt, vote with reasons and lie."""

@@ -1,4 +1,4 @@
-"""The players as agents of the protocol; they know only what each turn tells them."""
+"""The players as agents of the protocol, which know only their observations."""
 
 from __future__ import annotations
 
@@ -22,13 +22,9 @@ _Maker = Callable[[int, random.Random, Sequence[str]], Decider]
 
 
 class TownPlayer:
-    """A decider as an agent of the protocol.
+    """A decider, returned by `maker` for a seat, as an agent of the protocol.
 
-    It keeps the events that it was told, and nothing else: with these and its seed it can be made again.
-
-    Args:
-        seed: of all that is left to chance.
-        maker: returns the decider of a seat.
+    Its state is its seed, the events that it was told, and the rest of its turn.
     """
 
     def __init__(self, seed: int, maker: _Maker = ScriptedDecider) -> None:
@@ -41,12 +37,12 @@ class TownPlayer:
         self._decider: Decider | None = None
         self._names: tuple[str, ...] = ()
         self._planned: list[Action] = []
-        """Remaining actions of this turn: papers first, then the choice."""
+        """Remaining actions of this turn: papers, then the choice."""
         self._planned_at = -1
         self._over = False
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Begin; each turn carries all it has to know."""
+        """Ignore the game's description, since observations contain everything needed."""
         if self._over:
             self._forget()
 
@@ -55,11 +51,11 @@ class TownPlayer:
         return ["listen to what all claim", "hold it against deaths and wills", "vote, and write a will"]
 
     def reflect(self, result: ActionResult) -> None:
-        """Reset at the end of a game; everything else comes with the next turn."""
+        """Reset at the end of a game."""
         self._over = self._over or result.done
 
     def decide(self, observation: Observation) -> Action:
-        """Return the next step of its turn: something to write down, or its choice."""
+        """Return the next action of its turn: a paper to write, or its choice."""
         if not isinstance(observation, TownObservation):
             return WAIT
         knowledge = self._told(observation)
@@ -74,7 +70,7 @@ class TownPlayer:
         return self._planned.pop(0)
 
     def _told(self, observation: TownObservation) -> Knowledge | None:
-        """Take in the news, and return what is known; None for one who came in the middle of a game."""
+        """Add the news, and return the knowledge; None if the agent joined in the middle of a game."""
         first = observation.first_news
         news = observation.seen()
         begins = first == 0 and bool(news) and news[0].kind == "begins"
@@ -97,10 +93,10 @@ class TownPlayer:
         self._decider = self._maker(player, lots(self._seed, player), self._names)
         return self._knowledge
 
-    # --- kept and made again -------------------------------------------------------------------
+    # --- snapshots -----------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """Return the seed, what it was told, and what is left of this turn."""
+        """Return the seed, the events told, and the rest of this turn."""
         knowledge = self._knowledge
         state = {
             "format": 1,
@@ -112,13 +108,13 @@ class TownPlayer:
             "planned": [[a.name, dict(a.parameters), a.reasoning] for a in self._planned],
             "planned_at": self._planned_at,
         }
-        return json.dumps(state, ensure_ascii=False, default=dict).encode()  # what was told comes as read-only mappings
+        return json.dumps(state, ensure_ascii=False, default=dict).encode()  # events have read-only mappings
 
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of.
+        """Restore a snapshot.
 
         Raises:
-            SnapshotError: the data is damaged or of another version; nothing has changed.
+            SnapshotError: the data is damaged or of another version; the agent is unchanged.
         """
         other = TownPlayer(0, self._maker)
         try:
@@ -148,12 +144,12 @@ def create(context: Context) -> TownPlayer:
 
 
 def create_random(context: Context) -> TownPlayer:
-    """Return a player that chooses at random."""
+    """Return a random player."""
     return TownPlayer(context.seed, RandomDecider)
 
 
 def _steps(turn: Turn, knowledge: Knowledge, observation: TownObservation) -> list[Action]:
-    """Return a turn as actions: papers by the tools that are open, then the choice."""
+    """Return a turn as actions: papers by available tools, then the choice."""
     tools = {a.name for a in observation.available_actions or () if a.available}
     steps: list[Action] = []
     for what, tool in (("notebook", "notebook"), ("will", "write_will"), ("note", "write_death_note")):

@@ -1,7 +1,7 @@
 """The probability that each player is an enemy of the Town, from claims, findings, votes and deaths, with reasons.
 
-Every clue moves the odds of a player; the odds are then shifted together until they add up to the number
-of enemies that the role list leaves. The weights are log-odds, set by hand and tried in play.
+Every clue changes a player's odds; all odds are then shifted until the probabilities sum to the number of enemies left
+in the role list. The weights are log-odds, tuned by hand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wsap_tossim.players.priors import RoleList, is_enemy, is_town, role_list
 __all__ = ["Beliefs", "believe"]
 
 SUREST = 0.99
-"""Nothing is believed more surely: even one who was shown to be of the Town may have been bitten since."""
+"""Maximum certainty: even a confirmed Town player may have been bitten since."""
 _VISITING = frozenset(
     {"Doctor", "Bodyguard", "Escort", "Investigator", "Sheriff", "Lookout", "Transporter", "Vampire Hunter", "Citizen"}
 )
@@ -28,34 +28,28 @@ _VISITING = frozenset(
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Beliefs about all living players."""
+    """A player's beliefs about the living."""
 
     enemy: dict[int, float]
-    """Each other living player -> how likely it is an enemy of the Town."""
+    """Other living player -> probability that it is an enemy of the Town."""
     clues: list[Clue]
     """All evidence used."""
     counts: Mapping[int, Standing]
-    """Each other living player, but a revealed Mayor -> what the count of claims says of it."""
+    """Other living player, except a revealed Mayor -> result of counting the claims."""
 
     def of(self, player: int) -> float:
-        """Return how likely a player is an enemy; 0 for one that is not among them."""
+        """Return the probability that a player is an enemy; 0 without a belief."""
         return self.enemy.get(player, 0.0)
 
     def against(self, player: int) -> list[Clue]:
-        """Return the evidence against a player, the heaviest first."""
+        """Return the evidence against a player, strongest first."""
         found = [c for c in self.clues if c.target == player and c.weight > 0.2]
         found.sort(key=lambda c: -c.weight)
         return found
 
 
 def believe(notes: Notes, knowledge: Knowledge, *, public: bool = False) -> Beliefs:
-    """Return what follows from some notes.
-
-    Args:
-        notes: whose.
-        knowledge: of the same player, with as many events.
-        public: use only what everybody knows, and judge the player itself, too.
-    """
+    """Return a player's beliefs, or those from public knowledge only, which include the player itself."""
     now = _grounds(notes, knowledge)
     kept = notes.kept.get(public)
     if kept is None or kept[0] != now:
@@ -65,7 +59,7 @@ def believe(notes: Notes, knowledge: Knowledge, *, public: bool = False) -> Beli
 
 
 def _grounds(notes: Notes, knowledge: Knowledge) -> tuple[object, ...]:
-    """Return what changes whenever anything does that beliefs are made from; notes only grow, but for the claims."""
+    """Return a key that changes with the inputs of beliefs; notes only grow, except for claims."""
     return (
         len(notes.clues),
         len(notes.private),
@@ -106,7 +100,7 @@ def _believe(notes: Notes, knowledge: Knowledge, public: bool) -> Beliefs:
 
 
 def _certain(notes: Notes, knowledge: Knowledge, me: int | None, public: bool) -> dict[int, float]:
-    """Return the living of whom it is known for sure."""
+    """Return the living whose side is certain, with their probabilities."""
     known: dict[int, float] = {}
     for one in knowledge.standing:
         if one.alive and one.number != me:
@@ -125,7 +119,7 @@ def _certain(notes: Notes, knowledge: Knowledge, me: int | None, public: bool) -
 
 
 def _left(knowledge: Knowledge, roles: RoleList, certain: dict[int, float], public: bool) -> float:
-    """Return how many enemies are left on average among those who are not known."""
+    """Return the expected number of enemies among players of unknown role."""
     left = roles.enemies
     share = roles.enemies / roles.players
     for one in knowledge.standing:
@@ -140,7 +134,7 @@ def _left(knowledge: Knowledge, roles: RoleList, certain: dict[int, float], publ
 def _claims(
     notes: Notes, knowledge: Knowledge, roles: RoleList, me: int | None, counts: Mapping[int, Standing]
 ) -> Iterable[Clue]:
-    """Judge what the living claim to be: against the role list, the dead, and one another."""
+    """Judge the claims of the living against the role list, the dead, and each other."""
     own = knowledge.role if me is not None else None
     dead = {one.role: one.number for one in knowledge.standing if not one.alive and one.role is not None}
     makers: dict[str, list[int]] = {}
@@ -167,7 +161,7 @@ def _claims(
 def _judged_claim(
     by: int, role: str, weight: float, most: int, mine: bool, dead: int | None, rival: int | None
 ) -> Clue:
-    """Return what a claim says of its maker, with the best reason that there is for it."""
+    """Return the clue that follows from a claim, with its best reason."""
     if most == 0:
         return Clue(by, max(2.2, weight), "no_such", None, role)
     if mine and most == 1:
@@ -186,7 +180,7 @@ def _judged_claim(
 
 
 def _counted(notes: Notes, knowledge: Knowledge, me: int | None) -> dict[int, Standing]:
-    """Return what the count of claims against the role list says of each living one whose role is not known."""
+    """Return the count of claims for each living player of unknown role."""
     standing = knowledge.standing
     gone: list[str] = []
     open_to: dict[int, str] = {}
@@ -198,7 +192,7 @@ def _counted(notes: Notes, knowledge: Knowledge, me: int | None) -> dict[int, St
             hunter = one.role == "Vigilante" and claim == HUNTER
             gone.append(HUNTER if hunter else one.role or "Mayor")
         elif one.number == me and one.role in others:
-            gone.append(one.role)  # one's own place is taken for sure
+            gone.append(one.role)  # one's own slot is certainly taken
         elif one.alive and one.number != me:
             open_to[one.number] = claim
         else:
@@ -208,7 +202,6 @@ def _counted(notes: Notes, knowledge: Knowledge, me: int | None) -> dict[int, St
 
 
 def _own_results(notes: Notes, knowledge: Knowledge, roles: RoleList) -> Iterable[Clue]:
-    """Weigh what the player itself found at night."""
     for event in notes.results:
         data = event.data
         target = data.get("target")
@@ -225,7 +218,7 @@ def _own_results(notes: Notes, knowledge: Knowledge, roles: RoleList) -> Iterabl
                         yield Clue(visitor, _visit(notes, visitor, len(data["visitors"])), "my_watch", target)
                 yield from _absent(notes, target, event.day, data["visitors"], 1.0, (notes.player,))
         for visited in data.get("visits") or ():
-            yield Clue(visited, -1.2, "visited")  # the Mafia seldom visit their own
+            yield Clue(visited, -1.2, "visited")  # the Mafia rarely visit each other
 
 
 def _visit(notes: Notes, visitor: int, many: int) -> float:
@@ -236,7 +229,7 @@ def _visit(notes: Notes, visitor: int, many: int) -> float:
 def _group(
     notes: Notes, roles: RoleList, target: int, group: Iterable[str], trust: float, code: str, by: int | None
 ) -> Iterable[Clue]:
-    """Weigh an Investigator's finding: what the group says, and whether it bears out the claim."""
+    """Weigh an Investigator's finding: the group itself, and whether it supports the claim."""
     names = tuple(group)
     claim = notes.claims.get(target, [""])[-1]
     if claim in names:
@@ -251,13 +244,13 @@ def _group(
 
 @lru_cache(maxsize=1024)
 def _speaks_against(roles: RoleList, names: tuple[str, ...]) -> float:
-    """Return how much likelier an enemy one with one of some roles is than anybody, by the list, in log-odds."""
+    """Return the log-odds, by the role list, that a player with one of some roles is an enemy, relative to anybody."""
     usual = min(0.9, max(0.1, roles.enemies / roles.players))
     return _logit(min(0.95, max(0.05, roles.enemy_in(names)))) - _logit(usual)
 
 
 def _trust(odds: dict[int, float], knowledge: Knowledge, certain: dict[int, float], me: int | None) -> dict[int, float]:
-    """Return how much each one's word counts: 1 for one who is surely of the Town, below 0 for a liar."""
+    """Return the weight of each player's statements: 1 for certain Town, below 0 for a liar."""
     trust: dict[int, float] = {}
     for one in knowledge.standing:
         n = one.number
@@ -280,7 +273,7 @@ def _findings(
     me: int | None,
     counts: Mapping[int, Standing],
 ) -> Iterable[Clue]:
-    """Weigh what others say they found, and what the wills of the dead say."""
+    """Weigh the findings that others and the wills of the dead report."""
     standing = knowledge.standing
     found: list[Clue] = []
     counted: dict[tuple[int, int, str], bool] = {}
@@ -291,13 +284,13 @@ def _findings(
             continue
         if said.what in ("suspicious", "clear", "role", "group"):
             if counted.get((by, target, said.what)):
-                continue  # to have looked twice makes it no truer
+                continue  # repeated findings add no evidence
             counted[by, target, said.what] = True
         word = trust[by]
         code = "will" if finding.written else "found"
         if said.what == "suspicious":
             if by in counts:
-                word *= 1.0 - min(0.9, 1.5 * counts[by].executioner)  # who would say this of one of the Town
+                word *= 1.0 - min(0.9, 1.5 * counts[by].executioner)  # an Executioner would say this of its target
             found.append(Clue(target, 2.0 * word, code, by))
         elif said.what == "clear":
             found.append(Clue(target, -0.8 * word, "will_clear" if finding.written else "found_clear"))
@@ -312,7 +305,7 @@ def _findings(
 
 
 def _against_nights(notes: Notes, finding: Finding, word: float, me: int | None) -> Iterable[Clue]:
-    """Weigh who is said to have come to one who died that night."""
+    """Weigh reported visits to players who died that night."""
     said = finding.said
     if said.what != "visitors" or said.target is None or said.night is None:
         return
@@ -326,7 +319,7 @@ def _against_nights(notes: Notes, finding: Finding, word: float, me: int | None)
 def _absent(
     notes: Notes, house: int, night: int, seen: Iterable[int], word: float, but: tuple[int | None, ...]
 ) -> Iterable[Clue]:
-    """Weigh who said it was at a house that night, and was not among those who were seen there."""
+    """Weigh claims of visits to a house where the player was not seen."""
     there = tuple(seen)
     for finding in notes.findings:
         said, by = finding.said, finding.by
@@ -337,7 +330,7 @@ def _absent(
 
 
 def _spread(odds: dict[int, float], total: float) -> dict[int, float]:
-    """Return probabilities from odds, shifted together so that they add up to about `total`."""
+    """Return probabilities from odds, shifted so that they sum to about `total`."""
     if not odds:
         return {}
     total = min(max(total, 0.05 * len(odds)), 0.97 * len(odds))

@@ -1,4 +1,4 @@
-"""A scripted player's bid for the floor: the worth of what it would do with it."""
+"""A scripted player's bid for the floor: the value of its next action."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bid(view: View) -> Answer:
 
 
 def _on_floor(view: View) -> View:
-    """Return what the player would decide from if it had the floor."""
+    """Return the player's view if it had the floor."""
     knowledge, me, others = view.knowledge, view.me, tuple(view.others)
     found = [Option(Verb.WAIT)]
     revealed = knowledge.standing[me].revealed
@@ -42,7 +42,7 @@ def _on_floor(view: View) -> View:
 
 
 def _decides(view: View, choice: Choice) -> bool:
-    """Return whether a vote puts somebody on trial."""
+    """Return whether a vote would start a trial."""
     if choice.verb is not Verb.VOTE:
         return False
     standing = view.knowledge.standing

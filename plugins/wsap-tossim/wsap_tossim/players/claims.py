@@ -1,7 +1,7 @@
-"""Statements read from speeches: role claims, findings, accusations and questions.
+"""Parser of speeches: role claims, findings, accusations and questions.
 
-The reader is tolerant: it knows the sentences of the scripted players and the usual ways in which
-people and models say the same. It skips what it does not understand, and no text makes it fail.
+It knows the sentences of the scripted players and common equivalents of people and models. It skips everything else,
+and never fails.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from wsap_tossim.engine.roles import ROLES
 __all__ = ["Said", "clauses", "named", "read", "read_will"]
 
 LONGEST = 2000
-"""Characters of a text that are read; the rest is left out."""
+"""Maximum characters read of a text."""
 MOST = 40
-"""Statements that are taken from one text."""
+"""Maximum statements per text."""
 
 
 class Said(NamedTuple):
-    """One thing that was said."""
+    """One statement."""
 
     kind: str
-    """`role`: the speaker claims `role`. `finding`: it says what it did or found at night, see `what`.
-    `accuse`, `trust`: it calls `target` evil, or good. `ask`: it asks `target` (None: everybody) to claim."""
+    """`role`: the speaker claims `role`. `finding`: it reports a deed or finding, see `what`. `accuse`, `trust`: it
+    calls `target` evil, or good. `ask`: it asks `target` (None: everybody) to claim."""
     target: int | None = None
     role: str = ""
-    """The role that is claimed, or found."""
+    """The role claimed or found."""
     night: int | None = None
     what: str = ""
     """Of a finding: the verb, in the speaker's past tense ("healed"), or `suspicious`, `clear`, `group`, `role`,
     `visitors`, `visits`."""
     roles: tuple[str, ...] = ()
-    """Of a group: the roles in it."""
+    """The roles of a group."""
     players: tuple[int, ...] = ()
-    """Of visitors and visits: who."""
+    """Players of visitors or visits."""
 
 
 class _Token(NamedTuple):
@@ -97,22 +97,17 @@ _FILLERS = re.compile(
 
 
 def read(text: str, names: Sequence[str]) -> tuple[Said, ...]:
-    """Return what a text says, as far as it is understood.
-
-    Args:
-        text: anything that anybody said.
-        names: of all players, by number.
-    """
+    """Return the recognized statements of an untrusted text; `names` are those of all players, by number."""
     return _read(text, tuple(names), False)
 
 
 def read_will(text: str, names: Sequence[str]) -> tuple[Said, ...]:
-    """Return what a will says; a role by itself on a line is a claim there."""
+    """Return the statements of a will, where a role alone on a line is a claim."""
     return _read(text, tuple(names), True)
 
 
 def named(text: str, names: Sequence[str]) -> tuple[int, ...]:
-    """Return the players that a text names, in its order."""
+    """Return the players named in a text, in order."""
     return _named(text[:LONGEST], tuple(names))
 
 
@@ -220,14 +215,14 @@ def _own_role(tokens: list[_Token], text: str, will: bool, found: list[Said]) ->
 
 
 def _finding(tokens: list[_Token], found: list[Said]) -> bool:
-    """Read what was done at night ("N2: investigated Dana: suspicious"); return whether the sentence told that."""
+    """Parse a report of a night ("N2: investigated Dana: suspicious"); return whether the sentence is one."""
     at = next(i for i, t in enumerate(tokens) if t.kind == "act")
     act = str(tokens[at].value)
     before = tokens[:at]
     if before and before[-1].kind == "not":
-        return True  # what was not done
+        return True  # negated
     if any(t.kind in ("name", "ask") for t in before) and not any(t.kind in ("i", "me") for t in before[-2:]):
-        return False  # what somebody else did
+        return False  # about somebody else
     rest = tokens[at + 1 :]
     whom = next((i for i, t in enumerate(rest) if t.kind == "name"), None)
     if whom is None:
@@ -285,5 +280,5 @@ def _opinions(tokens: list[_Token], kinds: list[str], found: list[Said]) -> None
 
 
 def _said_of(tokens: list[_Token], at: int) -> bool:
-    """Return whether "claim" here tells of a claim rather than asking for one: a role follows it."""
+    """Return whether "claim" reports a claim rather than asks for one: a role follows it."""
     return any(t.kind == "role" for t in tokens[at + 1 :]) or any(t.kind in ("i", "me") for t in tokens[:at])

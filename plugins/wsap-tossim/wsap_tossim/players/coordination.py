@@ -1,4 +1,4 @@
-"""Coordination of scripted players at night: talk on a channel, and the common target of a side."""
+"""Coordination of scripted players at night: channel talk, and the common target of a side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Answer = tuple[Choice, str]
 
 
 def in_secret(view: View) -> Answer:
-    """Return what the player says on its channel at night, and why."""
+    """Return the player's talk on its channel at night, and the reason."""
     knowledge = view.knowledge
     if not knowledge.alive:
         return _of_the_dead(view)
@@ -51,7 +51,7 @@ def _spoken(view: View, key: str, thought: str, **words: str) -> Answer:
 
 
 def leader(view: View) -> int:
-    """Return the player that decides for its side tonight: the Godfather, else the Mafioso, else the first by seat."""
+    """Return the player that decides for its side tonight: Godfather, else Mafioso, else the first by seat."""
     standing = view.knowledge.standing
     own = [view.me, *(n for n in view.others if n in view.mates)]
     for role in ("Godfather", "Mafioso"):
@@ -62,7 +62,7 @@ def leader(view: View) -> int:
 
 
 def one_short(view: View) -> bool:
-    """Return whether one lynching of another, and a night, would make the player's side half of the living."""
+    """Return whether lynching one opponent and the next night would make the player's side half of the living."""
     if view.side not in ("mafia", "vampires") or view.day < 2:
         return False
     return 2 * (len(view.mates) + 1) + 2 >= len(view.others) + 1
@@ -71,7 +71,7 @@ def one_short(view: View) -> bool:
 def common_target(view: View, allowed: Sequence[int] | None = None) -> int | None:
     """Return the common target of a side tonight; all its members compute the same.
 
-    What the leader has said tonight counts; otherwise it follows from what all of them know.
+    It is the leader's announced target, or follows from their common knowledge.
     """
     pool = [n for n in (view.others if allowed is None else allowed) if n not in view.mates and n != view.me]
     if not pool:
@@ -82,36 +82,36 @@ def common_target(view: View, allowed: Sequence[int] | None = None) -> int | Non
             if n in pool:
                 return n
     together = sorted([view.me, *(n for n in view.others if n in view.mates)])
-    rng = random.Random(f"{together}:{view.day}")  # play, not secrets: none but they know who they are
+    rng = random.Random(f"{together}:{view.day}")  # play, not secrets: only they know their members
     threat = {n: _threat(view, n, together) + 1.2 * rng.random() for n in sorted(pool)}
     if len(together) == 1 or view.knowledge.rules.night_talk_rounds:
-        for n in attacked_before(view, Verb.KILL, Verb.BITE):  # of which the others hear only where they can talk
+        for n in attacked_before(view, Verb.KILL, Verb.BITE):  # known to the others only if they can talk
             if n in threat:
                 threat[n] -= 4.0
     return max(threat, key=lambda n: threat[n])
 
 
 def _threat(view: View, player: int, together: Iterable[int]) -> float:
-    """Return how much a side gains by a player's death, or by its joining them, from what all on it know."""
+    """Return how much a side gains by a player's death or conversion, by the side's common knowledge."""
     own = list(together)
     claims = view.notes.claims
     claim = claims.get(player, [""])[-1]
     accused = sum(1 for by_day in (view.notes.accusers.get(n, {}) for n in own) if player in by_day)
     gain = view.worth(player) + 0.5 * accused
     if claim and any(claims.get(n, [""])[-1] == claim for n in own):
-        gain -= 1.5  # once it is dead, all know that its role is taken
+        gain -= 1.5  # its death would reveal that its role is taken
     return gain + (_BITTEN if view.side == "vampires" else _KILLED).get(claim, 0.0)
 
 
 _KILLED: Mapping[str, float] = {"Investigator": 1.5, "Sheriff": 0.6}
-"""A claim -> how much more the Mafia gains by killing whoever makes it: what these find is what hangs it."""
+"""Claim -> additional gain of the Mafia by killing the player, whose findings are dangerous."""
 
 
 _BITTEN: Mapping[str, float] = {
     "Vampire Hunter": -8.0,  # kills who comes to bite
     "Veteran": -4.0,
     "Bodyguard": -1.0,
-    "Investigator": 0.3,  # finds the others out; but others guard it, as they do these:
+    "Investigator": 0.3,  # a dangerous investigator, but guarded like these:
     "Jailor": -2.0,
     "Mayor": -2.0,
     "Sheriff": -1.2,
@@ -119,11 +119,11 @@ _BITTEN: Mapping[str, float] = {
     "Doctor": -1.0,
     "Survivor": -0.5,
 }
-"""A claim -> how much more, or less, Vampires gain by biting whoever makes it."""
+"""Claim -> additional gain of the Vampires by biting the player."""
 
 
 def attacked_before(view: View, *verbs: Verb) -> list[int]:
-    """Return the living whom the player, or its side as it heard, went for before: too strong, or well guarded."""
+    """Return the living whom the player or its side attacked before: too strong, or well guarded."""
     done = diary(view.knowledge.notebook, view.names)
     tried = [n for _, verb, targets in done if verb in verbs for n in targets]
     for event in view.knowledge.of_kind("said"):
@@ -133,7 +133,7 @@ def attacked_before(view: View, *verbs: Verb) -> list[int]:
 
 
 def why_kill(view: View, target: int) -> str:
-    """Return a reason to kill a player, in words that follow its name."""
+    """Return a reason to kill a player, as a predicate."""
     claim = view.notes.claims.get(target)
     if claim:
         return f"says they are the {claim[-1]}"

@@ -1,9 +1,8 @@
 """Role claims counted against the slots of the role list, when several players claim the same role.
 
-Each place of the list is one player's. A place is open until somebody who had it is dead. Those who claim
-a role compete for the open places that can hold it; somebody who has none of them must have one of the
-places of the liars. How likely each claim is a lie is found by sharing out the places among the players,
-back and forth, until every player has one place and every place one player (Sinkhorn and Knopp,
+Each slot belongs to one player, and is open until its player is known dead. Players who claim a role compete for the
+open slots that allow it; a player without one of these has a liar's slot. The probability of each lie comes from
+normalizing the matrix of players and slots alternately until all rows and columns sum to 1 (Sinkhorn and Knopp,
 "Concerning nonnegative matrices and doubly stochastic matrices", 1967).
 """
 
@@ -22,22 +21,22 @@ __all__ = ["HUNTER", "SILENT", "Standing", "claim_of", "count_claims"]
 
 HUNTER = "Vampire Hunter"
 SILENT = ""
-"""Stands for no claim at all."""
+"""No claim."""
 LOWEST, HIGHEST = -1.5, 2.5
-"""Bounds of what a claim alone can weigh, in log-odds."""
+"""Bounds on the weight of a claim alone, in log-odds."""
 _ROUNDS = 6
 _OPEN = 1.5
-"""How much readier the honest are to say who they are than liars, who put it off."""
+"""How much more readily honest players claim than liars."""
 _SELDOM = 0.004
-"""How likely a liar claims a role that it would better not."""
+"""Probability that a liar claims an unwise role."""
 _ACCUSERS = {"Sheriff": 0.45, "Investigator": 0.35}
-"""What an Executioner claims, who needs to have found something."""
+"""Claims of an Executioner, who needs a finding."""
 
 
 def claim_of(said: Sequence[str] | None) -> str:
-    """Return the place that somebody claims by all it has said, oldest first: its latest role.
+    """Return the claimed role for the slots, given all claims of a player, oldest first: the latest one.
 
-    A Vampire Hunter who says later that it is a Vigilante has become one, as is the rule when no Vampires are left.
+    A Vampire Hunter who later claims Vigilante still counts as a Vampire Hunter, since it becomes one without Vampires.
     """
     if not said:
         return SILENT
@@ -45,24 +44,24 @@ def claim_of(said: Sequence[str] | None) -> str:
 
 
 class Standing(NamedTuple):
-    """The result of the count for a claim."""
+    """The result of the count for one claim."""
 
     enemy: float
-    """How likely it is an enemy of the Town."""
+    """Probability of being an enemy of the Town."""
     executioner: float
     jester: float
     weight: float
-    """How much more likely an enemy it is than all who were counted together, in log-odds."""
+    """Log-odds of being an enemy relative to all counted players."""
 
 
 @lru_cache(maxsize=2048)
 def count_claims(slots: tuple[str, ...], gone: tuple[str, ...], claims: tuple[str, ...]) -> Mapping[str, Standing]:
-    """Return what the count says of each claim.
+    """Return the result of the count for each claim.
 
     Args:
         slots: the role list.
-        gone: roles of those whom the judge knows, the dead above all.
-        claims: of all others, in any order that does not depend on who they are; `SILENT` for none.
+        gone: known roles, mostly of the dead.
+        claims: of all others, in an order independent of the players; `SILENT` for none.
     """
     roles = role_list(slots)
     open_slots = _open(roles, gone)
@@ -95,12 +94,12 @@ def _logit(p: float) -> float:
 
 
 def _most(claim: str, makers: int) -> float:
-    """Return how likely one who claims a role can have it at most: of those who claim to be unique, only one does."""
+    """Return the maximum probability that a claim is true, which is shared by claims of a unique role."""
     return 1.0 / makers if claim in ROLES and ROLES[claim].unique else 1.0
 
 
 class _Kinds(NamedTuple):
-    """How well a claim goes with a place, by who would make it there."""
+    """How well a claim fits a slot, by kind of player."""
 
     honest: float
     enemy: float
@@ -109,11 +108,11 @@ class _Kinds(NamedTuple):
 
 
 def _shares(row: list[_Kinds], push: float, pull: list[float], most: float) -> tuple[float, float, float]:
-    """Return how likely one who makes a claim is an enemy, an Executioner, a Jester."""
+    """Return the probabilities that the maker of a claim is an enemy, an Executioner, a Jester."""
     sums = [push * sum(kinds[i] * v for kinds, v in zip(row, pull, strict=True)) for i in range(4)]
     total = sum(sums)
     if total <= 1e-9:
-        return 0.9, 0.0, 0.0  # no place is left for such a one at all
+        return 0.9, 0.0, 0.0  # no slot is left for such a player
     liars = total - sums[0]
     if sums[0] / total > most and liars > 0:
         total = liars / (1.0 - most)
@@ -121,7 +120,7 @@ def _shares(row: list[_Kinds], push: float, pull: list[float], most: float) -> t
 
 
 def _open(roles: RoleList, gone: tuple[str, ...]) -> dict[str, int]:
-    """Return the places that are left, by their slot: each one gone takes the narrowest place that can hold it."""
+    """Return the open slots: each known role takes the narrowest slot that allows it."""
     open_slots: dict[str, int] = {}
     for slot in roles.slots:
         open_slots[slot] = open_slots.get(slot, 0) + 1
@@ -138,7 +137,7 @@ def _open(roles: RoleList, gone: tuple[str, ...]) -> dict[str, int]:
 
 @lru_cache(maxsize=8192)
 def _of_slot(roles: RoleList, slot: str, claim: str) -> _Kinds:
-    """Return how likely each kind of player has a place and makes a claim."""
+    """Return the probability that each kind of player has a slot and makes a claim."""
     pool = roles.pools[slot]
     honest = enemy = executioner = jester = 0.0
     lie = _lie(roles, claim)
@@ -161,7 +160,7 @@ def _weights(roles: RoleList, slot: str, claim: str, taken: list[str]) -> _Kinds
 
 
 def _lie(roles: RoleList, claim: str) -> float:
-    """Return how likely a liar makes a claim: as likely as the list makes the role, among those of the Town."""
+    """Return the probability that a liar makes a claim: the role's share of the Town roles in the list."""
     if claim == SILENT or not is_town(claim) or claim not in roles.expected:
         return _SELDOM
     town = sum(count for name, count in roles.expected.items() if ROLES[name].faction is Faction.TOWN)

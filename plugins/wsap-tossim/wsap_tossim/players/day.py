@@ -33,20 +33,20 @@ def by_day(view: View) -> Answer:
 
 
 def must_be_heard(view: View) -> bool:
-    """Return whether the player is accused and has to answer, or has found something that must be known."""
+    """Return whether the player must answer an accusation or has an important finding."""
     return _pressed(view) is not None or _news(view) is not None or _answer(view) is not None
 
 
-# --- what both parts of the day share ------------------------------------------------------
+# --- discussion and nomination -------------------------------------------------------------
 
 
 def _doubted(view: View) -> int:
-    """Return how many others are against the player today."""
+    """Return the number of other players against this one today."""
     return len([by for by in view.notes.against.get(view.me, ()) if by != view.me])
 
 
 def _pressed(view: View) -> Answer | None:
-    """Say who one is, if asked or accused."""
+    """Claim a role if asked or accused."""
     notes = view.notes
     doubted, asked = _doubted(view), notes.asked.get(view.me, 0)
     if view.side == "jester" and notes.claimed is None and jester_manner(view.seed) == "mute":
@@ -65,7 +65,6 @@ def _pressed(view: View) -> Answer | None:
 
 
 def _news(view: View) -> Answer | None:
-    """Tell what was found at night."""
     notes = view.notes
     if notes.told_findings or view.day == 1 or (view.side == "jester" and jester_manner(view.seed) != "accuser"):
         return None
@@ -102,7 +101,7 @@ def _accuses(view: View, text: str) -> bool:
 
 
 def _whom(view: View, text: str) -> int | None:
-    """Return against whom a night's line speaks: for visits the likeliest of the visitors."""
+    """Return the player accused by a night's report: of visitors, the most likely enemy."""
     players = [n for n in named(text, view.names) if view.knowledge.standing[n].alive and n != view.me]
     if "visited by" in text:
         players = [n for n in players[1:] if n not in view.mates]
@@ -111,7 +110,6 @@ def _whom(view: View, text: str) -> int | None:
 
 
 def _told(view: View, text: str) -> bool:
-    """Return whether a night's line has been told already."""
     mine = [f.said for f in view.notes.findings if f.by == view.me and not f.written]
     if not mine:
         return False
@@ -162,7 +160,7 @@ def _discuss(view: View) -> Answer:
 
 
 def _question(view: View, target: int) -> Answer | None:
-    """Ask one against whom there is little, and who has not said who it is, before accusing it."""
+    """Ask a player without a claim before accusing it on little evidence."""
     notes = view.notes
     if target in notes.claims or target in notes.asked or view.clue_against(target).weight > 0.2:
         return None
@@ -171,7 +169,6 @@ def _question(view: View, target: int) -> Answer | None:
 
 
 def _answer(view: View) -> Answer | None:
-    """Speak up against an accusation, once a day."""
     if view.notes.claimed is None or not _doubted(view) or view.notes.spoken.get(view.me, 0) > 1:
         return None
     accuser = max((by for by in view.notes.against[view.me] if by != view.me), key=view.guilt)
@@ -185,7 +182,7 @@ def _answer(view: View) -> Answer | None:
 
 
 def _stand_up(view: View) -> Answer | None:
-    """Speak for one who is accused and thought good: a mate, or one of the Town that is cleared."""
+    """Defend an accused mate or cleared player."""
     notes = view.notes
     for accused, by in notes.against.items():
         spoken_for = [who for who, day in notes.defenders.get(accused, {}).items() if day == view.day]
@@ -204,7 +201,6 @@ def _stand_up(view: View) -> Answer | None:
 
 
 def _confide(view: View) -> Answer | None:
-    """Whisper one's role to a player who was found clear."""
     notes = view.notes
     last = view.nights.get(view.day - 1, "")
     whisper = view.options.get(Verb.WHISPER)
@@ -240,7 +236,7 @@ def _small_talk(view: View) -> Answer | None:
 
 
 def _bar(view: View) -> float:
-    """Return how far above `mean` a player must be to be put on trial: less as time runs out."""
+    """Return how far above `mean` a player must be for a vote: less as time runs out."""
     wait = (0.14, 0.14, 0.08, 0.04)
     eager = 0.05 if view.side in ("mafia", "vampires", "killer", "witch") else 0.0
     early = wait[view.day] * (1.0 + 0.5 * schemers_left(view) * (view.day > 1)) if view.day < len(wait) else 0.0
@@ -248,7 +244,7 @@ def _bar(view: View) -> float:
 
 
 def _suspect(view: View, more: float = 0.0) -> int | None:
-    """Return whom to speak against; None if nobody stands out."""
+    """Return the player to accuse, if one stands out."""
     best = max(view.others, key=lambda n: (view.guilt(n), -n), default=None)
     if best is None or view.guilt(best) < view.mean + min(more, max(0.02, _bar(view))):
         return None
@@ -256,9 +252,9 @@ def _suspect(view: View, more: float = 0.0) -> int | None:
 
 
 def _target(view: View) -> int | None:
-    """Return whom to vote for: a suspect, rather one that others go for too."""
+    """Return the player to vote for: a suspect, preferably one with votes."""
     notes, votes = view.notes, view.knowledge.votes
-    if view.in_power or one_short(view):  # all of a side take the same one: the most doubted of the others
+    if view.in_power or one_short(view):  # the whole side takes the same target: the most doubted opponent
         others = [n for n in view.others if n not in view.mates]
         return max(others, key=lambda n: (round(view.public.of(n), 2), -n), default=None)
     best, most = None, 0.0
@@ -343,7 +339,7 @@ def _ballot(view: View) -> Answer:
     if not others:
         return WAIT, "There is nobody to vote for."
     notes = view.notes
-    # Those who would rather see somebody else lynched go together: by the same rule, they vote the same.
+    # Allies coordinate by following the same rule.
     spread = view.side in ("mafia", "vampires")
     best = max(
         others,

@@ -1,4 +1,4 @@
-"""The interface of a player in a match: it is asked, and answers from what it knows."""
+"""The interface of a player in a match, and the random player."""
 
 from __future__ import annotations
 
@@ -15,46 +15,35 @@ __all__ = ["Decider", "RandomDecider", "Turn", "lots"]
 
 
 def lots(seed: int, player: int) -> random.Random:
-    """Return the random generator of a player; the same seed and seat give the same one."""
+    """Return the random generator of a player, determined by seed and seat."""
     return random.Random(f"{seed}:{player}")  # play, not secrets
 
 
 @dataclass(frozen=True)
 class Turn:
-    """The answer of a player: a choice, and papers to write."""
+    """A player's decision: a choice, and papers to write."""
 
     choice: Choice
     writings: Mapping[str, str] = field(default_factory=dict)
-    """Its will, note or notebook as they should stand from now on; only those that change."""
+    """The new texts of will, note or notebook; only changed ones."""
     thought: str = ""
-    """Why, in a sentence or two."""
+    """The reason, in a sentence or two."""
 
 
 class Decider(Protocol):
-    """Plays one seat. It sees nothing but its player's `Knowledge`, and answers with one of the options."""
+    """Plays one seat, using only its player's `Knowledge`."""
 
     def turn(self, knowledge: Knowledge, options: Sequence[Option]) -> Turn:
-        """Return what the player does now.
-
-        Args:
-            knowledge: all that the player knows.
-            options: everything that it can do; never empty.
-        """
+        """Return the player's decision; there is at least one option."""
         ...
 
     def beliefs(self, knowledge: Knowledge) -> Mapping[int, float]:
-        """Return how likely each other living player is an enemy of the Town, from 0 to 1."""
+        """Return the probability that each other living player is an enemy of the Town."""
         ...
 
 
 class RandomDecider:
-    """Chooses uniformly among the legal verbs, then among their targets: a baseline.
-
-    Args:
-        player: its seat.
-        rng: where its seed is drawn from.
-        names: of all players, by number.
-    """
+    """Chooses uniformly among the legal verbs, then among their targets: a baseline."""
 
     def __init__(self, player: int, rng: random.Random, names: Sequence[str]) -> None:
         self.player = player
@@ -62,7 +51,7 @@ class RandomDecider:
         self.names = tuple(names)
 
     def turn(self, knowledge: Knowledge, options: Sequence[Option]) -> Turn:
-        """Return a choice drawn by lot."""
+        """Return a random choice."""
         rng = random.Random(f"{self.seed}:{len(knowledge.events)}:{knowledge.day}")  # play, not secrets
         quiet = [o for o in options if not o.text or o.verb is Verb.FORGE]
         return Turn(filled(quiet[int(rng.random() * len(quiet))], rng), {}, "By lot.")

@@ -1,4 +1,4 @@
-"""The risk of lynching the wrong player: a Jester, an Executioner's target, or one whom nothing contradicts."""
+"""The risk of lynching the wrong player: a Jester, an Executioner's target, or an uncontradicted one."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ _ACCUSED = frozenset({"found", "found_role", "found_group", "found_group_clash",
 _PROOFS = frozenset(
     {"will", "will_role", "will_group", "will_group_clash", "absent", "my_check", "my_group", "my_clash", "my_watch"}
 )
-"""Proofs: own results, wills, or contradictory claims."""
+"""Proof: own results, wills, or contradictory claims."""
 _FOOL = 0.7
-"""How much more it takes against one who lies as a Jester or an Executioner would, if it is one for sure."""
+"""Additional guilt needed against a liar if it is certainly a Jester or an Executioner."""
 _TURNED = 0.5
 _GROUPED = 0.3
-"""How much more it takes against one who was found in a group of roles that the Jester is in."""
+"""Additional guilt needed against a player found in the Jester's group of roles."""
 _SILENT, _SINGLE, _SPOTLESS = 0.6, 0.35, 0.12
-"""How much more it takes against one that will not say who it is, that only one other speaks against, or nobody."""
+"""Additional guilt needed against a player without a claim and with at most one accuser."""
 
 
 def caution(view: View, accused: int) -> float:
-    """Return how much more likely than others an enemy one must be to be condemned, for fear of being used.
+    """Return the additional guilt needed to condemn a player, since the accused or the accuser may want a lynching.
 
-    A Jester wants to be lynched, so that it says nothing for itself; those who want to live do. An Executioner
-    speaks alone against one of the Town: one accuser of a player whose own claim stands is weighed again, until
-    somebody else has found something, or the accuser is known.
+    A Jester wants to be lynched, so it does not defend itself. An Executioner is often the only accuser of a Town
+    player with a credible claim; such an accusation counts less until it is supported, or the accuser's role is known.
     """
     notes = view.notes
     against = [c for c in view.face.clues if c.target == accused and c.weight > 0.2]
@@ -45,15 +44,14 @@ def caution(view: View, accused: int) -> float:
     accusers = sorted({c.other for c in against if c.code in _ACCUSED and c.other is not None})
     if len(accusers) > 1:
         return as_jester
-    late = (0.5 if view.day > 5 else 1.0) * min(
-        1.0, 1.4 * (1.0 - view.mean)
-    )  # where many are enemies, one must risk it
+    # worth the risk if there are many enemies
+    late = (0.5 if view.day > 5 else 1.0) * min(1.0, 1.4 * (1.0 - view.mean))
     alone = _SINGLE * _unproven(view, accusers[0], against) if accusers else _SPOTLESS * schemers_left(view)
     return max(as_jester, late * alone)
 
 
 def _found_beside(view: View, accused: int, against: list[Clue]) -> float:
-    """Return how likely one was found in a group of roles only for being the Jester who is in it."""
+    """Return the probability that a player was found in a group of roles as its Jester."""
     if any(c.code == "found_role" for c in against):
         return 0.0
     for finding in view.notes.findings:
@@ -63,12 +61,12 @@ def _found_beside(view: View, accused: int, against: list[Clue]) -> float:
 
 
 def jesters_left(view: View) -> float:
-    """Return how likely the list still holds a living Jester, from 0 to 1."""
+    """Return the probability of a living Jester."""
     return _left(view, "Jester")
 
 
 def schemers_left(view: View) -> float:
-    """Return how likely somebody lives who wants a lynching for its own sake, from 0 to 1."""
+    """Return the probability of a living player who wants a lynching for its own sake."""
     return min(1.0, jesters_left(view) + _left(view, "Executioner"))
 
 
@@ -78,9 +76,9 @@ def _left(view: View, role: str) -> float:
 
 
 def _may_have_turned(view: View, against: list[Clue]) -> float:
-    """Return how much more it takes against one who was wrong about one that died at night.
+    """Return the additional guilt needed against a player who was wrong about a victim of the night.
 
-    It may be an Executioner who has lost its target, and has become a Jester.
+    It may be an Executioner who lost its target and became a Jester.
     """
     wrong = any(c.code in ("wrong", "misfound") and c.other in view.notes.died_at_night for c in against)
     if not wrong or not view.knowledge.rules.executioner_turns:
@@ -89,7 +87,7 @@ def _may_have_turned(view: View, against: list[Clue]) -> float:
 
 
 def _unproven(view: View, accuser: int, against: list[Clue]) -> float:
-    """Return how little an accuser's word is borne out by anything else, from 0 to 1."""
+    """Return how unsupported an accuser's statement is, from 0 to 1."""
     one = view.knowledge.standing[accuser]
     if one.revealed or (not one.alive and one.role is not None and is_town(one.role)) or accuser == view.me:
         return 0.0

@@ -1,4 +1,4 @@
-"""A whole game at the level of the engine: a decider at every seat, each with only its own knowledge."""
+"""A game on the engine, with a decider at every seat, each with only its own knowledge."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ AFTER_THE_DAY = (Phase.DUSK, Phase.TALK_AT_NIGHT, Phase.NIGHT)
 
 @dataclass
 class Played:
-    """A game that was played to its end."""
+    """A finished game."""
 
     game: Game
     thoughts: list[tuple[int, int, str]] = field(default_factory=list)
-    """Round, player, why it did what it did."""
+    """Round, player, reason."""
     beliefs: list[tuple[int, int, dict[int, float]]] = field(default_factory=list)
-    """Day, player, how likely it held each other living player for an enemy of the Town; once a day, by its end."""
+    """Day, player, and at the end of the day the probability that each other living player is an enemy."""
     refused: list[tuple[int, int, str]] = field(default_factory=list)
-    """Round, player, why its choice or its writing was not possible; it waited instead."""
+    """Round, player, why its choice or paper was illegal; it waited instead."""
 
 
 def play_match(
@@ -36,14 +36,7 @@ def play_match(
     beliefs: bool = True,
     given: Mapping[int, Choice] | None = None,
 ) -> Played:
-    """Play a game to its end.
-
-    Args:
-        game: from any point on.
-        deciders: who plays each seat.
-        beliefs: whether to ask everybody each day what it believes.
-        given: what some choose in the first round, who are not asked then.
-    """
+    """Play a game to its end from any round, with forced choices in the first round if given."""
     settled = dict(given or {})
     seats = [deciders[n] for n in range(len(game.state.players))]
     known = {n: Knowledge(n) for n in range(len(seats))}

@@ -17,7 +17,7 @@ Answer = tuple[Choice, str]
 
 
 def at_night(view: View) -> Answer:
-    """Return what the player does at dusk or at night, and why."""
+    """Return the player's action at dusk or at night, and the reason."""
     for verb in sorted(view.options, key=lambda v: v not in _FIRST):
         rule = _RULES.get(verb)
         if rule is not None:
@@ -36,7 +36,7 @@ Slots = Sequence[Sequence[int]]
 
 
 def _look(view: View, slots: Slots) -> Answer | None:
-    """Look at whoever is most open to doubt and has not been looked at."""
+    """Examine the most uncertain player not yet examined."""
     seen = [e.data.get("target") for e in view.notes.results]
     fresh = [n for n in slots[0] if n not in seen and n not in view.mates] or list(slots[0])
     best = max(fresh, key=lambda n: 0.5 - abs(view.own.of(n) - 0.55) + 0.2 * view.rng.random())
@@ -51,7 +51,7 @@ def _consult(view: View, slots: Slots) -> Answer | None:
 
 
 def _shield(view: View, slots: Slots) -> Answer | None:
-    """Go to one whom killers would go for."""
+    """Visit a likely victim."""
     best = max(slots[0], key=lambda n: view.worth(n) - 3.0 * view.own.of(n) + 1.5 * view.rng.random())
     return _do([best], f"Whoever kills may go for {view.name(best)} tonight.")
 
@@ -75,7 +75,7 @@ def _alert(view: View, slots: Slots) -> Answer | None:
 
 
 def _doubtful(view: View, slots: Slots) -> Answer | None:
-    """Go to the likeliest enemy: to block, or to hunt."""
+    """Visit the most likely enemy, to block or hunt it."""
     best = max(slots[0], key=lambda n: view.own.of(n) + 0.1 * view.rng.random())
     return _do([best], f"I think {view.name(best)} is the likeliest to do harm.")
 
@@ -87,7 +87,7 @@ def _block(view: View, slots: Slots) -> Answer | None:
 
 
 def _harm(view: View, slots: Slots, why: str) -> Answer | None:
-    """Go to whoever is worth most to the Town and is not to be killed anyway."""
+    """Visit the player most valuable to the Town, except the kill's target."""
     victim = common_target(view)
     rest = [n for n in slots[-1] if n != victim and n not in view.mates] or list(slots[-1])
     best = max(rest, key=lambda n: view.worth(n) + view.rng.random())
@@ -210,7 +210,7 @@ def _douse(view: View, slots: Slots) -> Answer | None:
 
 
 def _doused(view: View) -> list[int]:
-    """Return the living that the player has doused, as far as its notebook says."""
+    """Return the living players that this one has doused, by its notebook."""
     doused: list[int] = []
     for _, verb, targets in diary(view.knowledge.notebook, view.names):
         if verb == Verb.DOUSE:
@@ -262,6 +262,6 @@ _RULES: Mapping[Verb, Rule] = {
     Verb.RAISE: _raise, Verb.REMEMBER: _remember, Verb.SEANCE: _seance, Verb.SHOOT: _shoot, Verb.STAB: _stab,
     Verb.TRANSPORT: _transport, Verb.VEST: _vest, Verb.WATCH: _shield,
 }  # fmt: skip
-"""A verb -> what is done with it; None to leave it."""
+"""Verb -> its rule, which returns None to skip it."""
 _FIRST = (Verb.IGNITE, Verb.HEAL_SELF, Verb.VEST)
-"""Verbs that are considered before others of the same player."""
+"""Verbs considered before a player's others."""

@@ -1,7 +1,6 @@
 """The notes of a scripted player on its events: claims, findings, accusations, votes, and which proved true.
 
-`Notes` follow from the events alone. They are kept up to date event by event only because that is faster
-than reading everything again each turn.
+`Notes` are a function of the events, updated incrementally for speed.
 """
 
 from __future__ import annotations
@@ -23,42 +22,37 @@ class Clue(NamedTuple):
 
     target: int
     weight: float
-    """In log-odds of being an enemy of the Town; below 0 it speaks for the player."""
+    """Log-odds of being an enemy of the Town; negative in the player's favour."""
     code: str
-    """Names the sentence in `wsap_tossim.players.phrases` that tells it."""
+    """Key of its sentence in `wsap_tossim.players.phrases`."""
     other: int | None = None
-    """Another player whom that sentence names."""
+    """Another player named in that sentence."""
     role: str = ""
 
 
 class Finding(NamedTuple):
-    """A player's claim of what it did or found at night."""
+    """A player's report of a deed or finding at night."""
 
     by: int
     day: int
-    """When it was said."""
+    """Day of the report."""
     said: Said
     written: bool
-    """Whether it stood in a dead player's will."""
+    """Whether it is from a dead player's will."""
     secret: bool = False
-    """Whether it was whispered, or said where not all could hear it."""
+    """Whether it was whispered, or said on a channel."""
 
 
 class Notes:
-    """The notes of one player.
-
-    Args:
-        player: whose they are; None for what everybody knows.
-        names: of all players, by number.
-    """
+    """The notes of one player, or of the public if None."""
 
     def __init__(self, player: int | None, names: Sequence[str]) -> None:
         self.player = player
         self.names = tuple(names)
         self.read = 0
-        """How many events these notes are of."""
+        """Number of events read."""
         self.claims: dict[int, list[str]] = {}
-        """Player -> the roles it has claimed since it was last raised from the dead, each once, the latest last."""
+        """Player -> distinct roles claimed since it was last raised from the dead, the latest last."""
         self.findings: list[Finding] = []
         self.clues: list[Clue] = []
         """Permanent public evidence."""
@@ -73,46 +67,46 @@ class Notes:
         """Player -> accuser -> day of the last accusation."""
         self.defenders: dict[int, dict[int, int]] = {}
         self.verdicts: list[tuple[int, int, str]] = []
-        """Accused, judge, verdict; of trials that ended in a lynching or not."""
+        """Accused, judge, verdict, of all trials."""
         self.will_day = 0
-        """The day on which this player last looked after its will."""
+        """Day of this player's last update of its will."""
         self.whispered: list[int] = []
-        """To whom this player has ever whispered."""
+        """Players to whom this one has whispered."""
         self.confided: list[int] = []
-        """Players who have told this player alone their role."""
+        """Players who privately told this one their role."""
         self.died_at_night: dict[int, int] = {}
         """Player -> night."""
         self.kept: dict[bool, tuple[object, Any]] = {}
         """Cache of the last beliefs, public or private, with their grounds."""
         self.heard: Counter[str] = Counter()
-        """Clause -> how often it was said in public."""
+        """Clause -> number of times said in public."""
         self._seen: set[tuple[int, Said]] = set()
         self._accused: int | None = None
         self._new_day()
 
     def _new_day(self) -> None:
         self.asked: dict[int, int] = {}
-        """Today: who -> how often it was asked to say who it is."""
+        """Today: player -> number of times asked for its role."""
         self.against: dict[int, list[int]] = {}
-        """Today: who -> those who accused it or voted for it, each once."""
+        """Today: player -> distinct accusers and voters."""
         self.plans: dict[int, int] = {}
-        """Today: who -> whom it last named or voted for."""
+        """Today: player -> its last accused or vote."""
         self.reasoned: list[int] = []
-        """Today: those against whom this player has spoken."""
+        """Today: players accused by this one."""
         self.spoken: dict[int, int] = {}
-        """Today: who -> how often it spoke."""
+        """Today: player -> number of speeches."""
         self.floors = 0
-        """Today: how often this player has had the floor, where it is bid for."""
+        """Today: number of times that this player won the floor by bidding."""
         self.told_findings = False
-        """Today: whether this player has told what it found."""
+        """Today: whether this player has reported its findings."""
         self.trials = 0
         self.acquitted: list[int] = []
-        """Today: those who were tried and let go."""
+        """Today: acquitted players."""
         self.channel: dict[int | None, str] = {}
-        """Tonight: who -> what it said on a channel; None is one who is not named."""
+        """Tonight: player -> its talk on a channel; None for an anonymous speaker."""
 
     def update(self, knowledge: Knowledge) -> Notes:
-        """Take in what has happened since, and return these notes."""
+        """Read the new events, and return self."""
         events = knowledge.events
         for at in range(self.read, len(events)):
             event = events[at]
@@ -128,7 +122,7 @@ class Notes:
         said = self.claims.get(self.player) if self.player is not None else None
         return said[-1] if said else None
 
-    # --- what each kind of event means -------------------------------------------------------
+    # --- handlers of events ------------------------------------------------------------------
 
     def _on_phase(self, event: Seen, knowledge: Knowledge) -> None:
         if event.data["name"] == Phase.DISCUSSION.value:
@@ -243,11 +237,11 @@ class Notes:
             self._test(dead, role)
 
     def _test(self, dead: int, role: str) -> None:
-        """Hold against, or in favour of, the living what they said of one whose role is known now."""
+        """Weigh what the living said about a player whose role is now known."""
         enemy, town = is_enemy(role), is_town(role)
         clues = self.clues
         if enemy or town:
-            pushed = [0.35, 0.25, 0.15]  # who began it counts most; where all went along, it tells of nobody
+            pushed = [0.35, 0.25, 0.15]  # the first counts most; if all joined in, it is no evidence
             for at, by in enumerate(self.accusers.get(dead, {})):
                 if enemy:
                     clues.append(Clue(by, -0.6, "caught", dead, role))
@@ -286,7 +280,7 @@ class Notes:
 
     def _on_raised(self, event: Seen, knowledge: Knowledge) -> None:
         raised = event.data["player"]
-        self.clues.append(Clue(raised, -4.0, "raised"))  # only the Town is raised
+        self.clues.append(Clue(raised, -4.0, "raised"))  # only Town players are raised
         self.died_at_night.pop(raised, None)
 
     def _on_result(self, event: Seen, knowledge: Knowledge) -> None:
@@ -310,7 +304,7 @@ class Notes:
 
 
 def _tested(finding: Finding, role: str) -> Clue | None:
-    """Return what a finding about a dead player says of its finder, now that the role is known."""
+    """Return the clue about the finder that follows from the dead player's known role, if any."""
     said, enemy = finding.said, is_enemy(role)
     by, dead = finding.by, said.target
     if said.what == "suspicious":

@@ -1,6 +1,6 @@
 """The phrases of scripted players: short sentences with placeholders for names.
 
-`wsap_tossim.players.claims` reads all of them back; a test holds the two together.
+`wsap_tossim.players.claims` parses all of them, which a test checks.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ LINES: Mapping[str, Sequence[str]] = {
     "whisper": ("You came out clear at night. I'm the {role}; keep it to yourself.", "I trust you. I'm the {role}."),
     "nothing": ("Nothing from me.", "I slept.", "Nothing new here."),
 }
-"""Key -> sentences, one of which is said."""
+"""Key -> alternative sentences."""
 
 AGAINST: Mapping[str, str] = {
     "changed": "first said {role}, now something else",
@@ -143,20 +143,13 @@ AGAINST: Mapping[str, str] = {
     "crowd": "others doubt them as well",
     "odd": "talks in an odd way",
 }
-"""A clue's code -> the words that give it as a reason."""
+"""Code of a clue -> its reason."""
 
 
 def say(rng: random.Random, key: str, longest: int, heard: Mapping[str, int] = NOTHING, **words: str) -> str:
-    """Return one of the sentences for a key, filled in and no longer than allowed.
+    """Return one of the sentences for a key of `LINES`, filled in and cut to a length of at least 1.
 
-    Of all there are, it is the first from the drawn one on whose clauses were heard least often.
-
-    Args:
-        rng: where the lot is drawn from.
-        key: in `LINES`.
-        longest: characters, at least 1.
-        heard: clause -> how often it was said.
-        words: what is filled in.
+    It is the one heard least often, of equals the first at or after a random position.
     """
     lines = LINES[key]
     first = int(rng.random() * len(lines))
@@ -178,7 +171,7 @@ def listed(words: Sequence[str], last: str = "and") -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """Return a text that is no longer than allowed, whole sentences first."""
+    """Return a text cut to a length, at a sentence if possible."""
     text = text.strip()
     if len(text) <= longest:
         return text

@@ -1,5 +1,4 @@
-"""Prior probabilities from the role list alone: possible roles, their counts, and how likely each is an enemy of the
-Town."""
+"""Prior probabilities from the role list alone."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ _ENEMIES = frozenset(
 
 
 def is_town(role: str) -> bool:
-    """Return whether a role is one of the Town."""
+    """Return whether a role is of the Town."""
     return role in _TOWN
 
 
@@ -39,11 +38,7 @@ def is_enemy(role: str) -> bool:
 
 
 class RoleList:
-    """The role list of a game, as all know it.
-
-    Args:
-        slots: roles, categories, "Random Town" and the like, or "Any".
-    """
+    """The public role list of a game; see `Setup.slots`."""
 
     def __init__(self, slots: Sequence[str]) -> None:
         self.slots = tuple(slots)
@@ -51,11 +46,11 @@ class RoleList:
         self.pools: dict[str, tuple[str, ...]] = {
             slot: tuple(name for name in _pool(slot) if name == slot or name not in drawn_apart) for slot in slots
         }
-        """Each slot -> the roles that it can hold; one that is unique, and has a slot of its own, is in no other."""
+        """Slot -> its possible roles; a unique role with its own slot is in no other."""
         self.expected: dict[str, float] = {}
-        """How many of each role there are on average."""
+        """Expected count of each role."""
         self.most: dict[str, int] = {}
-        """How many of each role there can be."""
+        """Maximum count of each role."""
         for slot in slots:
             pool = self.pools[slot]
             for name in pool:
@@ -65,11 +60,11 @@ class RoleList:
             if ROLES[name].unique and len(set(slots) - {"Citizen", "Mafioso"}) > 0:
                 self.most[name] = min(self.most[name], 1)
         self.enemies = sum(count for name, count in self.expected.items() if is_enemy(name))
-        """How many enemies of the Town there are on average."""
+        """Expected number of enemies of the Town."""
         self.players = max(1, len(slots))
 
     def enemy_in(self, roles: Iterable[str]) -> float:
-        """Return how likely one who has one of some roles is an enemy, by the list alone; 0.5 if it can't have any."""
+        """Return the probability that a player with one of some roles is an enemy; 0.5 if none is possible."""
         total = evil = 0.0
         for name in roles:
             count = self.expected.get(name, 0.0)
@@ -81,7 +76,7 @@ class RoleList:
 
 @lru_cache(maxsize=256)
 def role_list(slots: tuple[str, ...]) -> RoleList:
-    """Return the role list of some slots."""
+    """Return the cached role list of some slots."""
     return RoleList(slots)
 
 

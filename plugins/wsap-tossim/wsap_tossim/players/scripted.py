@@ -1,4 +1,4 @@
-"""A scripted player: claims, doubts, checks the claims of others, votes with reasons, and lies if its side must."""
+"""A scripted player: claims, doubts, checks claims, votes with reasons, and lies if its side must."""
 
 from __future__ import annotations
 
@@ -23,14 +23,8 @@ __all__ = ["ScriptedDecider"]
 class ScriptedDecider:
     """Plays one seat by rules of thumb.
 
-    Every turn follows from the player's knowledge, the options and the seed: a decider that is made again with the
-    same seed, in another process, at any point of the game, goes on in the same way.
-
-    Args:
-        player: its seat.
-        rng: where its seed is drawn from; or give `seed`.
-        names: of all players, by number.
-        seed: in place of one drawn from `rng`.
+    Every turn is a function of the player's knowledge, the options and the seed, so a decider recreated with the same
+    seed, in any process and at any point of the game, plays the same.
     """
 
     def __init__(
@@ -44,7 +38,7 @@ class ScriptedDecider:
         self._of: Knowledge | None = None
 
     def turn(self, knowledge: Knowledge, options: Sequence[Option]) -> Turn:
-        """Return what the player does now, what it writes down, and why."""
+        """Return the player's choice, papers and reason."""
         view = View(knowledge, self._noted(knowledge), options, self.seed, self.character)
         if Verb.SAY in view.options:
             choice, why = in_secret(view)
@@ -56,7 +50,7 @@ class ScriptedDecider:
         return Turn(choice, self._written(view, choice), why)
 
     def beliefs(self, knowledge: Knowledge) -> Mapping[int, float]:
-        """Return how likely each other living player is an enemy of the Town, as the player really thinks."""
+        """Return the player's true beliefs: other living player -> probability of being an enemy of the Town."""
         return View(knowledge, self._noted(knowledge), (), self.seed, self.character).own.enemy
 
     def _noted(self, knowledge: Knowledge) -> Notes:
@@ -66,7 +60,7 @@ class ScriptedDecider:
         return self._notes.update(knowledge)
 
     def _written(self, view: View, choice: Choice) -> dict[str, str]:
-        """Return the papers that change: the notebook with tonight's deed, and the will."""
+        """Return the changed papers: the notebook with tonight's deed, and the will."""
         knowledge = view.knowledge
         rules = knowledge.rules
         longest = rules.longest_will
@@ -100,7 +94,7 @@ class ScriptedDecider:
 
 
 _AT_LEISURE = (Phase.DISCUSSION, Phase.NOMINATION, Phase.BALLOT)
-"""When a player looks after its will, until it speaks."""
+"""Phases in which a player updates its will, before it speaks."""
 _NOTES = (
     "Nothing personal.",
     "You asked too many questions.",
@@ -110,7 +104,7 @@ _NOTES = (
 
 
 def _appended(notebook: str, line: str, longest: int) -> str:
-    """Return a notebook with a line more; the oldest lines are left out if it gets too long."""
+    """Return a notebook with one more line, without its oldest lines if it gets too long."""
     text = f"{notebook}\n{line}" if notebook else line
     while len(text) > longest and "\n" in text:
         text = text.partition("\n")[2]
@@ -118,7 +112,7 @@ def _appended(notebook: str, line: str, longest: int) -> str:
 
 
 def _legal(choice: Choice, options: Mapping[Verb, Option]) -> Choice:
-    """Return a choice if it is one of the options, and otherwise waiting."""
+    """Return a choice if it is legal, otherwise `WAIT`."""
     option = options.get(choice.verb)
     if option is None or len(choice.targets) != len(option.slots) or len(set(choice.targets)) < len(choice.targets):
         return WAIT

@@ -1,8 +1,7 @@
 """A player's account of its nights: the truth from its results and notebook, or a cover story.
 
-A cover is a Town role that the list has room for, with nights to go with it: nobody in it is visited who
-was dead, nights in jail or spent blocked are told as they were, since somebody may know of them, and what
-was told before is told again.
+A cover is a Town role that the list has room for, with invented nights: they contain no visits to the dead, report
+nights in jail or blocked truthfully, since others may know of them, and stay the same when told again.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ PAST: Mapping[str, str] = {
     Verb.RAISE: "raised {0}",
     Verb.TRANSPORT: "swapped {0} and {1}",
 }
-"""A verb -> how the Town tells it afterwards."""
+"""Verb -> its report by the Town."""
 COVERS: Mapping[str, str] = {
     "Doctor": "healed {0}",
     "Bodyguard": "guarded {0}",
@@ -54,17 +53,17 @@ COVERS: Mapping[str, str] = {
     "Spy": "heard nothing worth telling",
     "Citizen": "slept",
 }
-"""Roles that can be pretended -> how their nights are told."""
+"""Cover role -> its nightly reports."""
 ACCUSING = ("Sheriff", "Investigator")
 
 
 def diary_line(night: int, verb: str, targets: Sequence[int], names: Sequence[str]) -> str:
-    """Return how a night's deed is noted down: "N2 heal Bo"."""
+    """Return a notebook line for a night's deed: "N2 heal Bo"."""
     return " ".join([f"N{night}", verb, " & ".join(names[t] for t in targets)]).rstrip()
 
 
 def diary(notebook: str, names: Sequence[str]) -> list[tuple[int, str, tuple[int, ...]]]:
-    """Return what a notebook of such lines holds: night, verb and targets, in their order; other lines are left out."""
+    """Return night, verb and targets of each such line of a notebook, skipping other lines."""
     numbers = {name: number for number, name in enumerate(names)}
     found: list[tuple[int, str, tuple[int, ...]]] = []
     for line in notebook.split("\n"):
@@ -81,24 +80,24 @@ def diary(notebook: str, names: Sequence[str]) -> list[tuple[int, str, tuple[int
 
 
 def told_as(knowledge: Knowledge, notes: Notes, seed: int) -> str:
-    """Return the role that the player says it has: the Town tells the truth, others what serves them."""
+    """Return the role that the player claims: the Town tells the truth, others may lie."""
     role = knowledge.role or "Citizen"
     if honest(role):
         return role
     if role == "Vampire" and notes.claimed is None and honest(former_role(knowledge)):
-        return former_role(knowledge)  # which everything that it did and found bears out
+        return former_role(knowledge)  # supported by all its deeds and findings
     if role == "Jester" and notes.claimed is None and jester_manner(seed) != "mute":
         return _found_out(knowledge, notes, seed)
     return cover_role(knowledge, notes, seed)
 
 
 def honest(role: str) -> bool:
-    """Return whether one with a role has no reason to hide it."""
+    """Return whether players with a role have no reason to hide it."""
     return is_town(role) or role in ("Survivor", "Amnesiac")
 
 
 def former_role(knowledge: Knowledge) -> str:
-    """Return the role that the player began with."""
+    """Return the player's initial role."""
     for event in knowledge.events:
         if event.kind == "role" and event.data["player"] == knowledge.player:
             return str(event.data["role"])
@@ -106,12 +105,12 @@ def former_role(knowledge: Knowledge) -> str:
 
 
 def jester_manner(seed: int) -> str:
-    """Return how a Jester goes about being lynched: `mute`, `liar` who is easily found out, or false `accuser`."""
+    """Return a Jester's strategy: `mute`, obvious `liar`, or false `accuser`."""
     return ("mute", "liar", "accuser")[seed % 3]
 
 
 def _found_out(knowledge: Knowledge, notes: Notes, seed: int) -> str:
-    """Return what a Jester claims to be caught lying: a role that another has claimed, or an accuser's."""
+    """Return a claim with which a Jester gets caught: another player's role, or an accuser's."""
     roles = role_list(tuple(knowledge.slots))
     if jester_manner(seed) == "accuser":
         return next((name for name in ACCUSING if name in roles.most), "Sheriff")
@@ -121,7 +120,7 @@ def _found_out(knowledge: Knowledge, notes: Notes, seed: int) -> str:
 
 
 def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
-    """Return the Town role that the player pretends to have: the one it has claimed, or one there is room for."""
+    """Return the player's cover role: the claimed one, or one that the role list has room for."""
     if notes.claimed is not None and is_town(notes.claimed):
         return notes.claimed
     roles = role_list(tuple(knowledge.slots))
@@ -132,18 +131,18 @@ def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
             taken[said[-1]] = taken.get(said[-1], 0) + 1
     rng = random.Random(f"{seed}:cover")  # play, not secrets
     ours = _share(knowledge)
-    beside = next((g for g in GROUPS if knowledge.role in g), ())  # what an Investigator would bear out
+    beside = next((g for g in GROUPS if knowledge.role in g), ())  # an Investigator's finding would support it
     doubt = _doubt_of(knowledge, notes)
     looked = 0.9 if roles.most.get("Investigator", 0) > dead.count("Investigator") else 0.3
     best, most = "Citizen", -9.0
     for name in COVERS:
         lot = 0.3 + rng.random()
         if roles.most.get(name, 0) <= taken.get(name, 0) or (name == "Vampire Hunter" and knowledge.role == "Vampire"):
-            continue  # there is no room for one more, or the one whom it would meet hunts it
-        left = roles.expected[name] - taken.get(name, 0)  # below 0 where one more can be, but hardly is
+            continue  # no room for one more, or the real one hunts it
+        left = roles.expected[name] - taken.get(name, 0)  # negative if one more is possible but unlikely
         worth = lot * min(1.0, 0.15 + left) if left > 0 else 0.3 * lot * left
         if name in ACCUSING:
-            # what one says one found can be found wrong, but who blames somebody must have found something
+            # claimed findings can be refuted, but an accuser needs one
             worth = worth + 3.0 if knowledge.role == "Executioner" else 0.6 * worth
         worth += looked * (name in beside) + 0.8 * (name in ours) - 0.5 * doubt(name)
         if worth > most:
@@ -155,7 +154,7 @@ def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
 
 
 def _doubt_of(knowledge: Knowledge, notes: Notes) -> Callable[[str], float]:
-    """Return what says how much the count of claims would be against the player, if it made a claim, in log-odds."""
+    """Return a function: claim -> weight of the count of claims against the player if it made it, in log-odds."""
     slots = tuple(knowledge.slots)
     gone: list[str] = []
     claims: list[str] = []
@@ -175,7 +174,7 @@ def _doubt_of(knowledge: Knowledge, notes: Notes) -> Callable[[str], float]:
 
 
 def _share(knowledge: Knowledge) -> tuple[str, ...]:
-    """Return the covers that are a player's own where its side shares them out, so that no two take the same."""
+    """Return the player's share of the covers, which its side divides so that no two members take the same."""
     me = knowledge.player or 0
     together = tuple(sorted([me, *knowledge.mates]))
     return _shared_out(together)[together.index(me) :: len(together)] if len(together) > 1 else ()
@@ -189,7 +188,7 @@ def _shared_out(together: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def nights_of(knowledge: Knowledge, notes: Notes, role: str, seed: int) -> dict[int, str]:
-    """Return what the player tells of each night so far, as if it had a role: its own truly, another as invented."""
+    """Return the player's report of each night so far: true for its own role, otherwise invented."""
     last = knowledge.day if knowledge.phase in ("dusk", "night") else knowledge.day - 1
     nights: dict[int, str] = {}
     if role != knowledge.role and role in COVERS:
@@ -223,13 +222,13 @@ def _cover_nights(knowledge: Knowledge, notes: Notes, role: str, last: int, seed
     for night in range(1, last + 1):
         line = before.get(night, "")
         if not line or any(knowledge.standing[n].died == night for n in named(line, notes.names)[:1]):
-            line = _invented(knowledge, notes, role, night, seed)  # nobody can have gone where all know of a death
+            line = _invented(knowledge, notes, role, night, seed)  # nobody visits a publicly dead player
         nights[night] = line
     return nights
 
 
 def will_of(role: str, nights: Mapping[int, str], longest: int) -> str:
-    """Return a will: the role, and a line for each night; the oldest nights are left out if it gets too long."""
+    """Return a will: the role, and a line for each night, without the oldest nights if it gets too long."""
     lines = [f"N{night}: {text}." for night, text in nights.items()]
     while lines and len(role) + 1 + sum(len(line) + 1 for line in lines) > longest:
         lines.pop(0)
@@ -298,7 +297,7 @@ def _invented(knowledge: Knowledge, notes: Notes, role: str, night: int, seed: i
 
 
 def _group_for(notes: Notes, target: int, rng: random.Random, *, enemy: bool) -> list[str]:
-    """Return a group that suits what is to be said of a player."""
+    """Return a group of roles that suits the intended report."""
     claim = notes.claims.get(target, [""])[-1]
     if enemy:
         fit = [g for g in GROUPS if claim not in g and sum(map(is_enemy, g)) > 0]

@@ -25,30 +25,26 @@ WORTH = {
     "Vampire Hunter": 2.0, "Citizen": 1.5, "Veteran": -2.0, "Survivor": -0.5, "Jester": -2.0, "Executioner": 0.0,
     "Amnesiac": -0.5,
 }  # fmt: skip
-"""How much a living one with a role is worth to the Town, and so to those who would kill it."""
+"""Value of a living role to the Town, and so to its killers."""
 _SHORTEST = 20
-"""Characters in which something can be said; one who has not so many left today keeps silent."""
+"""Characters of the shortest speech; a player with fewer left today is silent."""
 
 
 class Character:
-    """How a player tends to be: from its seed alone, so that two of them are not alike.
-
-    Args:
-        seed: any number.
-    """
+    """A player's tendencies, drawn from its seed."""
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(f"{seed}:character")  # play, not secrets
         self.talk = 0.35 + 0.6 * rng.random()
-        """How likely it speaks when it need not."""
+        """Probability of an unnecessary speech."""
         self.open = rng.random()
-        """How readily it says who it is."""
+        """How readily it claims its role."""
         self.doubt = (rng.random() - 0.5) * 0.06
-        """How much more than others it needs to condemn."""
+        """Additional guilt that it needs to condemn."""
 
 
 def side_of_role(role: str) -> str:
-    """Return how a role plays: town, mafia, vampires, killer, witch, jester, executioner or bystander."""
+    """Return a role's way of playing: town, mafia, vampires, killer, witch, jester, executioner or bystander."""
     one = ROLES.get(role)
     if one is None or one.faction is Faction.TOWN:
         return "town"
@@ -64,13 +60,7 @@ def side_of_role(role: str) -> str:
 class View:
     """The inputs of one decision.
 
-    Args:
-        knowledge: what the player knows.
-        notes: of the same events.
-        options: what it can do.
-        seed: the player's own.
-        character: the player's own.
-        bidding: whether it only thinks of what it would do with the floor.
+    With `bidding`, the player bids for the floor rather than has it.
     """
 
     def __init__(
@@ -95,7 +85,7 @@ class View:
         self.options = {option.verb: option for option in options}
         now = f"{len(knowledge.events)}"
         if knowledge.rules.floor == "bids" and knowledge.phase in (Phase.DISCUSSION, Phase.NOMINATION):
-            # One draws once for what one bids for and then does, however often others have the floor before.
+            # the same draw for a bid and the turn that it wins, whoever has the floor in between
             now = f"{knowledge.phase}:{notes.floors - (not bidding)}"
         self.rng = random.Random(f"{seed}:{now}:{knowledge.day}")  # play, not secrets
         self.longest = knowledge.rules.longest_text
@@ -112,27 +102,27 @@ class View:
 
     @cached_property
     def public(self) -> Beliefs:
-        """Beliefs from public knowledge, about the player itself, too."""
+        """Beliefs from public knowledge, including the player itself."""
         return believe(self.notes, self.knowledge, public=True)
 
     @property
     def face(self) -> Beliefs:
-        """The beliefs that it shows in public: liars pretend to know nothing."""
+        """The beliefs that it shows in public: liars pretend ignorance."""
         return self.own if self.side in ("town", "bystander") else self.public
 
     @cached_property
     def others(self) -> list[int]:
-        """The other living."""
+        """The other living players."""
         return [s.number for s in self.knowledge.standing if s.alive and s.number != self.me]
 
     @cached_property
     def graveyard(self) -> list[str | None]:
-        """The roles of the dead, as far as they are known."""
+        """The roles of the dead; None if unknown."""
         return [s.role for s in self.knowledge.standing if not s.alive]
 
     @cached_property
     def mates(self) -> frozenset[int]:
-        """Living members of its side; only for membership tests."""
+        """Other living members of its side; for membership tests only."""
         standing = self.knowledge.standing
         if self.side not in ("mafia", "vampires"):
             return frozenset()
@@ -142,18 +132,18 @@ class View:
 
     @cached_property
     def in_power(self) -> bool:
-        """Whether its side is half of the living, and so need not hide by day any more."""
+        """Whether its side is half of the living, and need not hide by day."""
         return bool(self.mates) and 2 * (len(self.mates) + 1) >= len(self.others) + 1
 
     @cached_property
     def mean(self) -> float:
-        """How likely just anybody is an enemy, by what it shows."""
+        """Mean shown probability that a player is an enemy."""
         face = self.face.enemy
         found = [p for n, p in face.items() if n != self.me]
         return sum(found) / len(found) if found else 0.5
 
     def guilt(self, player: int) -> float:
-        """Return how much it wants a player lynched; to be held against `mean`."""
+        """Return how much it wants a player lynched, on the scale of `mean`."""
         face = self.face.of(player)
         side = self.side
         if side == "town":
@@ -171,7 +161,7 @@ class View:
         return face if side == "bystander" else face + 0.03
 
     def hopeless(self, mate: int) -> bool:
-        """Return whether a mate can hardly be saved any more, so that it may be better to be seen against it."""
+        """Return whether a mate is so doubted that it may be better to turn against it."""
         doubt = self.public.of(mate)
         if self.in_power:
             return False
@@ -182,7 +172,7 @@ class View:
 
     @cached_property
     def told_role(self) -> str:
-        """The role that it says it has."""
+        """The role that it claims."""
         return told_as(self.knowledge, self.notes, self.seed)
 
     @cached_property
@@ -191,25 +181,25 @@ class View:
         return nights_of(self.knowledge, self.notes, self.told_role, self.seed)
 
     def log(self, nights: int = 3) -> str:
-        """Return the latest nights in words, and those before that accuse somebody."""
+        """Return the reports of the latest nights, and of earlier ones that accuse somebody."""
         told = list(self.nights.items())
         kept = [(n, t) for n, t in told[:-nights] if t.endswith(": suspicious")] + told[-nights:]
         words: list[str] = []
         for text, group in groupby(kept, key=lambda one: one[1]):
             when = [str(night) for night, _ in group]
-            if len(when) > 1 and not named(text, self.names):  # nights in which nothing was found are told at once
+            if len(when) > 1 and not named(text, self.names):  # merge nights without a finding
                 when = [f"{when[0]} to N{when[-1]}"]
             words += [f"N{night}: {text}." for night in when]
         return " ".join(words)
 
     def grounds(self, player: int) -> bool:
-        """Return whether there is something to hold against a player."""
+        """Return whether there is evidence against a player."""
         if self.side == "executioner" and player == self.knowledge.target:
             return True
         return any(c.target == player and c.weight > 0.2 for c in self.face.clues)
 
     def clue_against(self, player: int) -> Clue:
-        """Return the best reason to give against a player; never one that only a liar could know."""
+        """Return the best reason against a player, never one that only a liar could know."""
         for clue in self.face.against(player):
             return clue
         notes = self.notes
@@ -237,12 +227,12 @@ class View:
         return Choice(Verb.SPEAK, (), text) if text else None
 
     def say(self, text: str) -> Choice | None:
-        """Return something said on a channel, or None if there is none."""
+        """Return talk on a channel, or None if there is none."""
         text = cut(text, self.longest)
         return Choice(Verb.SAY, (), text) if Verb.SAY in self.options and text else None
 
     def worth(self, player: int) -> float:
-        """Return how much a player is worth to the Town as far as everybody knows."""
+        """Return a player's value to the Town by public knowledge."""
         standing = self.knowledge.standing[player]
         claim = "Mayor" if standing.revealed else self.notes.claims.get(player, [""])[-1]
         known = standing.role if standing.role is not None else claim

@@ -26,12 +26,7 @@ AGENT = "tossim-player"
 
 
 def seeds_of(config: Mapping[str, Any], players: Mapping[str, int]) -> dict[int, int]:
-    """Return the seeds of a run's scripted players, by player.
-
-    Args:
-        config: the recorded configuration of the run. Any: JSON data.
-        players: seat -> player.
-    """
+    """Return the seeds of a run's scripted players, by player, from its recorded configuration. Any: JSON data."""
     seats = [str(seat["name"]) for seat in config["seats"] if seat["agent"] == AGENT]
     return {players[name]: derive_seed(int(config["seed"]), "agent", name) for name in seats}
 

@@ -46,11 +46,7 @@ class Record:
     """Players whose beliefs were recomputed after the game."""
 
     def page(self, view: View | None = None, *, called: str = "") -> str:
-        """Return the page of this game; see `replay_page`.
-
-        Args:
-            view: the only view to include; None for all.
-            called: the game's name for `wsap tossim fork`; empty if unknown.
+        """Return the page of this game; see `replay_page`. `called` is its name for `wsap tossim fork`, if known.
 
         Raises:
             UsageError: the number of names is wrong, or there is no such player.
@@ -123,11 +119,7 @@ def parsed(data: bytes, source: str) -> Any:
 
 
 def record_from_json(data: Any, source: str = "The record") -> Record:
-    """Return a record from the output of `Record.to_json`.
-
-    Args:
-        data: untrusted JSON data.
-        source: its origin, for messages.
+    """Return a record from the output of `Record.to_json`, untrusted; `source` is its origin, for messages.
 
     Raises:
         WireError: it is not a record, is damaged, or was written by a newer version.

@@ -56,9 +56,7 @@ def rows_of_export(data: bytes, source: str) -> Iterator[Mapping[str, Any]]:
 class Seats:
     """The seats of a run and their players.
 
-    Args:
-        options: of the town.
-        names: of the run's seats; seats with other names, such as agents of the nexus, take the first free players.
+    Seats with other names, such as agents of the nexus, take the first free players.
     """
 
     def __init__(self, options: TownOptions, names: Iterable[str]) -> None:
@@ -158,13 +156,9 @@ def record_of_run(rows: Iterable[Mapping[str, Any]], source: str) -> Record:
 
 
 def played_in_run(rows: Iterable[Mapping[str, Any]], source: str) -> tuple[RunHead, Record]:
-    """Return the head of a run and its last game, finished or not.
+    """Return the head of a run and its last game, finished or not; `source` is its origin, for messages.
 
     The beliefs of scripted players are recomputed, since a run does not contain them.
-
-    Args:
-        rows: the lines of the export.
-        source: its origin, for messages.
 
     Raises:
         WireError: it is not a run of this game, or is damaged.

@@ -217,7 +217,6 @@ _TELLING: Mapping[str, Sequence[str]] = {
 
 
 def _outcome(story: Story) -> dict[str, Any] | None:
-    """Return who won and why; None while the game goes on."""
     for event in reversed(story.log):
         if event.kind == "over":
             return {"side": event.data.get("side"), "winners": event.data["winners"], "reason": event.data["reason"]}

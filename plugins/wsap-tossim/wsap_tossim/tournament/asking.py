@@ -36,13 +36,7 @@ class Manner:
 
 
 def manner_of(events: Sequence[Mapping[str, Any]], seat: str, own: Mapping[str, Any]) -> Manner:
-    """Return a seat's request settings from its first call in a recorded run; the defaults if it has none.
-
-    Args:
-        events: of the run.
-        seat: of the model.
-        own: the options of its agent.
-    """
+    """Return a seat's request settings from its first recorded call and its agent's options, or defaults."""
     bound = str(own.get("constrain", "yes")).strip().lower() not in ("no", "false", "off", "0")
     for event in events:
         if event["kind"] == "call" and event["seat"] == seat:

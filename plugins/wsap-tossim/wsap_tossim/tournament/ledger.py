@@ -146,7 +146,6 @@ def _difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _told(folder: Path) -> Iterator[None]:
-    """Turn system errors into a `UsageError`."""
     try:
         yield
     except (OSError, ValueError) as error:

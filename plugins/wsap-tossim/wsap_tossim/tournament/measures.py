@@ -53,11 +53,8 @@ def measure(
 ) -> list[dict[str, float]]:
     """Return the sums of each seat in a finished game.
 
-    Args:
-        log_: all events of the game, oldest first.
-        names: of the players, by number.
-        beliefs: day, player, and the believed probability at the end of the day that each other living player is an
-            enemy; players without a belief are omitted.
+    `beliefs` are day, player, and the believed probability at the end of the day that each other living player is an
+    enemy; players without a belief are omitted.
     """
     reader = _Reader(log_, names)
     for event in log_:
@@ -67,8 +64,6 @@ def measure(
 
 
 class _Reader:
-    """Reads a log, tracking every player's true role."""
-
     def __init__(self, log_: Sequence[Event], names: Sequence[str]) -> None:
         truth = next((e.data for e in reversed(log_) if e.kind == "truth"), None)
         if truth is None:

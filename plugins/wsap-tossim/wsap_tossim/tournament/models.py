@@ -76,12 +76,7 @@ def play_with_models(
 
 
 def spent_unfinished(folder: Path, settings: Settings, played: Mapping[int, Line]) -> dict[int, tuple[Usage, Usage]]:
-    """Return the model usage of unfinished games: entrant -> for playing, for beliefs.
-
-    Args:
-        folder: of the tournament.
-        settings: of the tournament.
-        played: finished games by number.
+    """Return the model usage of games that are not among `played`: entrant -> for playing, for beliefs.
 
     Raises:
         WsapError: the recorded runs can't be read.
@@ -113,8 +108,6 @@ def _unfinished(
 
 
 class _Tables:
-    """Plays games concurrently."""
-
     def __init__(self, services: Services, settings: Settings, begun: _Begun, answers: Answers) -> None:
         self._services = services
         self._settings = settings
@@ -233,14 +226,11 @@ def player_of(settings: Settings, entrant: int) -> Player:
 
 
 def _forced(events: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """Return the number of forced decisions of each seat."""
     chosen = (event for event in events if event["kind"] == "chosen")
     return Counter(str(e["seat"]) for e in chosen if (e["body"].get("decision") or {}).get("forced"))
 
 
 class _Begun:
-    """The recorded run of each game."""
-
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         try:

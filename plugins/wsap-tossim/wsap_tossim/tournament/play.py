@@ -95,10 +95,7 @@ def line_of(
 def play_all(settings: Settings, numbers: Iterable[int], jobs: int) -> Iterator[Line]:
     """Play games without models, and yield their lines in the order of the numbers.
 
-    Args:
-        settings: of the tournament.
-        numbers: of the games.
-        jobs: worker processes, or 1 for this process. They end with this process, however it ends.
+    With more than one job, worker processes play them, which end with this process, however it ends.
     """
     if jobs == 1:
         for number in numbers:

@@ -79,14 +79,7 @@ def question(evening: Evening, names: Sequence[str]) -> Question:
 def scripted_beliefs(
     kind: str, evening: Evening, names: Sequence[str], deciders: dict[int, Decider]
 ) -> dict[int, float]:
-    """Return the beliefs of a player without a model.
-
-    Args:
-        kind: `scripted` or `random`.
-        evening: the player and day.
-        names: of all players.
-        deciders: cache of the game's deciders, by player.
-    """
+    """Return the beliefs of a `scripted` or `random` player; `deciders` caches the game's deciders by player."""
     _, player, knowledge = evening
     if player not in deciders:
         maker = ScriptedDecider if kind == "scripted" else RandomDecider

@@ -65,12 +65,7 @@ def faction_of(role: str) -> str:
 
 
 def rate(lines: Sequence[Line], kind: Callable[[str], str] = faction_of) -> dict[Key, tuple[float, float]]:
-    """Return mean and deviation of every entrant in every faction or role that it played.
-
-    Args:
-        lines: games in the order of updates.
-        kind: role -> the faction or role that is rated.
-    """
+    """Return mean and deviation of every entrant by faction or role (`kind`), updated in the order of the games."""
     return _rate([_teams(line, kind) for line in lines])
 
 
@@ -189,8 +184,6 @@ def _rate(matches: Sequence[_Match]) -> dict[Key, tuple[float, float]]:
 
 
 class _Team:
-    """A team in one game."""
-
     def __init__(self, shares: Mapping[Key, float], ratings: Sequence[tuple[float, float]]) -> None:
         self._members = [(key, w, sigma) for (key, w), (_, sigma) in zip(shares.items(), ratings, strict=True)]
         self.mu = sum(w * mu for w, (mu, _) in zip(shares.values(), ratings, strict=True))

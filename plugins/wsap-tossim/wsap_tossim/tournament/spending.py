@@ -71,10 +71,7 @@ def spent_by_entrant(
 ) -> list[dict[str, Any]]:
     """Return a row for each model: its seats in finished games, and its usage in all games.
 
-    Args:
-        settings: of the tournament.
-        lines: finished games.
-        unfinished: entrant -> its usage in unfinished games, for playing and for beliefs.
+    `unfinished` is the usage of entrants in unfinished games, for playing and for beliefs.
     """
     rows = []
     for number, entrant in enumerate(settings.entrants):

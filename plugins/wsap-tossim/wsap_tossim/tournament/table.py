@@ -111,11 +111,7 @@ def summary_of(
 ) -> dict[str, Any]:
     """Return all results of a tournament; JSON-ready, and equal for equal games.
 
-    Args:
-        settings: of the tournament.
-        lines: its games, by number.
-        resamples: number of bootstrap resamples for the intervals.
-        unfinished: as in `spent_by_entrant`.
+    For `unfinished` see `spent_by_entrant`.
     """
     labels = [e.label for e in settings.entrants]
     given_up = [_forfeited(settings, line) for line in lines]
@@ -157,7 +153,6 @@ def _forfeited(settings: Settings, line: Line) -> set[int]:
 
 
 def _decisions(lines: Sequence[Line], entrant: int) -> int:
-    """Return the number of an entrant's decisions, including those made for it."""
     return sum(
         line["seats"][row[1]] == entrant and row[2] not in WRITINGS
         for line in lines
@@ -168,7 +163,6 @@ def _decisions(lines: Sequence[Line], entrant: int) -> int:
 def _rows(
     settings: Settings, lines: Sequence[Line], resamples: int, kind: Callable[[str], str], enough: int
 ) -> list[dict[str, Any]]:
-    """Return a row for each entrant in each faction or role that it played."""
     from wsap_eval.stats import estimate  # deferred for weight, and an extra
 
     won: dict[tuple[int, str], list[tuple[int, bool]]] = {}
