@@ -117,7 +117,7 @@ def test_yes_is_a_yes(word: str, value: bool) -> None:
     read = TownOptions.read({"open_verdicts": word, "own_summaries": word})
     assert read.rules.open_verdicts is value
     assert read.own_summaries is value
-    with pytest.raises(ConfigError, match="takes yes or no"):
+    with pytest.raises(ConfigError, match="must be yes or no"):
         TownOptions.read({"open_verdicts": "perhaps"})
 
 

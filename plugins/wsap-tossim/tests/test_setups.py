@@ -109,9 +109,9 @@ def test_switches_are_checked() -> None:
     assert rule_set("classic", {}) is RULE_SETS["classic"]
     for switches, why in (
         ({"paritee": True}, "There is no rule 'paritee'"),
-        ({"parity": 1}, "takes yes or no"),
-        ({"trials_a_day": "3"}, "takes a whole number"),
-        ({"trials_a_day": True}, "takes a whole number"),
+        ({"parity": 1}, "must be yes or no"),
+        ({"trials_a_day": "3"}, "must be a whole number"),
+        ({"trials_a_day": True}, "must be a whole number"),
         ({"trials_a_day": 0}, "it must be from 1 to 15"),
         ({"first_day": "never"}, "it must be 'talk' or 'vote' or 'none'"),
     ):

@@ -99,7 +99,7 @@ class Settings:
     # raises ConfigError for invalid options, an API key among them included
     def __post_init__(self) -> None:
         if self.seating not in SEATINGS:
-            raise ConfigError(f"The seating {self.seating!r} can be {' or '.join(SEATINGS)}.")
+            raise ConfigError(f"The seating {self.seating!r} must be {' or '.join(SEATINGS)}.")
         TownOptions.read(self.options)
         if "model" in self.model_options:
             raise ConfigError("The entrants determine the models; leave --agent-option model=... out.")
