@@ -94,7 +94,7 @@ def test_settings_that_cannot_be_are_refused() -> None:
     two = entrants_of(field(2))
     with pytest.raises(ConfigError, match="no mode 'nein'"):
         Settings(two, {"mode": "nein"})
-    with pytest.raises(ConfigError, match="can be mixed or sides"):
+    with pytest.raises(ConfigError, match="must be mixed or sides"):
         Settings(two, {}, 0, "teams")
     with pytest.raises(ConfigError, match="The entrants determine the models"):
         Settings(two, {}, model_options={"model": "openai/x"})

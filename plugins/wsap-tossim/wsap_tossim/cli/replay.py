@@ -11,10 +11,7 @@ from wsap_core.cli.grouped import GroupedCommand
 
 @click.command(
     cls=GroupedCommand,
-    examples=(
-        "wsap tossim replay last",
-        "wsap tossim replay town.json --view public --out town.html",
-    ),
+    examples=("wsap tossim replay last", "wsap tossim replay town.json --view public --out town.html"),
 )
 @click.argument("source", metavar="FILE_OR_RUN")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),

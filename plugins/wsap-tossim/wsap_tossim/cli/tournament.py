@@ -51,24 +51,10 @@ if TYPE_CHECKING:
               help="Bootstrap resamples for the rating intervals.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON.")
 def tournament(
-    entrants: tuple[str, ...],
-    *,
-    out: Path,
-    games: int,
-    mode: str,
-    rules: str,
-    options: tuple[str, ...],
-    seating: str,
-    seed: int,
-    jobs: int,
-    agent_options: tuple[str, ...],
-    model_options: tuple[str, ...],
-    beliefs: bool,
-    limits: tuple[str, ...],
-    prices: tuple[str, ...],
-    resamples: int,
-    as_json: bool,
-) -> None:
+    entrants: tuple[str, ...], *, out: Path, games: int, mode: str, rules: str, options: tuple[str, ...],
+    seating: str, seed: int, jobs: int, agent_options: tuple[str, ...], model_options: tuple[str, ...], beliefs: bool,
+    limits: tuple[str, ...], prices: tuple[str, ...], resamples: int, as_json: bool,
+) -> None:  # fmt: skip
     """Play many games between entrants and rate them.
 
     An ENTRANT is scripted, random, or a model's address such as ollama/qwen3:8b; LABEL=ENTRANT gives it another name.
@@ -95,14 +81,7 @@ def tournament(
     most = limits_of(limits, settings, known)
     try:
         outcome = run_tournament(
-            out,
-            settings,
-            games,
-            jobs=jobs,
-            resamples=resamples,
-            limits=most,
-            prices=known,
-            progress=_Progress(games),
+            out, settings, games, jobs=jobs, resamples=resamples, limits=most, prices=known, progress=_Progress(games)
         )
     except BackendError:
         click.echo("Finished games are kept; fix the problem and run it again to continue.", err=True)

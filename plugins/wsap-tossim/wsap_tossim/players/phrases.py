@@ -13,7 +13,7 @@ from types import MappingProxyType
 from wsap_tossim.players.claims import clauses
 from wsap_tossim.players.notes import Clue
 
-__all__ = ["AGAINST", "LINES", "cut", "listed", "reason", "say"]
+__all__ = ["AGAINST", "LINES", "cut", "reason", "say"]
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
@@ -161,13 +161,6 @@ def reason(clue: Clue, names: Sequence[str]) -> str:
     """Return a clue as a reason: "claims Doctor, and so does Bo"."""
     other = names[clue.other] if clue.other is not None else "somebody"
     return AGAINST.get(clue.code, AGAINST["hunch"]).format(other=other, role=clue.role)
-
-
-def listed(words: Sequence[str], last: str = "and") -> str:
-    """Return words joined by commas and a last "and"."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def cut(text: str, longest: int) -> str:

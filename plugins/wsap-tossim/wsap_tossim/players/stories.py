@@ -13,11 +13,11 @@ from functools import lru_cache
 from wsap_tossim.engine.findings import GROUPS
 from wsap_tossim.engine.model import Verb
 from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.event_text import listed
 from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.players.claims import named
 from wsap_tossim.players.counting import claim_of, count_claims
 from wsap_tossim.players.notes import Notes
-from wsap_tossim.players.phrases import listed
 from wsap_tossim.players.priors import is_enemy, is_town, role_list
 
 __all__ = ["cover_role", "diary", "diary_line", "nights_of", "told_as", "will_of"]
