@@ -58,7 +58,7 @@ class TownObservation(Observation):
         )
 
     def to_view(self) -> View:
-        """Return what the player came to know since its last turn: said, done, and learned by it alone."""
+        """Return the new events since the player's last turn, private ones included."""
         return View((ChatBlock(lines_of(self.seen(), self.names, self.player), "New since the last turn"),), "Town")
 
 

@@ -24,7 +24,7 @@ _TOLD = frozenset({*CHAT, *_ALONE, "note", "raised", "remembered", "haunted", "o
 
 
 def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = None) -> View:
-    """Return the players, the state of the game and the talk; for a player its private knowledge too.
+    """Return the players, the state of the game and the talk; for a player also its private knowledge.
 
     `secrets` is the game, for spectators who may see every role.
     """

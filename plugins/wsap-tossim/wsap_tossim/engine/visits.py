@@ -59,7 +59,7 @@ def _control(night: Night) -> int:
     """Carry out the Witches' control; return the mask of controlled players."""
     state = night.state
     controlled = told = 0
-    for number in night.doing(Verb.CONTROL):  # who can't be controlled
+    for number in night.doing(Verb.CONTROL):  # Witches can't be controlled
         act = night.act_of(number)
         victim, onto = night.places[act.targets[0]], act.targets[1]
         one = state.players[victim]

@@ -76,7 +76,7 @@ def _article(role: str) -> str:
     return f"{'an' if role[:1] in 'AEIOU' else 'a'} {role}"
 
 
-# --- how it begins and ends ---------------------------------------------------------------------
+# --- start and end ------------------------------------------------------------------------------
 
 
 def _begins(d: _Data) -> Line:
@@ -158,7 +158,7 @@ def _will(d: _Data) -> Line:
     return Line("paper", ("The last will of ", d["player"], ":"), d["text"])
 
 
-# --- what the night brings to one ---------------------------------------------------------------
+# --- private events -----------------------------------------------------------------------------
 
 
 def _result(d: _Data) -> Line:

@@ -250,7 +250,7 @@ def _tallies(log: Sequence[Event]) -> Iterator[tuple[int, dict[str, Any]]]:
         yield n, {"needed": needed, "counts": [list(row) for row in rows]}
 
 
-# --- where a thought belongs --------------------------------------------------------------------
+# --- thoughts -----------------------------------------------------------------------------------
 
 _DEEDS = ("speech", "whisper", "vote", "unvote", "revealed", "silent", "verdict", "said", "chose", "bid")
 

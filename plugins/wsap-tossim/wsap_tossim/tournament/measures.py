@@ -84,7 +84,7 @@ class _Reader:
         if handler is not None:
             handler(event, event.data)
 
-    # --- who is what ---------------------------------------------------------------------------
+    # --- roles ---------------------------------------------------------------------------------
 
     def _on_becomes(self, event: Event, data: Mapping[str, Any]) -> None:
         self.roles[data["player"]] = data["role"]
@@ -117,7 +117,7 @@ class _Reader:
         others = [n for n, lives in enumerate(self.alive) if lives and n != player]
         return sum(map(self._enemy, others)) / len(others) if others else 0.0
 
-    # --- what is said and done -----------------------------------------------------------------
+    # --- speech and votes ----------------------------------------------------------------------
 
     def _on_speech(self, event: Event, data: Mapping[str, Any]) -> None:
         player = data["player"]
@@ -162,7 +162,7 @@ class _Reader:
             sums[f"{what}_hit"] += self._enemy(target)
             sums[f"{what}_base"] += self._base(player)
 
-    # --- what was believed ---------------------------------------------------------------------
+    # --- beliefs -------------------------------------------------------------------------------
 
     def believe(self, beliefs: Iterable[tuple[int, int, Mapping[int, float]]]) -> None:
         """Score beliefs against the truth, and measure their change."""

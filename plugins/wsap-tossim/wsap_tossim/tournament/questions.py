@@ -87,7 +87,7 @@ def scripted_beliefs(
     return dict(deciders[player].beliefs(knowledge))
 
 
-# --- what is answered -------------------------------------------------------------------------
+# --- answers ----------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
