@@ -41,7 +41,7 @@ def default_names(count: int) -> tuple[str, ...]:
 
 
 def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
-    """Return the normalized names, in seat order.
+    """Return the valid names, stripped, in seat order.
 
     Raises:
         ConfigError: the number of names is wrong, or one is empty, too long, reserved, not plain text, or looks like
