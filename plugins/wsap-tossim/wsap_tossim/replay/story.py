@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from wsap_core.errors import UsageError
@@ -172,12 +173,8 @@ def _own(rows: Sequence[Any], view: View | None) -> list[Any]:
 
 def _places(kept: Sequence[int], count: int) -> list[int]:
     """Return the number of kept events before each place in the log and its end."""
-    places = [0] * (count + 1)
-    for n in kept:
-        places[n + 1] = 1
-    for n in range(count):
-        places[n + 1] += places[n]
-    return places
+    shown = set(kept)
+    return list(accumulate((n in shown for n in range(count)), initial=0))
 
 
 def _event(event: Event, tally: Mapping[str, Any] | None) -> dict[str, Any]:
