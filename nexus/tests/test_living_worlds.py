@@ -213,7 +213,7 @@ def test_a_branch_begins_with_a_tick_of_another_run(tmp_path: Path) -> None:
         asyncio.run(runner.branch("m", 4, "n"))
         branched = store.repository.get_run("n").config["branched_from"]
         assert branched == {"run": "m", "step": 4, "seq": len(list(store.repository.read_events("m")))}
-        with pytest.raises(UsageError, match="run 'n' exists already"):
+        with pytest.raises(UsageError, match="run 'n' already exists"):
             asyncio.run(runner.branch("m", 4, "n"))
         with pytest.raises(UsageError, match="has ticks 4 to 4, but no tick 3"):
             asyncio.run(runner.rewind("n", 3))

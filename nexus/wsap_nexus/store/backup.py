@@ -37,7 +37,7 @@ def back_up(database: Database, target: Path, *, force: bool = False, progress: 
         )
     source = Path(database.where)
     if target.exists() and (not force or target.samefile(source)):
-        raise UsageError(f"The file {target} exists already; choose another name, or overwrite it with --force.")
+        raise UsageError(f"The file {target} already exists; choose another name, or overwrite it with --force.")
     if target.is_dir():
         raise UsageError(f"{target} is a folder; give a file name.")
     partial = target.with_name(target.name + ".partial")

@@ -87,7 +87,7 @@ class Repository:
                 assert created is not None
                 return created
             if run.id is not None:
-                raise UsageError(f"A run {run.id!r} exists already; choose another name.")
+                raise UsageError(f"A run {run.id!r} already exists; choose another name.")
         raise StorageError("No free run id was found; the source of ids repeats itself.")
 
     def set_config(self, run_id: str, config: Mapping[str, Any]) -> None:

@@ -204,7 +204,7 @@ def test_files_and_folders_are_exported(there: Path, capsys: pytest.CaptureFixtu
         (["empty"], 2, "There is no ToSSim game in 'empty'"),
         (["town.json", "--role", "Wizard"], 2, "There is no role 'Wizard'"),
         (["town.json", "--faction", "Elves"], 2, "There is no faction 'Elves'"),
-        (["town.json", "--out", "town.json"], 2, "town.json exists already"),
+        (["town.json", "--out", "town.json"], 2, "town.json already exists"),
         (["town.json", "--out", "nowhere/a.jsonl"], 2, "can't be written"),
         (["town.json", "--format", "episodes", "--bare"], 2, "--bare requires --format chat"),
         (["no-such-run"], 2, "no run called 'no-such-run'"),

@@ -41,7 +41,7 @@ def test_a_record_becomes_a_page_beside_it(there: Path, town: Record, capsys: py
     assert (there / "town.html").read_text(encoding="utf-8") == town.page(called="town.json")
     assert "Wrote town.html" in capsys.readouterr().err
     assert run(["tossim", "replay", "town.json"]) == 2
-    assert "town.html exists already" in capsys.readouterr().err
+    assert "town.html already exists" in capsys.readouterr().err
     assert run(["tossim", "replay", "town.json", "--force", "--view", "public"]) == 0
     assert (there / "town.html").read_text(encoding="utf-8") == town.page("public")
     assert run(["tossim", "replay", "town.json", "--out", "cid.html", "--view", "cid"]) == 0

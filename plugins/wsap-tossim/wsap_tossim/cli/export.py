@@ -89,7 +89,7 @@ def export(
     if bare and form != "chat":
         raise UsageError("--bare requires --format chat.")
     if out is not None and out.exists() and not force:
-        raise UsageError(f"{out} exists already; choose another name, or overwrite it with --force.")
+        raise UsageError(f"{out} already exists; choose another name, or overwrite it with --force.")
     wanted = Wanted(dialect, observations == "inline", winners, roles, factions, played_by, forced, prompts == "sent")  # type: ignore[arg-type]  # click has checked it
     games = named(sources, database)
     with contextlib.ExitStack() as open_files:

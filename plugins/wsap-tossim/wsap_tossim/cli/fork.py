@@ -103,7 +103,7 @@ def fork(
     stem = Path(source).with_suffix("") if is_path(source) else Path(file_name(source))
     target = out or stem.with_name(f"{stem.name}-fork-{at}.json")
     if target.exists() and not force:
-        raise UsageError(f"{target} exists already; choose another name, or overwrite it with --force.")
+        raise UsageError(f"{target} already exists; choose another name, or overwrite it with --force.")
     otherwise = agent or "scripted"
     made = forked(record, at, named, seed=seed, otherwise=otherwise, forced_choices=picked, ask_others=ask_others)
     save_record(target, made)

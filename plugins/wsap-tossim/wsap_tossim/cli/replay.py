@@ -38,7 +38,7 @@ def replay(source: str, *, out: Path | None, view: str, force: bool, database: s
     chosen = view_named(view, record.names)
     target = out or (Path(source).with_suffix(".html") if is_path(source) else Path(f"{file_name(source)}.html"))
     if target.exists() and not force:
-        raise UsageError(f"{target} exists already; choose another name, or overwrite it with --force.")
+        raise UsageError(f"{target} already exists; choose another name, or overwrite it with --force.")
     page = record.page(chosen, called=game.called)
     write_text(target, page)
     shown = "all views" if chosen is None else "the public view"
