@@ -302,6 +302,21 @@ def test_an_option_without_effect_is_refused(capsys: pytest.CaptureFixture[str],
     assert said in err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nexus", "prune", "--keep-days"),
+        ("nexus", "start", "--pace"),
+        ("nexus", "start", "--keep-days"),
+        ("doctor", "--wait"),
+    ],
+)
+def test_no_option_takes_what_is_not_a_number(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    code, _, err = typed(capsys, *words, "nan")
+    assert code == 2
+    assert "'nan' is not a number." in err
+
+
 def test_verifying_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     typed(capsys, "play", "echo", "--agent", "random", "--json")
     told = json.loads(typed(capsys, "replay", "last", "--verify", "--json")[1])

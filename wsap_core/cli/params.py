@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -39,6 +40,17 @@ class WholeNumber(click.ParamType):  # type: ignore[type-arg]  # older versions 
 def _is_plain(value: str) -> bool:
     digits = value.removeprefix("-")
     return digits.isascii() and digits.isdigit()
+
+
+class FiniteRange(click.FloatRange):
+    """A number within limits, as click's; not `nan`, which every comparison lets through."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number that was typed."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            raise click.BadParameter(f"{single_line(value)[:40]!r} is not a number.", ctx, param)
+        return number
 
 
 SEED = WholeNumber(0, SEED_LIMIT)

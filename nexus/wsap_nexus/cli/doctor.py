@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import json_option, typed_pairs
+from wsap_core.cli.params import FiniteRange, json_option, typed_pairs
 from wsap_core.errors import WsapError
 from wsap_core.untrusted import error_line, single_line
 from wsap_nexus.cli.common import database_option, is_dumb, output_console, plural, text_of_size
@@ -47,7 +47,7 @@ SLOW_RESET = 0.5
     help="An option of the model's backend, such as num_ctx=16384; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--wait", type=click.FloatRange(0.1, 3600), default=120.0, show_default=True,
+    "--wait", type=FiniteRange(0.1, 3600), default=120.0, show_default=True,
     help="Seconds to wait for the model's reply.",
 )  # fmt: skip
 @click.option("--no-model", is_flag=True, help="Don't test a language model.")

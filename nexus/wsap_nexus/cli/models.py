@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.params import json_option
+from wsap_core.cli.params import FiniteRange, json_option
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.model_options import VARIABLE, default_model
 
@@ -31,7 +31,7 @@ NARROW = 80
 @click.command(cls=GroupedCommand, examples=("wsap models", "wsap models --timeout 10 --json"))
 @json_option
 @click.option(
-    "--timeout", "wait", type=click.FloatRange(0.1, 120), default=WAIT, show_default=True,
+    "--timeout", "wait", type=FiniteRange(0.1, 120), default=WAIT, show_default=True,
     help="Seconds to wait for each provider.",
 )  # fmt: skip
 def models(*, as_json: bool, wait: float) -> None:

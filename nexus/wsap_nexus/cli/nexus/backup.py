@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from wsap_core.cli.grouped import refuse_given
+from wsap_core.cli.params import FiniteRange
 from wsap_core.errors import StorageError, UsageError
 from wsap_nexus.cli.common import command, open_for_reading, plural, said, text_of_size
 from wsap_nexus.cli.nexus.connection import running_on
@@ -84,7 +85,7 @@ class Progress:
 
 
 @command("wsap nexus prune --dry-run", "wsap nexus prune --keep-days 30", "wsap nexus prune --all --json")
-@click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
+@click.option("--keep-days", type=FiniteRange(0, 100_000), default=KEEP_DAYS, show_default=True,
               help="Delete data older than this; 0 keeps everything, as in wsap nexus start.")  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Delete everything that can be deleted, whatever its age.")
 @click.option("--dry-run", is_flag=True, help="Only print the number and size of what would be deleted.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import refuse_given
-from wsap_core.cli.params import SEED
+from wsap_core.cli.params import SEED, FiniteRange
 from wsap_core.errors import StorageReadOnlyError, WsapError
 from wsap_nexus.cli.common import command, said, size_of_text
 from wsap_nexus.cli.model_options import limit_option
@@ -67,7 +67,7 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
     "every request then needs the token.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed.")
-@click.option("--pace", type=click.FloatRange(0, 10_000), default=4.0, show_default=True,
+@click.option("--pace", type=FiniteRange(0, 10_000), default=4.0, show_default=True,
               help="Maximum decisions per second of each agent; 0 for full speed.")  # fmt: skip
 @click.option(
     "--game",
@@ -97,7 +97,7 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
               "another.")  # fmt: skip
 @click.option("--game-host", "game_hosts", multiple=True, metavar="HOST",
               help="A host, other than this machine, on which remote games may run; may be repeated.")  # fmt: skip
-@click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
+@click.option("--keep-days", type=FiniteRange(0, 100_000), default=KEEP_DAYS, show_default=True,
               help="Once a day, delete recordings and events older than this; 0 keeps everything.")  # fmt: skip
 @click.option("--keep-size", callback=size_of_text, default="0", metavar="SIZE", show_default="no limit",
               help="Maximum size of the database, such as 2GB: above it, finished recordings are deleted, oldest "
@@ -293,7 +293,7 @@ class StillRunningError(WsapError):
 
 
 @command("wsap nexus stop", "wsap nexus stop --force")
-@click.option("--wait", type=click.FloatRange(0, 3600), default=60.0, show_default=True,
+@click.option("--wait", type=FiniteRange(0, 3600), default=60.0, show_default=True,
               help="Seconds to wait for it to stop.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Kill it immediately; the next start continues where it was.")
 def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> None:

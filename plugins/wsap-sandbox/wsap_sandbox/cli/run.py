@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from wsap_core.cli.output import print_json
+from wsap_core.cli.params import FiniteRange
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.paths import home
 from wsap_sandbox.cli.common import Stories, Told, chapter_data, chapter_text, opened, print_told, story_command
@@ -44,7 +45,7 @@ _LIMITS = (
     opens=False,
 )
 @click.option("--ticks", type=click.IntRange(1), help="Number of ticks. Default: until Ctrl-C.")
-@click.option("--every", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+@click.option("--every", type=FiniteRange(0, min_open=True), metavar="SECONDS",
               help="Minimum seconds from one tick to the next.")  # fmt: skip
 @click.option("--by-hand", is_flag=True, help="Run one tick each time Enter is pressed.")
 @click.option("--webhook", metavar="URL", envvar="WSAP_SANDBOX_WEBHOOK",
