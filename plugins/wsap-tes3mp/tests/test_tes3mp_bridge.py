@@ -364,6 +364,28 @@ def test_what_the_engine_does_not_offer_is_said(served: Served, path: str, body:
     refused(served.http.delete("/agents/ada"), 501, "NOT_OFFERED")
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--agent", ""], "1 to 190"), (["--agent", "x" * 191], "1 to 190"), (["--agent", "a\udcff"], "printable"),
+     (["--deadline", "nan"], "not a number")],
+)  # fmt: skip
+def test_what_a_bridge_cannot_serve_with_is_refused_before_it_starts(options: list[str], words: str) -> None:
+    done = CliRunner().invoke(serve, ["--port", "0", *options])
+    assert done.exit_code != 0
+    assert words in done.output + str(done.exception)
+
+
+def test_an_agent_whose_id_has_a_slash_is_reached_like_every_other(served: Served) -> None:
+    served.engine.ids = ("a/b",)
+    for answer in (
+        served.http.post("/agents/a%2Fb/respawn"),
+        served.http.post("/agents/a%2Fb/items", json={"transfer_id": "t"}),
+        served.http.delete("/agents/a%2Fb"),
+    ):
+        refused(answer, 501, "NOT_OFFERED")
+    refused(served.http.delete("/agents/a%2Fc"), 400, "VALIDATION_ERROR")
+
+
 def test_events_tell_of_outcomes_perceptions_and_agents(served: Served) -> None:
     heard: dict[str, dict[str, Any]] = {}
     with served.http.stream("GET", "/events") as stream:

@@ -288,10 +288,28 @@ def test_an_export_is_written_whole_and_not_over_another_file(path: Path, tmp_pa
     assert json.loads(run("export", "--schema").output) == schema_of("chat")
 
 
+@pytest.mark.parametrize("name", ["log.sqlite", "same.jsonl"])
+def test_an_export_writes_neither_over_the_log_nor_two_things_into_one_file(
+    path: Path, tmp_path: Path, name: str
+) -> None:
+    before = path.read_bytes()
+    files = ("--out", str(tmp_path / name), "--perceptions", str(tmp_path / "same.jsonl"))
+    done = run("export", "--log", str(path), "--format", "steps", "--force", *files)
+    assert "are different files" in str(done.exception)
+    assert path.read_bytes() == before
+    assert not (tmp_path / "same.jsonl").exists()
+
+
+def test_a_pattern_that_matches_nothing_at_a_place_leaves_that_place_alone() -> None:
+    assert Redaction(patterns=["[0-9]*"]).word("born 1987 here") == "born [redacted] here"
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
     (["list", "--since", "yesterday"], "not a time"), (["export", "--pattern", "("], "is invalid"),
     (["prune"], "Give --older-than"), (["show", "cmd_x"], "no command"),
     (["list", "--log", "/nowhere/log.sqlite"], "no command log"), (["export", "--perceptions", "x"], "--format steps"),
+    (["list", "--state", "nonsense"], "'nonsense' is not one of"), (["export", "--state", "x"], "'x' is not one of"),
+    (["prune", "--older-than", "nan"], "'nan' is not a number"), (["export", "--schema"], "--log has no effect"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused_in_one_sentence(path: Path, arguments: list[str], words: str) -> None:
     given = arguments if "--log" in arguments else [*arguments, "--log", str(path)]

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from pydantic import ValidationError
 from random_play import random_command
 from walkthrough import Walker
 
@@ -28,7 +29,7 @@ from wsap_core.seams.game import Snapshots
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
 from wsap_tes3mp.engines.simulated.state import Body, Thing, World
-from wsap_tes3mp.protocol.bridge import ItemsRequest, JoinRequest
+from wsap_tes3mp.protocol.bridge import LONGEST_ID, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import PARAMS
 from wsap_tes3mp.protocol.errors import BridgeUnavailableError
 from wsap_tes3mp.protocol.perception import InventoryItem, PerceptionOutput
@@ -386,6 +387,19 @@ def test_agents_come_sleep_vanish_and_go() -> None:
         assert table.body("b").items["bread"] == 3
         await engine.leave("b", "despawn")
         assert [one.agent_id for one in engine.agents()] == ["a"]
+
+    run(scenario())
+
+
+def test_the_longest_id_of_an_agent_still_fits_into_what_others_see_of_it() -> None:
+    async def scenario() -> None:
+        table = await started(1, "a")
+        await table.engine.join(JoinRequest(agent_id="b" * LONGEST_ID))
+        body = table.body("b" * LONGEST_ID)
+        body.x, body.y = table.body("a").x, table.body("a").y
+        assert any(one.entity_type == "player" for one in (await table.see()).nearby_entities)
+        with pytest.raises(ValidationError, match="at most 190"):
+            JoinRequest(agent_id="b" * (LONGEST_ID + 1))
 
     run(scenario())
 

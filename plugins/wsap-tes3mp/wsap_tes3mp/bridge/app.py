@@ -93,19 +93,21 @@ async def join(bridge: TheBridge, body: payloads.JoinRequest, who: Admin) -> pay
     return await bridge.join(body)
 
 
-@router.delete("/agents/{agent_id}", status_code=204, response_class=Response, responses=_refusals(400, 401, 501, 503))
+@router.delete(
+    "/agents/{agent_id:path}", status_code=204, response_class=Response, responses=_refusals(400, 401, 501, 503)
+)
 async def leave(bridge: TheBridge, agent_id: Name, who: Admin, mode: payloads.LeaveMode = "dormant") -> None:
     """Put an agent's body to sleep, hide it, or delete it (1.1.0)."""
     await bridge.leave(agent_id, mode)
 
 
-@router.post("/agents/{agent_id}/respawn", responses=_refusals(400, 401, 501, 503))
+@router.post("/agents/{agent_id:path}/respawn", responses=_refusals(400, 401, 501, 503))
 async def respawn(bridge: TheBridge, agent_id: Name, who: Admin) -> payloads.AgentInfo:
     """Bring an agent's dead body back to life (1.1.0)."""
     return await bridge.respawn(agent_id)
 
 
-@router.post("/agents/{agent_id}/items", responses=_refusals(400, 401, 501, 503))
+@router.post("/agents/{agent_id:path}/items", responses=_refusals(400, 401, 501, 503))
 async def transfer(bridge: TheBridge, agent_id: Name, body: payloads.ItemsRequest, who: Admin) -> payloads.ItemsReceipt:
     """Add items to an agent's inventory and remove items from it, once per transfer id (1.1.0)."""
     return await bridge.transfer(agent_id, body)

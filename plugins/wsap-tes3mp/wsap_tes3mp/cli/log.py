@@ -17,7 +17,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, lazy_group, refuse_given
 from wsap_core.cli.output import print_json, print_table
-from wsap_core.cli.params import STEPS, WholeNumber, json_option
+from wsap_core.cli.params import STEPS, FiniteRange, WholeNumber, json_option
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
 
@@ -43,6 +43,7 @@ log = lazy_group(
     examples=("wsap tes3mp log list", "wsap tes3mp log stats", "wsap tes3mp log export --out commands.jsonl"),
 )
 _AGO = re.compile(r"(\d{1,6})([mhd])")
+_STATE = click.Choice(["rejected", "accepted", "dispatched", "confirmed", "failed", "unknown"])
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 
 
@@ -110,7 +111,7 @@ def _time(seconds: float | None) -> str:
                examples=("wsap tes3mp log list", "wsap tes3mp log list --agent mira --state failed"))  # fmt: skip
 @_choice_options
 @click.option("--command", "commands", multiple=True, metavar="NAME", help="Only this command; may be repeated.")
-@click.option("--state", "states", multiple=True, metavar="STATE",
+@click.option("--state", "states", type=_STATE, multiple=True, metavar="STATE",
               help="Only rejected, accepted, dispatched, confirmed, failed or unknown; may be repeated.")  # fmt: skip
 @click.option("--limit", type=STEPS, default=30, show_default=True, help="Maximum number of commands.")
 @json_option
@@ -211,7 +212,7 @@ def journal(*, chosen: Filter, tags: tuple[str, ...], limit: int, as_json: bool,
 @_choice_options
 @click.option("--format", "form", type=click.Choice(["chat", "steps"]), default="chat", show_default=True,
               help="chat: one conversation per command. steps: state, action and outcome.")  # fmt: skip
-@click.option("--state", "states", multiple=True, metavar="STATE",
+@click.option("--state", "states", type=_STATE, multiple=True, metavar="STATE",
               help="Only commands with this outcome; default: confirmed with chat, all with steps.")  # fmt: skip
 @click.option("--bare", is_flag=True, help="With chat: write only the messages.")
 @click.option("--perceptions", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -232,6 +233,7 @@ def export(
     from wsap_core.textfile import written_to
     from wsap_tes3mp.log.export import Redaction, schema_of, write
     from wsap_tes3mp.log.query import all_agents, everything
+    from wsap_tes3mp.paths import log_file
 
     if out is None and perceptions is None:
         refuse_given("without --out", "force")
@@ -240,8 +242,13 @@ def export(
     else:
         refuse_given("without --format chat", "bare")
     if schema:
+        others = ("agents", "episodes", "since", "until", "path", "states", "bare", "perceptions", "redact", "patterns")
+        refuse_given("with --schema", *others, "out", "force")
         print_json(schema_of(form))
         return
+    written = [file.resolve() for file in (out, perceptions, path or log_file()) if file is not None]
+    if len(set(written)) < len(written):
+        raise UsageError("The log, --out and --perceptions are different files; choose another name.")
     for file in (out, perceptions):
         if file is not None and file.exists() and not force:
             raise UsageError(f"{file} already exists; choose another name, or overwrite it with --force.")
@@ -261,7 +268,7 @@ def export(
 @click.command(
     cls=GroupedCommand, examples=("wsap tes3mp log prune --older-than 90", "wsap tes3mp log prune --keep 1000000")
 )
-@click.option("--older-than", type=click.FloatRange(0, 100_000), metavar="DAYS", help="Delete older commands.")
+@click.option("--older-than", type=FiniteRange(0, 100_000), metavar="DAYS", help="Delete older commands.")
 @click.option("--keep", type=WholeNumber(0), metavar="COUNT", help="Delete all but the newest COUNT commands.")
 @click.option("--journal", is_flag=True, help="Delete journal notes, too.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")

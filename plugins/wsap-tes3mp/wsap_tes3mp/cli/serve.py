@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import SEED, json_option
+from wsap_core.cli.params import SEED, FiniteRange, json_option
 
 if TYPE_CHECKING:
     from wsap_tes3mp.engines.engine import Engine
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
               help="Give this agent a body in the embedded engine; may be repeated.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the embedded engine's world.")
 @click.option("--stepped", is_flag=True, help="Advance the embedded engine's time only with commands.")
-@click.option("--deadline", type=click.FloatRange(0.01, 60), default=2.0, show_default=True,
+@click.option("--deadline", type=FiniteRange(0.01, 60), default=2.0, show_default=True,
               help="Seconds the engine has for a perception.")  # fmt: skip
-@click.option("--stale-after", type=click.FloatRange(0.01, 86400), metavar="SECONDS",
+@click.option("--stale-after", type=FiniteRange(0.01, 86400), metavar="SECONDS",
               help="Refuse commands based on a perception older than this; no limit if not given.")  # fmt: skip
 @click.option("--script", metavar="ADDRESS", default="127.0.0.1:8766", show_default=True,
               help="Where the script in the TES3MP server listens, or its mailbox folder.")  # fmt: skip
@@ -87,7 +87,10 @@ def serve(
     if engine == "simulated":
         refuse_given("with --engine simulated", "script", "script_token", "data", "encoding")
         from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
+        from wsap_tes3mp.protocol.bridge import LONGEST_ID
 
+        if not all(1 <= len(agent) <= LONGEST_ID and agent.isprintable() for agent in agents):
+            raise UsageError(f"An agent's id has 1 to {LONGEST_ID} printable characters; choose another one.")
         made = SimulatedEngine(seed=seed, realtime=not stepped, agents=agents or ("agent",))
     else:
         refuse_given("with --engine tes3mp", "agents", "seed", "stepped")

@@ -62,7 +62,7 @@ class Redaction:
                 self._known = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE)
             text = self._known.sub(lambda found: self._words[found[0].casefold()], text)
         for pattern in self._patterns:
-            text = pattern.sub(GONE, text)
+            text = pattern.sub(lambda found: GONE if found[0] else "", text)
         return text
 
     def _field(self, key: str, value: JsonValue) -> JsonValue:

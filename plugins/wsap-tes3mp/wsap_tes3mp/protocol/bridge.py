@@ -13,6 +13,9 @@ LeaveMode = Literal["dormant", "suspend", "despawn"]
 """What happens to a body when its agent leaves: it sleeps in the world, disappears until the agent returns, or is
 deleted."""
 
+LONGEST_ID = 190
+"""Most characters of the id of an agent that joins; others see its body under an id that is a little longer."""
+
 
 class BridgeStatus(Payload):
     """The state of the bridge and its engine."""
@@ -52,7 +55,7 @@ class AgentList(Payload):
 class JoinRequest(Payload):
     """1.1.0: a request for a body, new or asleep."""
 
-    agent_id: Name
+    agent_id: Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
     name: Name | None = None
     embodiment: Literal["avatar", "companion"] = "avatar"
 
