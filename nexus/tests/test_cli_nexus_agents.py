@@ -19,6 +19,7 @@ from wsap_core.protocol.wire import encode
 from wsap_nexus.agents import portable
 from wsap_nexus.agents.agent_file import Package, read_package, write_package
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits, set_goal
+from wsap_nexus.cli.nexus.report import agent_report, report_lines
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy, SkillGain
 from wsap_nexus.store.events.agents import DiaryWritten
@@ -509,3 +510,10 @@ def test_removing_asks_first(environ: dict[str, str]) -> None:
     assert len(nexus_json(environ, "agents", "list")) == 1
     assert wsap(environ, "nexus", "agents", "remove", "ada", given="y\n").returncode == 0
     assert nexus_json(environ, "agents", "list") == []
+
+
+def test_one_second_is_one_second(ledgers: Any) -> None:
+    with ledgers[0].change() as tx:
+        tx.register("ada", name="Ada")
+        tx.update_agent("ada", lifetime_steps=1, playtime=1.2)
+        assert any("1 decision in games, 1 second;" in line for line in report_lines(agent_report(tx, "ada")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -160,6 +161,19 @@ def test_agents_come_into_a_world_in_play_and_leave_it_while_it_goes_on(tmp_path
             planted = sum(e.data["body"]["planted"] for e in events(place, "tick"))
             done = [e.data["step"]["action"]["name"] for e in events(place, "step")]
             assert planted == done.count("plant")
+
+    asyncio.run(test())
+
+
+def test_an_agent_has_played_for_as_long_as_it_was_in_a_world_not_for_as_long_as_that_goes_on(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path) as place:
+            await until_tick(place, 3)
+            began = time.monotonic()
+            await place.nexus.enter("bob", "meadow", EntryRequest(steps=4))
+            await place.until_events("left", agent="bob")
+            with place.nexus.nexus_store.look() as tx:
+                assert 0 < tx.agent("bob").playtime <= time.monotonic() - began
 
     asyncio.run(test())
 

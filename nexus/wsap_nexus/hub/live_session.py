@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -73,6 +74,8 @@ class LiveSession:
     """Set once it is no longer played: its agent is back, or the nexus has stopped."""
     last: StepTaken | None = field(default=None, init=False)
     """The latest step."""
+    began: float = field(default_factory=time.monotonic, init=False)
+    """When this process started to play it, in seconds of the monotonic clock."""
 
     def __post_init__(self) -> None:
         text = self.session.terms.exit_when

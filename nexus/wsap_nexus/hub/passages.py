@@ -8,6 +8,7 @@ uncommitted arrival did not take place, and a departure is committed when the ru
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -327,7 +328,7 @@ class WorldPassages:
         record: bool = True,
     ) -> None:
         stats = stay.stats if stay is not None else SessionStats()
-        seconds = self.run.own_seconds()
+        seconds = 0.0 if stay is None else time.monotonic() - stay.began
         left = await exit_world(self._port, session, face, transfer, reason, stats, seconds, others=True, lives_on=True)
         if record:
             departure = {"agent": session.agent_id, "transfer": transfer, "reason": reason}

@@ -242,8 +242,8 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
     lines = [f"{found['name']} ({found['id']}), {where}{state}"]
     if found["persona"]:
         lines.append(found["persona"])
-    lines.append(f"{plural(found['lifetime_steps'], 'decision')} in games, {found['playtime']:.0f} seconds; "
-                 f"created {found['created'][:10]}")  # fmt: skip
+    played = f"{plural(found['lifetime_steps'], 'decision')} in games, {plural(round(found['playtime']), 'second')}"
+    lines.append(f"{played}; created {found['created'][:10]}")
     lines += [f"team: {found['team']}"] if found["team"] else []
     deciders = [f"{game}: {_decider(policy)}" for game, policy in found["policies"].items()]
     lines.append("decided by: " + (", ".join(deciders) or "each game's default agent"))
