@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from wsap_core.errors import NotADatabaseError, StorageLockedError, StorageVersionError
+from wsap_core.errors import NotADatabaseError, StorageError, StorageLockedError, StorageVersionError
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.records import COMMAND, PERCEPTION
@@ -135,6 +135,12 @@ def test_a_log_has_one_writer_and_any_number_of_readers(tmp_path: Path) -> None:
             CommandLog(path)
         with CommandLog(path, read_only=True) as reader:
             assert reader.find(command_id).state == "accepted"  # type: ignore[union-attr]
+
+
+def test_a_folder_that_there_is_not_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="does not exist; make it"):
+        CommandLog(tmp_path / "typo" / "log.sqlite")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_files_and_newer_versions_are_refused_in_one_sentence(tmp_path: Path) -> None:

@@ -170,7 +170,18 @@ def test_several_agents_meet_in_one_embedded_world() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"engine": "doom"}, {"bridge": "ftp://x"}, {"seats": 9}, {"bridge": "http://127.0.0.1:1", "seats": 2}]
+    "options",
+    [
+        {"engine": "doom"},
+        {"bridge": "ftp://x"},
+        {"seats": 9},
+        {"bridge": "http://127.0.0.1:1", "seats": 2},
+        {"token": "t"},
+        {"agent": "mira"},
+        {"address": "127.0.0.1:8766"},
+        {"patience": 5},
+        {"bridge": "http://127.0.0.1:1", "log": "x.sqlite"},
+    ],
 )
 def test_wrong_options_are_refused_in_a_sentence(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="option"):

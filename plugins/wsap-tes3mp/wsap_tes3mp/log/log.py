@@ -241,6 +241,9 @@ class CommandLog(ExitStack):
         with said_clearly(self._where):
             if path == log_file():
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not path.parent.is_dir():  # the lock would make it
+                told = f"The folder {path.parent} for the command log does not exist; make it, or choose another place."
+                raise StorageError(told)
             lock = FileLock(f"{path.resolve()}.lock", timeout=0)
             try:
                 lock.acquire()

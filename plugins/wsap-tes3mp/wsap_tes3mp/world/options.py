@@ -48,6 +48,10 @@ class WorldOptions(BaseModel, frozen=True, coerce_numbers_to_str=True, str_strip
             raise ConfigError("Give the option bridge or engine, not both: a bridge has its own engine.")
         if found.live and found.seats > 1:
             raise ConfigError("The option seats is for the embedded world; a run in a live world has one agent.")
+        idle = ("address", "log") if found.bridge else () if found.live else ("address", "token", "agent", "patience")
+        if unused := next((name for name in idle if name in values), None):
+            where = "with the option bridge" if found.bridge else "in the embedded world"
+            raise ConfigError(f"The option {unused} has no effect {where}; leave it out.")
         endless = {"length": 0, "quests": 0} if found.live else {}
         return found.model_copy(update={**endless, **found.model_dump(include=found.model_fields_set)})
 
