@@ -15,6 +15,7 @@ from scripted_engine import ScriptedEngine
 from test_tes3mp_script_engine import playing
 
 from wsap_check.hosts import ManualClock
+from wsap_core.errors import UsageError
 from wsap_core.seams.clock import Clock
 from wsap_tes3mp.bridge.app import create_app
 from wsap_tes3mp.bridge.bridge import Bridge
@@ -23,6 +24,7 @@ from wsap_tes3mp.conformance import CHECKS, CheckResult, run_checks
 from wsap_tes3mp.engines.engine import Done, Engine
 from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
 from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.protocol.bridge import JoinRequest
 from wsap_tes3mp.protocol.perception import Payload
 
 TOKEN = "token-of-the-tests-0123"
@@ -59,12 +61,14 @@ async def simulated(*, realtime: bool = False) -> AsyncIterator[tuple[Bridge, Ma
 
 
 @asynccontextmanager
-async def over_http(bridge: Bridge, *, bare: bool = False) -> AsyncIterator[BridgeClient]:
+async def over_http(
+    bridge: Bridge, *, bare: bool = False, token: str = TOKEN, clock: Clock | None = None
+) -> AsyncIterator[BridgeClient]:
     """Give a client of a bridge; a bare one has the seed's three endpoints and fields alone."""
     transport: httpx2.AsyncBaseTransport = httpx2.ASGITransport(app=create_app(bridge, TOKEN))
     if bare:
         transport = BareTransport(transport)
-    async with BridgeClient("http://127.0.0.1:8765", TOKEN, transport=transport) as client:
+    async with BridgeClient("http://127.0.0.1:8765", token, transport=transport, clock=clock) as client:
         yield client
 
 
@@ -101,6 +105,28 @@ def test_the_simulated_engine_conforms(realtime: bool, http: bool) -> None:
             skipped = {name for name, status in found.items() if status == "skipped"}
             assert skipped <= {"busy"}  # over HTTP the clock of the test goes far between two requests
             assert set(found) == set(CHECKS)
+
+    asyncio.run(scenario())
+
+
+def test_a_conflict_is_found_by_a_client_that_asks_again_for_as_long_as_it_should() -> None:
+    async def scenario() -> None:
+        async with simulated(realtime=True) as (bridge, clock), over_http(bridge, clock=clock) as client:
+            found = statuses(await run_checks(client, agent="mira", act=True, clock=clock, only=["busy"]))
+            assert found["busy"] == "passed"
+
+    asyncio.run(scenario())
+
+
+def test_which_of_several_agents_is_asked_for_and_a_wrong_token_is_a_failure() -> None:
+    async def scenario() -> None:
+        async with simulated() as (bridge, clock), over_http(bridge, token="wrong") as client:
+            await bridge.join(JoinRequest(agent_id="odo"))
+            with pytest.raises(UsageError, match="--agent: mira, odo"):
+                await run_checks(bridge, clock=clock)
+            assert len(await run_checks(bridge, agent="odo", clock=clock)) > 1
+            (status,) = await run_checks(client, clock=clock)
+            assert (status.status, "--token-file" in status.reason) == ("failed", True)
 
     asyncio.run(scenario())
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any, Literal
 
-from wsap_core.errors import UnknownNameError, WsapError
+from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.seams.clock import Clock, SystemClock
+from wsap_core.untrusted import single_line
 from wsap_tes3mp.engines.engine import BridgePort
 from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import BridgeStatus, ItemsRequest, JoinRequest
@@ -55,12 +56,17 @@ class _Subject:
     notes: list[str] = field(default_factory=list)
 
     @property
+    def abilities(self) -> Sequence[str]:
+        """The engine's optional features."""
+        return (self.status and self.status.abilities) or ()
+
+    @property
     def offers(self) -> bool:
         """Whether the bridge has the additions of 1.1.0."""
         return self.status is not None and self.status.abilities is not None
 
     def needs(self, ability: str) -> None:
-        if self.status is None or ability not in (self.status.abilities or ()):
+        if ability not in self.abilities:
             raise _SkippedError(f"the engine does not offer {ability!r}")
 
     def adds(self, what: str) -> None:
@@ -88,10 +94,11 @@ class _Subject:
             reasoning="A check of the bridge's conformance.", episode_id="conformance",
         )  # fmt: skip
 
-    async def outcome(self, command_id: str) -> Outcome:
-        """Return the final outcome of a command."""
-        found = await self.port.outcome(command_id, wait=PATIENCE)
-        _need(found.state in FINAL, f"the command did not finish within {PATIENCE:g} s; it is {found.state!r}")
+    async def outcome(self, command_id: str, *, takes: float = 0.0) -> Outcome:
+        """Return the final outcome of a command that takes so many seconds."""
+        patience = PATIENCE + takes
+        found = await self.port.outcome(command_id, wait=patience)
+        _need(found.state in FINAL, f"the command did not finish within {patience:g} s; it is {found.state!r}")
         return found
 
     async def done(self, command: str, **params: Any) -> Outcome:
@@ -273,14 +280,15 @@ async def _busy(subject: _Subject) -> None:
     """While a command is running, another is refused with COMMAND_CONFLICT, and `noop` is accepted."""
     subject.acts()
     subject.adds("outcomes of commands")
-    for seconds in (3, 300):  # if time runs fast, the first may end too soon
+    # A refused client retries for 3 s; if time runs fast, the first command may end too soon.
+    for seconds in (8, 300):
         accepted = await subject.command("wait", duration_seconds=seconds)
         if (await subject.port.outcome(accepted.command_id)).state not in FINAL:
             await subject.command("noop")
             try:
                 other = await subject.command("wait", duration_seconds=0)
             except errors.CommandConflictError:
-                await subject.outcome(accepted.command_id)
+                await subject.outcome(accepted.command_id, takes=seconds)
                 return
             ended = (await subject.port.outcome(accepted.command_id)).state in FINAL
             _need(ended, "two commands of one agent were running at the same time")
@@ -346,6 +354,7 @@ async def run_checks(
 
     Raises:
         UnknownNameError: there is no such check.
+        UsageError: there are several agents, and none is named.
     """
     for name in only:
         if name not in CHECKS:
@@ -358,8 +367,13 @@ async def run_checks(
             continue
         results.append(await _run(name, check, subject))
         progress(results[-1])
-        if name == "status" and results[-1].status == "failed":
-            break
+        if name == "status":
+            if results[-1].status == "failed":
+                break
+            agents = (subject.status and subject.status.agents) or ()
+            if agent is None and len(agents) > 1 and set(only) != {name} and not (act and "join" in subject.abilities):
+                named = ", ".join(map(single_line, agents))
+                raise UsageError(f"There are several agents; name one of them with --agent: {named}.")
     if subject.guest is not None:
         await port.leave(GUEST, "despawn")
     return results
@@ -378,5 +392,7 @@ async def _run(name: str, check: Callable[[_Subject], Awaitable[None]], subject:
     except WsapError as error:
         status, reason = "failed", f"{_code(error)}: {error}"
         if _code(error) in _NO_TOKEN:
-            status, reason = "skipped", "the bridge requires a token; give its file with --token-file"
+            # Without the status nothing can be checked.
+            status = "failed" if name == "status" else "skipped"
+            reason = "the bridge requires a token; give its file with --token-file"
     return CheckResult(name, summary, status, reason or " ".join(subject.notes))
