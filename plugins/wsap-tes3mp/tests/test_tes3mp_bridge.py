@@ -18,6 +18,7 @@ from sqlalchemy import select
 
 from wsap_check.hosts import ManualClock
 from wsap_core.errors import StorageError
+from wsap_nexus.http.listening import Address
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.cli.serve import serve
 from wsap_tes3mp.engines.engine import Done, EngineView
@@ -373,6 +374,24 @@ def test_what_a_bridge_cannot_serve_with_is_refused_before_it_starts(options: li
     done = CliRunner().invoke(serve, ["--port", "0", *options])
     assert done.exit_code != 0
     assert words in done.output + str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("options", "host"),
+    [([], "127.0.0.1"), (["--expose"], "0.0.0.0"), (["--expose", "--host", "10.1.2.3"], "10.1.2.3")],
+)
+def test_an_exposed_bridge_listens_for_other_machines(
+    options: list[str], host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def listens(bridge: Bridge, address: Address, token: str, **more: Any) -> None:
+        asked.append(address.host)
+
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path))
+    monkeypatch.setattr("wsap_tes3mp.bridge.app.serve", listens)
+    assert CliRunner().invoke(serve, options).exit_code == 0
+    assert asked == [host]
 
 
 def test_an_agent_whose_id_has_a_slash_is_reached_like_every_other(served: Served) -> None:

@@ -81,6 +81,8 @@ def test_the_list_of_scripts_can_be_left_alone(server: Path) -> None:
     before = listed.read_bytes()
     assert LINE in run(server, "--print-line")
     assert listed.read_bytes() == before
+    refused = CliRunner().invoke(install, [str(server), "--remove", "--print-line"])
+    assert "--print-line has no effect with --remove" in str(refused.exception)
 
 
 def test_what_is_no_server_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.errors import ConfigError
 
 _LIST = "customScripts.lua"
@@ -31,6 +31,8 @@ def install(server_folder: Path, remove: bool, print_line: bool) -> None:
     Its files go to scripts/custom/wsap, with a token that this machine's bridge knows; one line is added to
     customScripts.lua. Run it again to update the script; its settings are kept.
     """
+    if remove:
+        refuse_given("with --remove", "print_line")
     scripts = scripts_folder(server_folder)
     target = scripts / "custom" / "wsap"
     if remove:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
               help="The game's data files, or their folder, for names and weights; may be repeated.")  # fmt: skip
 @click.option("--encoding", type=click.Choice(["cp1252", "cp1251", "cp1250"]), default="cp1252", show_default=True,
               help="The code page of the data files: Western, Cyrillic or Central European.")  # fmt: skip
-@click.option("--host", default="127.0.0.1", show_default=True,
+@click.option("--host", show_default="127.0.0.1; with --expose 0.0.0.0, all addresses",
               help="The address to listen on; anything but loopback needs --expose.")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True,
               help="The port; 0 for any free one.")  # fmt: skip
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 def serve(
     *, engine: str, agents: tuple[str, ...], seed: int, stepped: bool, deadline: float,
     stale_after: float | None, script: str, script_token: Path | None, data: tuple[Path, ...], encoding: Encoding,
-    host: str, port: int, expose: bool, trusting: bool, log: Path | None, as_json: bool,
+    host: str | None, port: int, expose: bool, trusting: bool, log: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Serve a bridge until Ctrl-C.
 
@@ -80,6 +80,7 @@ def serve(
     from wsap_tes3mp.bridge.bridge import Bridge
     from wsap_tes3mp.log.log import CommandLog
 
+    host = host or ("0.0.0.0" if expose else "127.0.0.1")  # noqa: S104 requested with --expose
     refuse_unexposed(host, "bridge", exposed=expose)
     if trusting and expose:
         raise UsageError("--no-token and --expose exclude each other.")
