@@ -97,7 +97,7 @@ def test_statistics_and_lists_are_of_what_is_chosen(log: CommandLog) -> None:
     assert stats(log, Filter(agents=["odo"])).commands == 1
     assert [record.command for record in newest(log, Filter(episodes=["ep1"]), 2)] == ["journal_note", "interact"]
     assert [record.state for record in newest(log, Filter(states=["rejected"]), 9)] == ["rejected"]
-    assert stats(log, Filter(since=1e12)).commands == 0
+    assert (stats(log, Filter(since=1e12)).commands, stats(log, Filter(since=1e12)).perceptions) == (0, 0)
     assert stats(log, Filter(until=1e12)).commands == 5
 
 
@@ -283,6 +283,8 @@ def test_an_export_is_written_whole_and_not_over_another_file(path: Path, tmp_pa
     done = run("export", "--log", str(path), "--format", "steps", "--out", str(out), "--perceptions", str(seen))
     assert done.exit_code == 0, done.output
     assert (len(out.read_text().splitlines()), len(seen.read_text().splitlines())) == (5, 3)
+    one = run("export", "--log", str(path), "--format", "steps", "--state", "failed", "--out", str(tmp_path / "one"))
+    assert "Wrote 1 line to" in one.output
     assert "already exists" in str(run("export", "--log", str(path), "--out", str(out)).exception)
     assert len(run("export", "--log", str(path), "--bare").stdout.splitlines()) == 3
     assert json.loads(run("export", "--schema").output) == schema_of("chat")

@@ -230,6 +230,7 @@ def export(
     patterns: tuple[str, ...], out: Path | None, force: bool, schema: bool, path: Path | None,
 ) -> None:  # fmt: skip
     """Export commands as training data, one JSON object per line, in order of receipt."""
+    from wsap_core.protocol.lines import plural
     from wsap_core.textfile import written_to
     from wsap_tes3mp.log.export import Redaction, schema_of, write
     from wsap_tes3mp.log.query import all_agents, everything
@@ -260,9 +261,9 @@ def export(
         target: IO[str] = sys.stdout if out is None else files.enter_context(written_to(out))
         seen = None if perceptions is None else files.enter_context(written_to(perceptions))
         lines, left_out = write(everything(opened, chosen), form, target, redaction=taken, perceptions=seen, bare=bare)
-    click.echo(f"Wrote {lines} lines{f' to {out}' if out is not None else ''}.", err=True)
+    click.echo(f"Wrote {plural(lines, 'line')}{f' to {out}' if out is not None else ''}.", err=True)
     if left_out:
-        click.echo(f"Left out: {left_out} commands without a logged perception.", err=True)
+        click.echo(f"Left out: {plural(left_out, 'command')} without a logged perception.", err=True)
 
 
 @click.command(
@@ -282,6 +283,7 @@ def prune(
     An episode is deleted as a whole, once its newest command is old enough. Running commands and those of the last
     hour are never deleted.
     """
+    from wsap_core.protocol.lines import plural
     from wsap_tes3mp.log.query import prune as pruned
 
     if older_than is None and keep is None:
@@ -292,5 +294,5 @@ def prune(
     if as_json:
         print_json({**asdict(found), "dry_run": dry_run})
     else:
-        seen = "" if dry_run else f" and {found.perceptions} perceptions"
-        click.echo(f"{found.commands} commands{seen} {'would be deleted' if dry_run else 'deleted'}.")
+        seen = "" if dry_run else f" and {plural(found.perceptions, 'perception')}"
+        click.echo(f"{plural(found.commands, 'command')}{seen} {'would be deleted' if dry_run else 'deleted'}.")

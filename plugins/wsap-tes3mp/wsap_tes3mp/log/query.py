@@ -131,7 +131,7 @@ class LogStats:
     """Code of failure or rejection -> count."""
     episodes: int
     perceptions: int
-    """Distinct ones, in the whole log."""
+    """Distinct ones among those that led to them."""
     first: float | None
     """Seconds since 1970."""
     last: float | None
@@ -157,10 +157,14 @@ def stats(log: CommandLog, chosen: Filter) -> LogStats:
     seconds: dict[str, list[float]] = {}
     for command, value in log.read(select(columns.command, took).where(ended, *where)):
         seconds.setdefault(command, []).append(value)
-    whole = select(func.count(columns.episode_id.distinct()), func.min(columns.received), func.max(columns.received))
-    ((episodes, first, last),) = log.read(whole.where(*where))
+    whole = select(
+        func.count(columns.episode_id.distinct()),
+        func.count(columns.perception_hash.distinct()),
+        func.min(columns.received),
+        func.max(columns.received),
+    )
+    ((episodes, perceptions, first, last),) = log.read(whole.where(*where))
     by_state = {command: dict(sorted(states.items())) for command, states in sorted(kinds.items())}
-    perceptions = log.read(select(func.count()).select_from(PERCEPTION))[0][0]
     latencies = {command: _latency(values) for command, values in sorted(seconds.items())}
     told = dict(agents.most_common()), by_state, dict(codes.most_common())
     return LogStats(agents.total(), *told, episodes, perceptions, first, last, latencies)
