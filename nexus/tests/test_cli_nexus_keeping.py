@@ -343,6 +343,7 @@ def test_pruning_at_the_command_line_says_what_and_how_large_and_zero_days_keep_
         hub.tell(signal.SIGTERM)
         assert hub.ended()[0] == 0
     assert "Nothing is older than 3000 days." in nexus(environ, "prune", "--keep-days", "3000")
+    assert "Nothing is older than 1 day." in nexus(environ, "prune", "--keep-days", "1")
     before = nexus_json(environ, "status")["bytes"]
     assert nexus_json(environ, "prune", "--all")["compacted"]
     assert nexus_json(environ, "status")["bytes"] <= before

@@ -34,7 +34,7 @@ def number(value: float) -> str:
 
 def plural(count: float, noun: str) -> str:
     """Return a count with its noun: "1 run", "2 runs"."""
-    return f"{count} {noun}" + ("" if count == 1 else "s")
+    return f"{count if isinstance(count, int) else format(count, 'g')} {noun}" + ("" if count == 1 else "s")
 
 
 def bullets(lines: Iterable[str]) -> str:

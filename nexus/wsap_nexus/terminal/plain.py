@@ -197,7 +197,7 @@ def _how_decided(decisions: Mapping[str, Any]) -> list[str]:
         shown = [f"{decisions['repaired']} repaired", f"{decisions['forced']} forced", *more]
         lines.append(f"decisions: {', '.join(shown)}")
     causes = sorted(decisions.get("causes", {}).items(), key=lambda cause: -cause[1])
-    lines += [f"forced {times} times: {single_line(cause)}" for cause, times in causes]
+    lines += [f"forced {plural(times, 'time')}: {single_line(cause)}" for cause, times in causes]
     return lines
 
 

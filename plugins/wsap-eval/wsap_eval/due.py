@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from wsap_core.protocol.lines import plural
 from wsap_core.specs import ScoreMetric
 from wsap_eval.plan import Game, Job
 from wsap_eval.records import EpisodeKey, EpisodeRecord, value_of
@@ -112,7 +113,7 @@ class Due:
         if count := self.settled(game, entrant):
             return f"{count} seeds give the requested half-width"
         if (most := self._limits.episodes) is not None and self._given[game, entrant] >= most:
-            return f"{most} episodes"
+            return plural(most, "episode")
         return self._limits.spent(found)
 
     def _values(self, game: str, entrant: str, metric: ScoreMetric) -> dict[int, list[float]]:

@@ -131,7 +131,9 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_fork_is_made_and_written_beside_the_record(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["tossim", "fork", "town.json", "--at", "4", "--seat", "Player 2=random", "--seat", "3=scripted"]
     assert run(arguments) == 0
-    assert "4 rounds kept" in capsys.readouterr().out
+    assert "4 rounds kept, " in capsys.readouterr().out
+    assert run([*arguments[:4], "1", "--out", "one.json"]) == 0
+    assert "1 round kept, " in capsys.readouterr().out
     made, was = load_record(there / "town-fork-4.json"), load_record(there / "town.json")
     assert made.game.over
     assert [e for e in made.game.record if e.round < 4] == [e for e in was.game.record if e.round < 4]

@@ -128,7 +128,7 @@ def prune(
             progress.done()
             compacted = compact and not running and found.anything and pruning.compact(writable)
     if not found.anything:
-        text = "There is nothing to delete." if everything else f"Nothing is older than {keep_days:g} days."
+        text = "There is nothing to delete." if everything else f"Nothing is older than {plural(keep_days, 'day')}."
     else:
         verb = "would be deleted" if dry_run else "deleted"
         worlds = f", {plural(found.worlds, 'world')} without living avatars" if found.worlds else ""

@@ -17,7 +17,7 @@ import click
 from wsap_core.cli.grouped import refuse_given
 from wsap_core.cli.params import SEED, FiniteRange
 from wsap_core.errors import StorageReadOnlyError, WsapError
-from wsap_nexus.cli.common import command, said, size_of_text
+from wsap_nexus.cli.common import command, plural, said, size_of_text
 from wsap_nexus.cli.model_options import limit_option
 from wsap_nexus.cli.nexus.connection import running_on
 from wsap_nexus.cli.nexus.request import StartRequest, address_of, say_ready
@@ -313,8 +313,9 @@ def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> No
     with _said_if_slow("Waiting for agents to finish their decisions"):
         _signal(running.pid, force=force)
         if not state.wait_for_end(running, wait):
+            waited = plural(wait, "second")
             raise StillRunningError(
-                f"The nexus (process {running.pid}) has not stopped within {wait:g} seconds; wait longer with --wait, "
+                f"The nexus (process {running.pid}) has not stopped within {waited}; wait longer with --wait, "
                 "or kill it with: wsap nexus stop --force"
             )
     if force:

@@ -53,7 +53,7 @@ def status_lines(found: Status) -> list[str]:
         lines += growth_lines(found.storage)
     if found.running:
         if found.keep_days:
-            lines.append(f"Recordings and events older than {found.keep_days:g} days are deleted once a day.")
+            lines.append(f"Recordings and events older than {plural(found.keep_days, 'day')} are deleted once a day.")
         elif found.storage is None or found.storage["limit"] is None:
             lines.append("Nothing is deleted automatically; see wsap nexus prune.")
     lines.append("")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wsap_core.errors import CutOffError, UsageError
 from wsap_core.host import PluginHost
+from wsap_core.protocol.lines import plural
 from wsap_core.seams.model import Price
 from wsap_core.seams.services import RunReader
 from wsap_core.textfile import written_to
@@ -70,7 +71,7 @@ def measure(
             broken = [record for record in found if record.outcome == "failed"]
             if broken:
                 raise CutOffError(
-                    f"{len(broken)} episodes failed; run the same command again to repeat them: {broken[0].reason}"
+                    f"{plural(len(broken), 'episode')} failed; run the same command again to repeat: {broken[0].reason}"
                 )
             return found
 

@@ -17,6 +17,7 @@ import click
 
 from wsap_core.cli.params import typed_pairs
 from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.protocol.lines import plural
 from wsap_core.specs import OptionDef
 from wsap_core.untrusted import single_line
 from wsap_sandbox.cli.common import Stories, Told, part_id, story_command, wrapped
@@ -93,7 +94,7 @@ def new(
     world = stories.world(name).state
     data = {"run": name, "title": world.title, "language": world.language, "tick": world.tick,
             "characters": [one.id for one in world.characters], "places": [one.id for one in world.places]}  # fmt: skip
-    counted = f"{len(world.characters)} characters, {len(world.places)} places"
+    counted = f"{plural(len(world.characters), 'character')}, {plural(len(world.places), 'place')}"
     return data, f"{wrapped(f'{world.title}. {world.premise}')}\n\n{counted}. Continue: wsap sandbox run {name}"
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.errors import UsageError
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_sandbox.cli.change import WORLD_FORMAT
 from wsap_sandbox.cli.common import Stories, Told, chapter_data, chapter_text, headline, part_id, story_command, wrapped
@@ -54,11 +55,11 @@ def status(stories: Stories, story: str | None) -> Told:
         here = ", ".join(map(single_line, people.values()))
         lines.append(wrapped(f"{place}: {here or '-'}", "  "))
     paid = f", ${cost:.4f}" if cost else ""
-    lines.append(f"Models: {usage.get('calls', 0)} calls, {tokens} tokens{paid}")
+    lines.append(f"Models: {plural(usage.get('calls', 0), 'call')}, {tokens} tokens{paid}")
     if lately:
         listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
-        told = f"{kinds.total()} results replaced{f' ({listed})' if listed else ''}"
-        lines.append(wrapped(f"Last {len(lately)} ticks: {calls} calls, {reasked} repeated, {told}"))
+        told = f"{plural(kinds.total(), 'result')} replaced{f' ({listed})' if listed else ''}"
+        lines.append(wrapped(f"Last {plural(len(lately), 'tick')}: {plural(calls, 'call')}, {reasked} repeats, {told}"))
     return data, "\n".join(lines)
 
 

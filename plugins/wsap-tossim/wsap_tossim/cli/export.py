@@ -128,4 +128,7 @@ def _report(tally: Tally, out: Path | None) -> None:
             "that contains tags.", err=True,
         )  # fmt: skip
     if tally.unfinished:
-        click.echo(f"Left out: {len(tally.unfinished)} unfinished games, which have no reward.", err=True)
+        from wsap_core.protocol.lines import plural  # deferred for weight
+
+        left_out = plural(len(tally.unfinished), "unfinished game")
+        click.echo(f"Left out: {left_out}, without a reward.", err=True)

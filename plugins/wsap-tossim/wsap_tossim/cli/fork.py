@@ -104,11 +104,14 @@ def fork(
     target = out or stem.with_name(f"{stem.name}-fork-{at}.json")
     if target.exists() and not force:
         raise UsageError(f"{target} already exists; choose another name, or overwrite it with --force.")
+    from wsap_core.protocol.lines import plural  # deferred for weight
+
     otherwise = agent or "scripted"
     made = forked(record, at, named, seed=seed, otherwise=otherwise, forced_choices=picked, ask_others=ask_others)
     save_record(target, made)
     picking = f", {len(picked)} set by hand" if picked else ""
-    click.echo(f"{at} rounds kept, {made.game.round - at} played{picking}. {_outcome(made)}")
+    kept = plural(at, "round")
+    click.echo(f"{kept} kept, {made.game.round - at} played{picking}. {_outcome(made)}")
     click.echo(f"Wrote {target}. View it with: wsap tossim replay {target}", err=True)
 
 

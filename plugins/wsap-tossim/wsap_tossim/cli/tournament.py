@@ -90,12 +90,14 @@ def tournament(
         click.echo(json.dumps(outcome.summary, indent=2))
     else:
         _tell(outcome, out, games)
-    left = games - outcome.summary["games"]
+    from wsap_core.protocol.lines import plural  # deferred for weight
+
+    left = plural(games - outcome.summary["games"], "game")
     if outcome.limit:
-        click.echo(f"{outcome.limit} {left} games left; run it again with a higher limit to continue.", err=True)
+        click.echo(f"{outcome.limit} {left} left; run it again with a higher limit to continue.", err=True)
         raise SystemExit(BudgetReachedError.exit_code)
     if outcome.stopped:
-        click.echo(f"Stopped with {left} games left; run it again to continue.", err=True)
+        click.echo(f"Stopped with {left} left; run it again to continue.", err=True)
         raise SystemExit(130)
 
 
@@ -123,6 +125,7 @@ class _Progress:
 
 
 def _tell(outcome: Outcome, out: Path, games: int) -> None:
+    from wsap_core.protocol.lines import plural
     from wsap_core.untrusted import single_line
     from wsap_tossim.tournament.ratings import FEWEST
     from wsap_tossim.tournament.spending import words
@@ -131,8 +134,9 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
         click.echo("Removed an incomplete line; its game was played again.", err=True)
     summary = outcome.summary
     if outcome.before:
-        click.echo(f"{outcome.before} games had been played before.")
-    click.echo(f"{summary['games']} games, {summary['blocks']} blocks; sides that won: "
+        had = "had" if outcome.before > 1 else "has"
+        click.echo(f"{plural(outcome.before, 'game')} {had} been played before.")
+    click.echo(f"{plural(summary['games'], 'game')}, {plural(summary['blocks'], 'block')}; sides that won: "
                + ", ".join(f"{side} {count}" for side, count in summary["sides"].items()))  # fmt: skip
     width = max([len(single_line(r["entrant"])) for r in summary["factions"]] + [7])
     click.echo(f"{'faction':9} {'entrant':{width}} {'won':>11} {'win rate, 95 %':>22} {'rating, 95 %':>24}")
@@ -145,7 +149,7 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
         beliefs = f", {r['belief_calls']} of them for beliefs" if r["belief_calls"] else ""
         cost = "cost unknown" if r["cost"] is None else f"${r['cost']:.4f}"
         tokens = f"{r['prompt_tokens']} tokens in, {r['completion_tokens']} out"
-        click.echo(f"{single_line(r['entrant'])} used {r['calls']} calls{beliefs}, {tokens}, {cost}.")
+        click.echo(f"{single_line(r['entrant'])} used {plural(r['calls'], 'call')}{beliefs}, {tokens}, {cost}.")
     for label, count in summary["refused"].items():
         if count:
             of = summary["decisions"][label]
@@ -153,8 +157,10 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
                        "late, illegal or unreadable.")  # fmt: skip
     for label, count in summary["forfeited"].items():
         if count:
-            click.echo(f"{single_line(label)} forfeited {count} games, which are not rated: more than a fifth of a "
-                       "seat's decisions were made for it.")  # fmt: skip
+            which = f"{plural(count, 'game')}, which {'is' if count == 1 else 'are'} not rated"
+            click.echo(
+                f"{single_line(label)} forfeited {which}: more than a fifth of a seat's decisions were made for it."
+            )
     if summary["games"] < games and outcome.spent.calls:
         click.echo(f"All models, unfinished games included: {words(outcome.spent)}.")
     partial = summary["games"] % len(summary["settings"]["entrants"])

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_tossim.engine.model import Faction
 from wsap_tossim.tournament.plots import Dot, dot_plot
@@ -50,7 +51,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 def report_html(summary: Mapping[str, Any]) -> str:
     """Return the report of a tournament as HTML; `summary` is from `summary_of`."""
     entrants = [e["label"] for e in summary["settings"]["entrants"]]
-    title = f"Tournament: {summary['games']} games of hidden roles"
+    title = f"Tournament: {plural(summary['games'], 'game')} of hidden roles"
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
