@@ -19,9 +19,11 @@ from wsap_core.protocol.wire import encode
 from wsap_nexus.agents import portable
 from wsap_nexus.agents.agent_file import Package, read_package, write_package
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits, set_goal
-from wsap_nexus.cli.nexus.report import agent_report, report_lines
+from wsap_nexus.cli.nexus.connection import NexusHttp
+from wsap_nexus.cli.nexus.report import WorldLine, agent_report, report_lines, worlds_of
+from wsap_nexus.state import Running
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.entities import Policy, SkillGain
+from wsap_nexus.store.entities import EntryRequest, Policy, SkillGain
 from wsap_nexus.store.events.agents import DiaryWritten
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 
@@ -517,3 +519,19 @@ def test_one_second_is_one_second(ledgers: Any) -> None:
         tx.register("ada", name="Ada")
         tx.update_agent("ada", lifetime_steps=1, playtime=1.2)
         assert any("1 decision in games, 1 second;" in line for line in report_lines(agent_report(tx, "ada")))
+
+
+def test_worlds_that_are_no_more_are_not_counted(ledgers: Any) -> None:
+    with ledgers[0].change() as tx:
+        tx.register("ada", name="Ada")
+        gone, asleep, entered = (tx.add_world("crafter", "ada", seed, {}) for seed in range(3))
+        tx.keep_world(asleep.id, snapshot=b"state")
+        tx.end_world(gone.id)
+        tx.open_session("ada", "crafter", entered.id, "avatar-1", "run", EntryRequest())
+        assert worlds_of(tx.connection) == [WorldLine("crafter", 2, 1)]
+
+
+def test_a_name_that_no_path_leads_to_is_an_unknown_one() -> None:
+    nexus = NexusHttp(Running(1, "", "http://127.0.0.1:1/", 0.0, ""))
+    with pytest.raises(UnknownNameError, match="There is no game called"):
+        nexus.put("nexus", "games", "./game.py:Game", "status", body={})

@@ -138,6 +138,8 @@ class NexusHttp:
         import urllib.error  # deferred for weight, as is the next
         import urllib.request
 
+        if unknown := next((part for part in path if "/" in part), ""):  # no path leads to such a name
+            raise UnknownNameError(path[1].removesuffix("s"), unknown, ())
         url = self.running.url + "/".join(quote(part, safe="") for part in path)
         headers = {"Accept": "application/json", "Authorization": f"Bearer {self._token()}"}
         data = None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, or_, select
 
 from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
@@ -184,9 +184,11 @@ def last_step(connection: Connection, run_id: str, kind: str = "step") -> int:
 
 
 def worlds_of(connection: Connection) -> list[WorldLine]:
-    """Return the numbers of worlds and agents of every game that has worlds."""
+    """Return the numbers of worlds and agents of every game with worlds that are in use or can be re-entered."""
     found: dict[str, tuple[int, int]] = {}
-    for game, count in connection.execute(select(_WORLD.c.game, func.count()).group_by(_WORLD.c.game)).all():
+    entered = _WORLD.c.id.in_(select(_SESSION.c.world_id).where(_SESSION.c.closed.is_(None)))
+    there = or_(_WORLD.c.snapshot.is_not(None), _WORLD.c.run_id.is_not(None), entered)
+    for game, count in connection.execute(select(_WORLD.c.game, func.count()).where(there).group_by(_WORLD.c.game)):
         found[game] = (count, 0)
     open_sessions = select(_SESSION.c.game, func.count()).where(_SESSION.c.closed.is_(None)).group_by(_SESSION.c.game)
     for game, count in connection.execute(open_sessions).all():
