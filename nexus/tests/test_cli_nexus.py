@@ -241,6 +241,23 @@ def test_a_game_that_there_is_not_is_refused_before_anything_is_written(environ:
     assert "crafterr" in sentence
 
 
+@pytest.mark.parametrize(
+    ("worlds", "words"),
+    [
+        (("town=matrix",), "does not live"),
+        (("a=living_worlds:MEADOW", "a=living_worlds:FAIR"), "gives the name 'a' to two worlds"),
+    ],
+)
+def test_worlds_that_can_not_go_on_in_a_nexus_are_refused_before_it_starts(
+    environ: dict[str, str], worlds: tuple[str, ...], words: str
+) -> None:
+    environ = {**environ, "PYTHONPATH": str(Path(__file__).parent)}
+    given = [word for world in worlds for word in ("--world", world)]
+    code, sentence = refused(environ, "start", "--port", "0", *given)
+    assert code == 2
+    assert words in sentence
+
+
 @pytest.mark.slow
 def test_in_the_background_it_returns_once_it_answers(environ: dict[str, str]) -> None:
     told = json.loads(nexus(environ, "start", "--detach", "--json", *QUICK))

@@ -51,6 +51,12 @@ class OpenWorld:
     task: asyncio.Task[None] | None = None
 
 
+def must_live(spec: AdapterSpec) -> None:
+    """Raise `UsageError` if the worlds of a game do not live."""
+    if "lives" not in spec.abilities:
+        raise UsageError(f"{spec.display_title} does not live, so it can't be a world of the nexus.")
+
+
 @dataclass(eq=False)
 class KeptWorlds:
     """Plays the worlds that live in a nexus, and admits agents to them."""
@@ -163,8 +169,7 @@ class KeptWorlds:
     def _begin(self, world: KeptWorld) -> None:
         context = self.context
         spec = context.catalog.spec(world.game, world.options)
-        if "lives" not in spec.abilities:
-            raise UsageError(f"{spec.display_title} does not live, so it can't be a world of the nexus.")
+        must_live(spec)
         record = self._record_of(world, spec)
         run_id = record.run_id or self._new_run(record, spec)
         repository = context.store.repository

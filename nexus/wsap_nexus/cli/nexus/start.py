@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ import click
 
 from wsap_core.cli.grouped import refuse_given
 from wsap_core.cli.params import SEED, FiniteRange
-from wsap_core.errors import StorageReadOnlyError, WsapError
+from wsap_core.errors import StorageReadOnlyError, UsageError, WsapError
 from wsap_nexus.cli.common import command, plural, said, size_of_text
 from wsap_nexus.cli.model_options import limit_option
 from wsap_nexus.cli.nexus.connection import running_on
@@ -202,6 +203,7 @@ def settings_of(request: StartRequest) -> Settings:
 
 def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
     from wsap_core.references import load_adapter_spec
+    from wsap_nexus.hub.kept import must_live
     from wsap_nexus.hub.nexus import Nexus
     from wsap_nexus.store.entities import Policy
 
@@ -209,7 +211,10 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
         load_adapter_spec(name, host)  # refuses unknown names before anything is written
     settings = settings_of(request)
     for world in settings.worlds:
-        load_adapter_spec(world.game, host).with_options(world.options)
+        must_live(load_adapter_spec(world.game, host).with_options(world.options))
+    twice = [name for name, count in Counter(world.name for world in settings.worlds).items() if count > 1]
+    if twice:
+        raise UsageError(f"--world gives the name {twice[0]!r} to two worlds; choose another one.")
     hub = Nexus(host, store, settings)
     with hub.nexus_store.change() as tx:
         if not tx.agents(limit=1) and not tx.last_seq():
