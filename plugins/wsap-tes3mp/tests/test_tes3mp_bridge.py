@@ -295,7 +295,7 @@ def test_notes_and_empty_beats_pass_while_another_command_runs_and_are_done_at_o
         ({"agent_id": ""}, "agent_id"),
         ({"params": None}, "params"),
         ({"params": {"duration_seconds": -1}}, "duration_seconds"),
-        ({"command": "move_to", "params": {"target_x": 1}}, "move_to"),
+        ({"command": "move_to", "params": {"target_x": 1}}, "move_to don't fit: target_x and target_y go together."),
         ({"command": "move_to", "params": {"target_x": 1, "target_y": 2, "target_entity_id": "cat"}}, "move_to"),
         ({"command": "dialogue", "params": {"entity_id": "cat"}}, "dialogue"),
         ({"command": "journal_note", "params": {"content": ""}}, "content"),

@@ -98,5 +98,5 @@ def first_problem(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return error_line(error).rstrip(".")
     first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return single_line(f"{where}: {first['msg']}" if where else str(first["msg"]))[:300].rstrip(".")
+    where, why = ".".join(str(part) for part in first["loc"]), str(first["msg"]).removeprefix("Value error, ")
+    return single_line(f"{where}: {why}" if where else why)[:300].rstrip(".")
