@@ -23,7 +23,7 @@ from wsap_tes3mp.cli.log import log as log_group
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.log.export import ChatLine, Redaction, StepLine, schema_of, write
 from wsap_tes3mp.log.log import CommandLog
-from wsap_tes3mp.log.query import Filter, all_agents, everything, newest, notes, prune, stats
+from wsap_tes3mp.log.query import Filter, all_agents, all_players, everything, newest, notes, prune, stats
 from wsap_tes3mp.protocol.commands import CommandInput
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
@@ -166,9 +166,33 @@ def _one_type_per_column(lines: list[dict[str, Any]]) -> bool:
     return all(len(found) == 1 for found in kinds.values())
 
 
+def named(log: CommandLog) -> Redaction:
+    return Redaction(names=True, agents=all_agents(log), players=all_players(log))
+
+
+def test_a_player_is_nameless_also_in_what_was_written_before_it_was_perceived() -> None:
+    with CommandLog() as log:
+        do(log, Done("confirmed"), perceived(1), reasoning="Zorro will come.")
+        player = {"entity_id": "player:zorro2", "name": "Zorro", "entity_type": "player", "distance": 2.0}
+        do(log, Done("confirmed"), perceived(2, nearby_entities=[player]))
+        text = json.dumps(exported(log, "steps", redaction=named(log)))
+    assert "Zorro" not in text
+    assert "zorro2" not in text
+    assert "player_1 will come." in text
+
+
+@pytest.mark.parametrize("name", ["weiß", "WEISS", "İlker", "ſam", "ǅ", "Straße 3", "a.b", "Ωmega"])
+def test_a_name_is_taken_out_however_it_is_spelled(name: str) -> None:
+    taken = Redaction(names=True, agents=[name])
+    for spelled in (name, name.upper(), name.lower()):
+        left = taken.word(f"I saw {spelled} today, {name}.")
+        assert name not in left
+        assert left.endswith(" today, agent_1.")
+
+
 def test_names_are_replaced_by_the_same_word_wherever_they_stand(log: CommandLog) -> None:
     for form in ("chat", "steps"):
-        text = json.dumps(exported(log, form, redaction=Redaction(names=True, agents=all_agents(log))))
+        text = json.dumps(exported(log, form, redaction=named(log)))
         assert "Odo" not in text
         assert "odo" not in text.replace("bodo", "")
         assert "mira" not in text.casefold()

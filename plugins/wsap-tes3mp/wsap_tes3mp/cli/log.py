@@ -233,7 +233,7 @@ def export(
     from wsap_core.protocol.lines import plural
     from wsap_core.textfile import written_to
     from wsap_tes3mp.log.export import Redaction, schema_of, write
-    from wsap_tes3mp.log.query import all_agents, everything
+    from wsap_tes3mp.log.query import all_agents, all_players, everything
     from wsap_tes3mp.paths import log_file
 
     if out is None and perceptions is None:
@@ -257,7 +257,8 @@ def export(
         chosen = replace(chosen, states=["confirmed"])
     with contextlib.ExitStack() as files:
         opened = files.enter_context(_opened(path))
-        taken = Redaction(**dict.fromkeys(redact, True), patterns=patterns, agents=all_agents(opened))
+        named = (all_agents(opened), all_players(opened)) if "names" in redact else ((), ())
+        taken = Redaction(**dict.fromkeys(redact, True), patterns=patterns, agents=named[0], players=named[1])
         target: IO[str] = sys.stdout if out is None else files.enter_context(written_to(out))
         seen = None if perceptions is None else files.enter_context(written_to(perceptions))
         lines, left_out = write(everything(opened, chosen), form, target, redaction=taken, perceptions=seen, bare=bare)

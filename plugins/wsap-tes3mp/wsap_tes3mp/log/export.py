@@ -36,13 +36,18 @@ class Redaction:
     """Regular expressions whose matches are replaced. `UsageError` if one is invalid."""
     agents: InitVar[Iterable[str]] = ()
     """Ids of all agents in the log."""
+    players: InitVar[Iterable[str]] = ()
+    """Names and ids of all perceived players."""
 
-    def __post_init__(self, agents: Iterable[str]) -> None:
+    def __post_init__(self, agents: Iterable[str], players: Iterable[str]) -> None:
         self._words: dict[str, str] = {}
+        self._spelled: set[str] = set()  # as written: `casefold` may change more than the case
         self._known: re.Pattern[str] | None = None  # matches any known name; None after one was added
         self._patterns = [_compiled(pattern) for pattern in self.patterns]
         for agent in sorted(agents) if self.names else ():
             self._add(agent, "agent")
+        for player in players if self.names else ():
+            self._add(player, "player")
 
     def line(self, value: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Return a perception, action or outcome, redacted."""
@@ -58,9 +63,9 @@ class Redaction:
         """Return a text, redacted."""
         if self._words:
             if self._known is None:
-                words = "|".join(map(re.escape, sorted(self._words, key=len, reverse=True)))
+                words = "|".join(map(re.escape, sorted(self._spelled, key=len, reverse=True)))
                 self._known = re.compile(rf"(?<![^\W_])(?:{words})(?![^\W_])", re.IGNORECASE)
-            text = self._known.sub(lambda found: self._words[found[0].casefold()], text)
+            text = self._known.sub(lambda found: self._words.get(found[0].casefold(), GONE), text)
         for pattern in self._patterns:
             text = pattern.sub(lambda found: GONE if found[0] else "", text)
         return text
@@ -79,9 +84,12 @@ class Redaction:
         return value
 
     def _add(self, name: str, kind: str) -> None:
-        if name and (key := name.casefold()) not in self._words:
-            number = sum(word.startswith(kind) for word in self._words.values()) + 1
-            self._words[key], self._known = f"{kind}_{number}", None
+        if not name or name in self._spelled:
+            return
+        number = sum(word.startswith(kind) for word in self._words.values()) + 1
+        self._words.setdefault(name.casefold(), f"{kind}_{number}")
+        self._spelled.add(name)
+        self._known = None
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

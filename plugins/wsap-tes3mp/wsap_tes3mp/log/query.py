@@ -58,6 +58,14 @@ def all_agents(log: CommandLog) -> list[str]:
     return [row[0] for row in log.read(select(COMMAND.c.agent_id).distinct()) if row[0]]
 
 
+def all_players(log: CommandLog) -> Iterator[str]:
+    """Give the names and ids of all players that were ever perceived, some of them many times."""
+    for row in log.stream(select(PERCEPTION.c.body).where(PERCEPTION.c.body.contains('"player"'))):
+        for entity in json.loads(row.body)["nearby_entities"]:
+            if entity["entity_type"] == "player":
+                yield from (entity["name"], entity["entity_id"])
+
+
 def tags_of(note: CommandRecord) -> list[str]:
     """Return the tags of a journal note."""
     tags = note.params.get("tags")
