@@ -368,7 +368,7 @@ def test_what_the_engine_does_not_offer_is_said(served: Served, path: str, body:
 @pytest.mark.parametrize(
     ("options", "words"),
     [(["--agent", ""], "1 to 190"), (["--agent", "x" * 191], "1 to 190"), (["--agent", "a\udcff"], "printable"),
-     (["--deadline", "nan"], "not a number")],
+     (["--deadline", "nan"], "not a number"), (["--engine", "tes3mp", "--encoding", "cp1251"], "without --data")],
 )  # fmt: skip
 def test_what_a_bridge_cannot_serve_with_is_refused_before_it_starts(options: list[str], words: str) -> None:
     done = CliRunner().invoke(serve, ["--port", "0", *options])

@@ -95,6 +95,8 @@ def serve(
         made = SimulatedEngine(seed=seed, realtime=not stepped, agents=agents or ("agent",))
     else:
         refuse_given("with --engine tes3mp", "agents", "seed", "stepped")
+        if not data:
+            refuse_given("without --data", "encoding")
         from wsap_tes3mp.engines.tes3mp.engine import open_engine
 
         made = open_engine(script_token, address=script, data=data, encoding=encoding)
