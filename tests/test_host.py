@@ -260,7 +260,7 @@ def test_blocking_one_of_them_by_name_makes_the_other_usable() -> None:
 
 
 def test_a_blocked_plugin_is_not_even_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    host = PluginHost(disabled=["faulty"], environ={})
+    host = PluginHost(environ={"WSAP_DISABLE_PLUGINS": "faulty"})
     found = put(tmp_path, "raise RuntimeError", monkeypatch)
     row = host.load(found)
     assert row.status == "disabled"

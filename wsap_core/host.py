@@ -134,11 +134,12 @@ def _origins(entries: Iterable[Registration[Any]]) -> str:
 
 class PluginHost:
     """Loads plugins and keeps their specs with their origin; a failing plugin affects no other. Blocks the plugins
-    named in `disabled` and in the variable `WSAP_DISABLE_PLUGINS` of `environ` (by default the process's)."""
+    named in the variable `WSAP_DISABLE_PLUGINS` of `environ` (by default the environment of the process)."""
 
-    def __init__(self, *, disabled: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> None:
+
+    def __init__(self, *, environ: Mapping[str, str] | None = None) -> None:
         blocked = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")
-        self._disabled = {*disabled, *(n.strip() for n in blocked.split(",") if n.strip())}
+        self._disabled = {n.strip() for n in blocked.split(",") if n.strip()}
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self.rows: list[PluginReport] = []
@@ -157,9 +158,9 @@ class PluginHost:
         return registry
 
     @classmethod
-    def discovered(cls, *, disabled: Iterable[str] = ()) -> PluginHost:
+    def discovered(cls) -> PluginHost:
         """Return a host with the kernel's parts and all installed plugins."""
-        host = cls(disabled=disabled)
+        host = cls()
         host.load(BUILTIN)
         for found in find_plugins():
             host.load(found)
