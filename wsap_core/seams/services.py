@@ -189,13 +189,13 @@ class Services:
     progress: Callable[[str], None] | None = None
     """Shows progress to a waiting person."""
 
-    def require(self, name: str, *, package: str = "wsap-nexus") -> Any:
+    def require(self, name: str) -> Any:
         """Return a service; `MissingServiceError` if no installed package provides it."""
         # Any: the caller knows the protocol of the service.
         service = getattr(self, name)
         if service is None:
             raise MissingServiceError(
-                f"This requires the service {name!r}, which is not installed; install it with: pip install {package}"
+                f"This requires the service {name!r}, which is not installed; install it with: pip install wsap-nexus"
             )
         return service
 
