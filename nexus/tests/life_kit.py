@@ -15,11 +15,15 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
 from wsap_llm.scripted import Answer, ScriptedBackend
+from wsap_nexus.agents.chronicle import every
+from wsap_nexus.agents.metagoals import Pursuit
+from wsap_nexus.agents.requirements import KINDS, Tally, fold
 from wsap_nexus.hub.desk import NexusAdapter
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.nexus_store import Transaction
 
 Answers = Callable[[Request], Answer]
 
@@ -121,3 +125,14 @@ async def nexus_at(
         finally:
             if start:
                 await nexus.stop()
+
+
+def recounted(tx: Transaction, agent_id: str, pursuit: Pursuit) -> tuple[Tally, ...]:
+    """Return the tallies of a goal, counted from the whole log up to the last event that they include."""
+    tallies: tuple[Tally, ...] = tuple({} for _ in pursuit.goal.requirements)
+    for event in every(tx, *KINDS, agent=agent_id):
+        for requirement, tally in zip(pursuit.goal.requirements, tallies, strict=True):
+            since = 0 if requirement.type == "reach_skill_level" else pursuit.since
+            if since < event.seq <= pursuit.seq:
+                fold(requirement, tally, event)
+    return tallies

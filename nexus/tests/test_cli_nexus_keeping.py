@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 from cli_nexus_kit import environ_of, nexus, nexus_json, refused, running, wsap
+from life_kit import recounted
 
 from wsap_core.errors import StorageError
-from wsap_nexus.agents.metagoals import MetaGoal, Requirement, pursuits, recounted, set_goal
+from wsap_nexus.agents.metagoals import MetaGoal, Requirement, pursuits, set_goal
 from wsap_nexus.cli.nexus.status import growth_lines
 from wsap_nexus.hub.context import LiveState
 from wsap_nexus.hub.prune import DAY, measure, prune

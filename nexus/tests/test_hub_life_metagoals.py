@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from life_kit import recounted
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import PortableItem
@@ -340,7 +341,7 @@ def test_progress_is_what_the_whole_log_gives_whenever_it_was_counted(
             batch = []
             with nexus_store.look() as tx:
                 (pursuit,) = pursuits(tx, "ida")
-                assert metagoals.recounted(tx, "ida", pursuit) == pursuit.tallies
+                assert recounted(tx, "ida", pursuit) == pursuit.tallies
                 assert (pursuit.state == "reached") is met
                 assert len([r for r in tx.items("ida") if r.item.name == "prize"]) == int(met)
 

@@ -1,7 +1,7 @@
 """Meta-goals: goals of an agent across worlds, counted from the events of the nexus.
 
 Each goal is stored with its tallies and the number of the last counted event, so that each event counts once;
-`recounted` gives the same from the whole log. The reward is granted in the transaction in which the goal is reached,
+counting the whole log again gives the same. The reward is granted in the transaction in which the goal is reached,
 and only once, because a reached goal can't be set again.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol import Goal, PortableItem
 from wsap_nexus.agents.chronicle import every
 from wsap_nexus.agents.requirements import KINDS, Requirement, Tally, fold, measure, named_games, values_of
-from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.events.agents import MetaGoalAbandoned, MetaGoalReached, MetaGoalSet
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.repository import NEXUS
@@ -169,28 +168,6 @@ def own_goal(
     return MetaGoal(plain, text, (requirement,))
 
 
-# --- counting -------------------------------------------------------------------------------------
-
-
-def _counted(goal: MetaGoal, since: int, tallies: Sequence[Tally], events: Iterable[NexusEvent]) -> int:
-    """Add events to the tallies of every requirement; return the number of the last event, 0 for none."""
-    last = 0
-    for event in events:
-        for requirement, tally in zip(goal.requirements, tallies, strict=True):
-            if event.seq > since or requirement.type == "reach_skill_level":
-                fold(requirement, tally, event)
-        last = event.seq
-    return last
-
-
-def recounted(tx: Transaction, agent_id: str, pursuit: Pursuit) -> tuple[Tally, ...]:
-    """Return the tallies of a goal, counted again from the log up to its last counted event."""
-    tallies: tuple[Tally, ...] = tuple({} for _ in pursuit.goal.requirements)
-    events = (event for event in every(tx, *KINDS, agent=agent_id) if event.seq <= pursuit.seq)
-    _counted(pursuit.goal, pursuit.since, tallies, events)
-    return tallies
-
-
 # --- goals of agents ------------------------------------------------------------------------------------
 
 
@@ -258,7 +235,12 @@ def advance(tx: Transaction, agent_id: str) -> list[MetaGoal]:
     reached: list[MetaGoal] = []
     for pursuit in pursuits(tx, agent_id, "active"):
         tallies: tuple[Tally, ...] = tuple(json.loads(json.dumps(tally)) for tally in pursuit.tallies)
-        last = _counted(pursuit.goal, pursuit.since, tallies, every(tx, *KINDS, agent=agent_id, after=pursuit.seq))
+        last = 0
+        for event in every(tx, *KINDS, agent=agent_id, after=pursuit.seq):
+            for requirement, tally in zip(pursuit.goal.requirements, tallies, strict=True):
+                if event.seq > pursuit.since or requirement.type == "reach_skill_level":
+                    fold(requirement, tally, event)
+            last = event.seq
         if not last:
             continue
         now = replace(pursuit, tallies=tallies, seq=last)
