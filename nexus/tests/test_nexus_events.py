@@ -151,11 +151,10 @@ def test_what_is_written_is_read_back_the_same(tmp_path: Path) -> None:
 # --- sentences ----------------------------------------------------------------------------------
 
 
-def test_one_sentence_serves_others_the_agent_itself_and_its_diary() -> None:
+def test_one_sentence_serves_others_and_the_agent_itself() -> None:
     left = Left(agent_id="ada", game="crafter", steps=1, reason="kicked", achievements=("collect_wood",))
     assert left.sentence(ADA) == "Ada left crafter after 1 decision: recalled; achieved collect wood"
     assert left.sentence(Names(reader="ada")).startswith("You left crafter after 1 decision")
-    assert left.sentence(Names(reader="ada", person="I")).startswith("I left crafter after 1 decision")
     talked = Talked(agent_id="ada", text="How are you?", reply="Well.")
     assert talked.sentence(ADA) == "A person said to Ada: How are you? - Ada answered: Well."
     assert talked.sentence(Names(reader="ada")) == "A person said to you: How are you? - You answered: Well."

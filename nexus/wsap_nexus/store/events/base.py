@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 from typing_extensions import override
@@ -20,41 +20,40 @@ _ENVELOPE = frozenset({"seq", "kind", "agent_id", "game", "session_id", "time"})
 
 @dataclass(frozen=True)
 class Names:
-    """How sentences refer to agents: by name, or id if the name is unknown; one of them optionally as "you" or "I"."""
+    """How sentences refer to agents: by name, or id if the name is unknown; one of them optionally as "you"."""
 
     known: Mapping[str, str] = field(default_factory=dict)
     """Agent id -> name."""
     reader: str | None = None
-    """The agent called "you" or "I"."""
-    person: Literal["you", "I"] = "you"
+    """The agent called "you"."""
 
     def who(self, agent_id: str) -> str:
-        """Return "Ada", "You" or "I", as the subject of a sentence."""
-        return self._one_of(agent_id, "You", "I", "")
+        """Return "Ada" or "You", as the subject of a sentence."""
+        return self._one_of(agent_id, "You", "")
 
     def whose(self, agent_id: str) -> str:
-        """Return "Ada's", "Your" or "My"."""
-        return self._one_of(agent_id, "Your", "My", "'s")
+        """Return "Ada's" or "Your"."""
+        return self._one_of(agent_id, "Your", "'s")
 
     def them(self, agent_id: str) -> str:
-        """Return "Ada", "you" or "me", as an object."""
-        return self._one_of(agent_id, "you", "me", "")
+        """Return "Ada" or "you", as an object."""
+        return self._one_of(agent_id, "you", "")
 
     def their(self, agent_id: str) -> str:
-        """Return "Ada's", "your" or "my", within a sentence."""
-        return self._one_of(agent_id, "your", "my", "'s")
+        """Return "Ada's" or "your", within a sentence."""
+        return self._one_of(agent_id, "your", "'s")
 
     def its(self, agent_id: str) -> str:
-        """Return "its", "your" or "my", for an agent already named in the sentence."""
-        return ("your" if self.person == "you" else "my") if agent_id == self.reader else "its"
+        """Return "its" or "your", for an agent already named in the sentence."""
+        return "your" if agent_id == self.reader else "its"
 
     def was(self, agent_id: str) -> str:
-        """Return "Ada was", "You were" or "I was"."""
-        return self.who(agent_id) + (" were" if agent_id == self.reader and self.person == "you" else " was")
+        """Return "Ada was" or "You were"."""
+        return self.who(agent_id) + (" were" if agent_id == self.reader else " was")
 
-    def _one_of(self, agent_id: str, you: str, me: str, ending: str) -> str:
+    def _one_of(self, agent_id: str, you: str, ending: str) -> str:
         if agent_id == self.reader:
-            return you if self.person == "you" else me
+            return you
         return single_line(self.known.get(agent_id) or agent_id)[:80] + ending
 
 
