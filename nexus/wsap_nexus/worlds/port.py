@@ -194,11 +194,6 @@ class LocalWorld:
             return cast(T, await answer if inspect.isawaitable(answer) else answer)
 
 
-def is_alive(avatar: protocol.Avatar) -> bool:
-    """Return whether an avatar can be entered without respawning."""
-    return avatar.state is not protocol.AvatarState.DESTROYED
-
-
 async def let_in_again(world: WorldPort, seat: str, arrival: Mapping[str, Any]) -> SeatPort:
     """Repeat a recorded entry (`wanted`, `entry`, created `avatar` and `receipt`, as JSON), and return the seat.
 
