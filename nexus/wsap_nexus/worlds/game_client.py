@@ -92,7 +92,7 @@ class GameClient:
         if self._asking[path] <= 0:
             del self._asking[path]
 
-    async def ask(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None) -> Any:
+    async def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Return the game's response, repeating the request while the status is 202.
 
         Raises:
@@ -102,7 +102,7 @@ class GameClient:
         """
         key = secrets.token_urlsafe(12)
         while True:
-            status, data = await self._once(method, path, body, key, params)
+            status, data = await self._once(method, path, body, key)
             if status != 202:
                 return data
 
@@ -118,14 +118,12 @@ class GameClient:
         if client is not None:
             await client.aclose()
 
-    async def _once(
-        self, method: str, path: str, body: Any, key: str, params: Mapping[str, Any] | None
-    ) -> tuple[int, Any]:
+    async def _once(self, method: str, path: str, body: Any, key: str) -> tuple[int, Any]:
         waited, pause = 0.0, self._timeouts.first
         at_work: frozenset[str] | None = None  # at the first interruption
         while True:
             try:
-                return await self._send(method, path, body, key, params)
+                return await self._send(method, path, body, key)
             except GameLostError as lost:
                 lost.at_work = at_work or frozenset()
                 raise
@@ -142,9 +140,7 @@ class GameClient:
             waited += pause
             pause = min(2 * pause, self._timeouts.most)
 
-    async def _send(
-        self, method: str, path: str, body: Any, key: str, params: Mapping[str, Any] | None
-    ) -> tuple[int, Any]:
+    async def _send(self, method: str, path: str, body: Any, key: str) -> tuple[int, Any]:
         if self._closed:
             raise GameLostError(f"The connections to the game at {self.url} are closed.")
         if self._client is None:
@@ -155,7 +151,7 @@ class GameClient:
             self._client = httpx2.AsyncClient(headers=headers, limits=limits, timeout=timeout, trust_env=False)
         headers = {} if method == "GET" else {"Idempotency-Key": key, "Content-Type": "application/json"}
         content = None if body is None else dumps(body).encode()
-        query = {"wait": _WAIT, **(params or {})}
+        query = {"wait": _WAIT}
         request = self._client.build_request(method, self.url + path, content=content, headers=headers, params=query)
         response = await self._client.send(request, stream=True)
         try:
