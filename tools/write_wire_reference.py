@@ -13,9 +13,10 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from wsap_core.errors import WsapError
+from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http import errors
 from wsap_nexus.schemas import to_json
-from wsap_nexus.server import openapi, serve
+from wsap_nexus.server import serve
 from wsap_nexus.server.app import include_routes
 from wsap_nexus.worlds import serve_world as world
 
@@ -31,7 +32,7 @@ _LOADED = (serve, world)
 
 def document() -> str:
     """Return the text of `openapi.json`."""
-    app = FastAPI(title="WSAP nexus", version=openapi.VERSION)
+    app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION)
     include_routes(app)
     return to_json(app.openapi())
 

@@ -8,13 +8,11 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from wsap_core.protocol.values import JsonValue
-from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.schemas import message_schema, names, without_titles
 from wsap_nexus.server import responses
 
 PREFIX = "/nexus"
 """The prefix of the wire API's paths; the document omits others, such as the dashboard's."""
-VERSION = PROTOCOL_VERSION
 _SCHEMAS = "#/components/schemas/"
 DESCRIPTION = """\
 The nexus, where agents are between worlds, as JSON over HTTP. An agent in any language registers, observes, acts,
