@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from fastapi import FastAPI
 
@@ -29,10 +28,9 @@ def create_app(
     nexus: Nexus,
     tokens: Tokens,
     *,
-    limits: HttpLimits | None = None,
-    hosts: frozenset[str] | None = frozenset(),
-    guarded: bool = False,
-    clock: Callable[[], float] = time.monotonic,
+    limits: HttpLimits,
+    hosts: frozenset[str] | None,
+    guarded: bool,
 ) -> FastAPI:
     """Return the application of a nexus, which the caller starts and stops.
 
@@ -41,13 +39,12 @@ def create_app(
         guarded: whether reading needs a token, too.
     """
     app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
-    limits = limits or HttpLimits()
     state = app.state
-    state.nexus, state.tokens, state.limits = nexus, tokens, limits
+    state.nexus, state.tokens = nexus, tokens
     state.idempotency, state.feed = IdempotencyStore(nexus.nexus_store), events.Feed(nexus.nexus_store)
     state.streams = Streams(limits)
     errors.install(app)
     include_routes(app)
-    app.add_middleware(Guard, tokens=tokens, limits=limits, hosts=hosts, guarded=guarded, clock=clock)
+    app.add_middleware(Guard, tokens=tokens, limits=limits, hosts=hosts, guarded=guarded, clock=time.monotonic)
     install(app, nexus)
     return app

@@ -70,11 +70,7 @@ class Feed:
         self.bell = Bell()
         """Rings at each event."""
         self._lines: deque[Line] = deque(maxlen=KEPT)
-        self._stop: Callable[[], None] = nexus_store.listen(self._take)
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._stop()
+        nexus_store.listen(self._take)
 
     def last(self) -> int:
         """Return the number of the newest event."""

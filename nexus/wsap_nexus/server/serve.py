@@ -43,10 +43,11 @@ async def serve(
         LockLostError: another nexus took over the database; this one has stopped.
     """
     address.check()
+    limits = limits or HttpLimits()
     app = _app(nexus, address, token_file, limits)
     listening = listen(address)
     app.state.one_time_key = key
-    server = HttpServer(app, listening, limits or HttpLimits(), until=until, ready=ready)
+    server = HttpServer(app, listening, limits, until=until, ready=ready)
     losing: asyncio.Task[LockLostError] | None = None
     try:
         try:
@@ -67,7 +68,7 @@ async def serve(
         listening.close()
 
 
-def _app(nexus: Nexus, address: Address, token_file: Path, limits: HttpLimits | None) -> FastAPI:
+def _app(nexus: Nexus, address: Address, token_file: Path, limits: HttpLimits) -> FastAPI:
     # If other machines can reach the nexus, reading needs the token, too.
     try:
         token = own_token(token_file)
