@@ -32,7 +32,7 @@ WITH_PERSONA = ("llm",)
 """Agents with an option `persona`."""
 
 
-def set_persona(tx: Transaction, agent_id: str, text: str) -> AgentIdentity:
+def set_persona(tx: Transaction, agent_id: str, text: str) -> None:
     """Set an agent's persona; it takes effect in the next session.
 
     Raises:
@@ -45,10 +45,9 @@ def set_persona(tx: Transaction, agent_id: str, text: str) -> AgentIdentity:
     if text.strip() != before.persona:
         tx.update_agent(agent_id, persona=text.strip())
         tx.note(PersonaChanged(agent_id=agent_id, persona=text.strip(), before=before.persona))
-    return tx.agent(agent_id)
 
 
-def set_policy(tx: Transaction, agent_id: str, game: str, policy: Policy | None, host: PluginHost) -> AgentIdentity:
+def set_policy(tx: Transaction, agent_id: str, game: str, policy: Policy | None, host: PluginHost) -> None:
     """Set the policy of an agent in a game, in the "nexus", or in all others ("*"); None removes it.
 
     Raises:
@@ -71,7 +70,6 @@ def set_policy(tx: Transaction, agent_id: str, game: str, policy: Policy | None,
         policies[game] = _recorded(policy)
         tx.note(PolicyChanged(agent_id=agent_id, game=game, policy=policies[game]))
     tx.update_agent(agent_id, policies=policies)
-    return tx.agent(agent_id)
 
 
 def change(
