@@ -65,7 +65,7 @@ class CircuitBreaker:
         """Return whether a game may be entered."""
         return self._all().get(game, Availability())
 
-    def put(self, game: str, status: str, reason: str = "") -> Availability:
+    def put(self, game: str, status: str, reason: str = "") -> None:
         """Set a game's status, for which `available` forgets its failures; UsageError if there is no such status."""
         known = get_args(Status)
         if status not in known:
@@ -78,7 +78,6 @@ class CircuitBreaker:
             tx.note(_STATUS_EVENTS[standing.status](game=game, reason=standing.reason, before=before.status))
         if status != "available":
             self._on_close(game)
-        return standing
 
     def count(self, game: str, world_id: str, error: BaseException) -> bool:
         """Count a failure of a world; return whether it took the game offline."""

@@ -15,7 +15,7 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.agents.messages import Wakeups
 from wsap_nexus.errors import LockLostError, NotInWorldError
 from wsap_nexus.hub.agent_context import AgentContext
-from wsap_nexus.hub.catalog import Availability, Catalog, CircuitBreaker
+from wsap_nexus.hub.catalog import Catalog, CircuitBreaker
 from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMaker
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.kept import KeptWorlds
@@ -309,7 +309,7 @@ class Nexus:
             raise NotInWorldError(f"{agent_id!r} is in no world.")
         return self.live.leaving.wait(agent_id)
 
-    def set_game_status(self, game: str, status: str, reason: str = "") -> Availability:
+    def set_game_status(self, game: str, status: str, reason: str = "") -> None:
         """Set a game's status, which survives restarts; unless it is available, its agents return.
 
         Args:
@@ -321,4 +321,4 @@ class Nexus:
             UsageError: there is no such status.
         """
         self.entrance.game_info(game)
-        return self.breaker.put(game, status, reason)
+        self.breaker.put(game, status, reason)
