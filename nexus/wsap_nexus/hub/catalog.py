@@ -32,6 +32,8 @@ _STATUS_EVENTS: Mapping[Status, type[GameAvailable | GameInMaintenance | GameOff
     "offline": GameOffline,
 }
 _LONGEST_REASON = 500
+WINDOW = 600.0
+"""Seconds for which a failure of a game counts."""
 _TIMES = "failed_at"
 
 
@@ -47,17 +49,14 @@ class Availability:
 
 
 class CircuitBreaker:
-    """Takes a game offline after `limit` failures within `window` seconds; its state is stored in the database.
+    """Takes a game offline after `limit` failures within `WINDOW` seconds; its state is stored in the database.
 
     `on_close` is called with each game that can no longer be entered.
     """
 
-    def __init__(
-        self, nexus_store: NexusStore, limit: int, window: float, *, on_close: Callable[[str], None] = lambda game: None
-    ) -> None:
+    def __init__(self, nexus_store: NexusStore, limit: int, *, on_close: Callable[[str], None]) -> None:
         self._nexus_store = nexus_store
         self._limit = limit
-        self._window = window
         self._on_close = on_close
         self._known: dict[str, Availability] | None = None
 
@@ -84,14 +83,14 @@ class CircuitBreaker:
         reason = single_line(error)[:_LONGEST_REASON]
         before = self.of(game)
         with self._nexus_store.change() as tx:
-            recent = tuple(t for t in before.failed_at if tx.now - t < self._window)
+            recent = tuple(t for t in before.failed_at if tx.now - t < WINDOW)
             failed_at = (*recent, tx.now)[-1000:]
             too_often = before.status == "available" and len(failed_at) >= self._limit
             tx.connection.execute(update(_WORLD).where(_WORLD.c.id == world_id).values(failures=_WORLD.c.failures + 1))
             tx.note(GameFailed(game=game, world=world_id, error=reason, recent=len(failed_at)))
             standing = Availability(before.status, before.reason, failed_at)
             if too_often:
-                why = f"It failed {len(failed_at)} times within {_span(self._window)}; the last error was: {reason}"
+                why = f"It failed {len(failed_at)} times within {WINDOW / 60:g} minutes; the last error was: {reason}"
                 standing = Availability("offline", why[:_LONGEST_REASON], failed_at)
                 tx.note(GameOffline(game=game, reason=standing.reason, before=before.status))
             self._keep(tx, game, standing)
@@ -117,10 +116,6 @@ def _standing(status: str, reason: str, data: Mapping[str, Any]) -> Availability
     # Any: JSON. A status edited by hand into the table may be invalid: treat it as offline.
     known: Any = status if status in get_args(Status) else "offline"
     return Availability(known, reason, tuple(float(t) for t in data.get(_TIMES, ())))
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} s"
 
 
 @dataclass(eq=False)

@@ -80,7 +80,6 @@ class Nexus:
         self.breaker = CircuitBreaker(
             self.nexus_store,
             self.settings.max_failures,
-            self.settings.failure_window,
             on_close=lambda game: self.live.stop_game(game, GAME_OFFLINE),
         )
         """The availability of games."""

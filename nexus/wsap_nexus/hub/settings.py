@@ -54,9 +54,7 @@ class Settings:
     lobby_seconds: float = 3.0
     """How long a game of several seats waits for agents before the empty seats are filled."""
     max_failures: int = 3
-    """Failures of a game within the window after which it is taken offline."""
-    failure_window: float = 600.0
-    """Seconds for which a failure counts."""
+    """Failures of a game within ten minutes after which it is taken offline."""
     workers: int = 0
     """Maximum number of worker processes for worlds; 0 for worlds in this process."""
     timeouts: WorkerTimeouts = field(default_factory=WorkerTimeouts)
