@@ -23,6 +23,7 @@ from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord, WorldRecord
+from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.port import WorldPort
@@ -115,11 +116,11 @@ class LiveState:
         for listener in self.listeners:
             listener(stay, step)
 
-    def stop_game(self, game: str, reason: str) -> None:
-        """End all open sessions in a game before their next decision."""
+    def stop_game(self, game: str) -> None:
+        """End all open sessions in a game that goes offline, before their next decision."""
         for stay in list(self.sessions.values()):
             if stay.session.game == game:
-                stay.stop(reason)
+                stay.stop(GAME_OFFLINE)
 
 
 @dataclass(frozen=True)

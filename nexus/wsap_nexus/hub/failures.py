@@ -49,12 +49,11 @@ def last_state(repository: Repository, run_id: str) -> bytes | None:
     return None
 
 
-def logged_stats(repository: Repository, run_id: str, seat: str | None = None) -> SessionStats:
-    """Return the statistics of a run's log, of one seat or all."""
+def logged_stats(repository: Repository, run_id: str, seat: str) -> SessionStats:
+    """Return the statistics of a seat from its run's log."""
     stats = SessionStats()
-    for event in repository.read_events(run_id, kinds=("step",)):
-        if seat is None or event.seat == seat:
-            stats.count_logged(event)
+    for event in repository.read_events(run_id, kinds=("step",), seat=seat):
+        stats.count_logged(event)
     return stats
 
 
@@ -318,7 +317,7 @@ class FailureHandler:
             return None
         return session
 
-    def recall(self, agent_id: str, reason: str, state: bytes | None = None) -> SessionRecord | None:
+    def recall(self, agent_id: str, state: bytes | None = None) -> SessionRecord | None:
         """Close an agent's session if nothing plays it, and return it closed; None otherwise."""
         stuck = self.stuck(agent_id)
-        return None if stuck is None else next(iter(self.force_close([stuck], "", reason=reason, state=state)), None)
+        return None if stuck is None else next(iter(self.force_close([stuck], "", reason="kicked", state=state)), None)

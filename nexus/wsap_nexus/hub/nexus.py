@@ -35,7 +35,6 @@ from wsap_nexus.runs.store import Store
 from wsap_nexus.runs.world_calls import journalled
 from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
 from wsap_nexus.store.events.agents import AgentPaused, AgentResumed
-from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.events.nexus import NexusStarted, NexusStopped
 from wsap_nexus.store.lock import EVERY, instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
@@ -77,11 +76,7 @@ class Nexus:
         self.services = services
         self.live = LiveState()
         """The state held in memory."""
-        self.breaker = CircuitBreaker(
-            self.nexus_store,
-            self.settings.max_failures,
-            on_close=lambda game: self.live.stop_game(game, GAME_OFFLINE),
-        )
+        self.breaker = CircuitBreaker(self.nexus_store, self.settings.max_failures, on_close=self.live.stop_game)
         """The availability of games."""
         workers, timeouts, logs = self.settings.workers, self.settings.timeouts, self.settings.logs
         self.placement = Placement(
@@ -267,12 +262,12 @@ class Nexus:
         with self.nexus_store.look() as tx:
             return bool(tx.open_transfers(agent_id))
 
-    def recall(self, agent_id: str, reason: str = "kicked") -> bool:
+    def recall(self, agent_id: str) -> bool:
         """Make an agent leave its world, safe or not; return whether it was in one."""
         stay = self.live.sessions.get(agent_id)
         if stay is not None:
-            stay.stop(reason)
-        return stay is not None or self.failures.recall(agent_id, reason) is not None
+            stay.stop("kicked")
+        return stay is not None or self.failures.recall(agent_id) is not None
 
     async def enter(self, agent_id: str, game: str, terms: EntryRequest) -> LiveSession:
         """Send an agent from the nexus into a game, and return its session once it has arrived.
@@ -295,7 +290,7 @@ class Nexus:
         stuck = self.failures.stuck(agent_id)
         if stuck is not None:
             state = await self.failures.last_good(stuck)
-            closed = self.failures.recall(agent_id, "kicked", state)
+            closed = self.failures.recall(agent_id, state)
             if closed is not None:
                 return closed
         leaving = self.await_exit(agent_id)
