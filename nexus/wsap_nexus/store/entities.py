@@ -289,8 +289,8 @@ def _json_problem(value: Any) -> str:
     return "" if len(text) <= LONGEST_TEXT else f"has {len(text)} characters; the maximum is {LONGEST_TEXT}"
 
 
-def checked_item(item: PortableItem, transfer_id: str | None) -> PortableItem:
-    """Return a new item; ConservationError if its id, category, tier or size is invalid.
+def check_item(item: PortableItem, transfer_id: str | None) -> None:
+    """Raise ConservationError if the id, category, tier or size of a new item is invalid.
 
     The id of an item that a world created begins with the transfer's id.
     """
@@ -302,7 +302,6 @@ def checked_item(item: PortableItem, transfer_id: str | None) -> PortableItem:
         raise ConservationError(f"the tier must be from 1 to {TOP_TIER}")
     if len(dumps(item)) > LARGEST_ITEM:
         raise ConservationError("the item is too large")
-    return item
 
 
 # --- from rows ------------------------------------------------------------------------------------
@@ -347,12 +346,11 @@ def recorded(policy: Policy) -> Any:
     return encode(replace(policy, options=redacted(policy.options)))
 
 
-def checked_run(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a new run, validated; StorageError, with the reason, if one is out of range."""
+def check_run(values: dict[str, Any]) -> None:
+    """Raise StorageError, with the reason, if a value of a new run is out of range."""
     try:
         RunFields.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise StorageError(f"The run can't be recorded: its {where} is invalid ({first['msg']}).") from None
-    return values

@@ -17,7 +17,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.store.bodies import BodyDecoder, Encoded
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.entities import checked_run
+from wsap_nexus.store.entities import check_run
 from wsap_nexus.store.records import EventRecord, NewRun, RunRecord, RunStatus, new_run_id
 from wsap_nexus.store.tables import IS_SELDOM, METADATA, SELDOM
 
@@ -81,7 +81,7 @@ class Repository:
             # A day with many runs exhausts the short ids.
             token = self._token if attempt < _SHORT_ATTEMPTS else lambda: self._token() + self._token()
             values["id"] = new_run_id(run.game, now, token) if run.id is None else run.id
-            checked_run(values)
+            check_run(values)
             if self._insert(values):
                 created = self.find_run(values["id"])
                 assert created is not None

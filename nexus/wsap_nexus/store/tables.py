@@ -5,7 +5,7 @@ others. Its events are appended, so they lie on neighbouring pages.
 
 The other tables hold the nexus' records; each event (`nexus_event`) is written in the transaction that it reports.
 
-SQLModel tables do not validate values; `entities.checked_run` and `entities.checked` do.
+SQLModel tables do not validate values; `entities.check_run` and `entities.checked` do.
 """
 
 from __future__ import annotations

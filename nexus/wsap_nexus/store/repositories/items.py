@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, select
 from wsap_core.protocol import PortableItem
 from wsap_core.protocol.wire import encode
 from wsap_nexus.errors import ConservationError
-from wsap_nexus.store.entities import ItemRecord, checked_item, item_of
+from wsap_nexus.store.entities import ItemRecord, check_item, item_of
 from wsap_nexus.store.events.sessions import ItemFound, ItemMoved, ItemsMoved
 from wsap_nexus.store.repositories.log import EventRepository, matching
 from wsap_nexus.store.tables import METADATA
@@ -31,8 +31,8 @@ class ItemRepository(EventRepository):
     def mint_item(
         self, agent_id: str, item: PortableItem, *, game: str, session: str, transfer_id: str | None = None
     ) -> None:
-        """Add a new item to escrow; ConservationError if its id is taken or `checked_item` refuses it."""
-        checked_item(item, transfer_id)
+        """Add a new item to escrow; ConservationError if its id is taken or `check_item` refuses it."""
+        check_item(item, transfer_id)
         if self._has(_ITEM.c.id == item.item_id):
             raise ConservationError(f"there is an item {item.item_id!r} already")
         self._insert(_ITEM, id=item.item_id, agent_id=agent_id, place="escrow", note="", data=encode(item))
