@@ -147,11 +147,11 @@ class AgentTalk:
             _note_talk(tx, Talked, agent_id, text, answer)
         return answer
 
-    def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
-        """Return an agent's diary, as `chronicle.entries` does; UnknownNameError if there is no such agent."""
+    def diary(self, agent_id: str, *, limit: int = 50) -> list[DiaryEntry]:
+        """Return an agent's newest diary entries, newest first; UnknownNameError if there is no such agent."""
         with self.nexus_store.look() as tx:
             tx.agent(agent_id)
-            return entries(tx, agent_id, before=before, limit=limit)
+            return entries(tx, agent_id, limit=limit)
 
     async def on_event(self, event: NexusEvent) -> None:
         """Write the diary entry of an ended session; called as the listener `nexus:diary`."""

@@ -39,8 +39,8 @@ async def side_by_side(
     controls: Controls,
     deadlock: DeadlockDetector,
     *,
-    ends_before: Sequence[asyncio.Task[None]] = (),
-    more: asyncio.Event | None = None,
+    ends_before: Sequence[asyncio.Task[None]],
+    more: asyncio.Event,
 ) -> str | None:
     """Wait until all tasks but those in `ends_before` are done, or the run is stopped; then cancel the rest.
 
@@ -49,11 +49,11 @@ async def side_by_side(
     stop = asyncio.create_task(controls.until_stopped())
     standing = asyncio.create_task(deadlock.noticed())
     pending: set[asyncio.Task[None]] = set(tasks)
-    adding = asyncio.create_task((more or asyncio.Event()).wait())
+    adding = asyncio.create_task(more.wait())
     try:
         while pending - set(ends_before):
             done, _ = await asyncio.wait({*pending, stop, standing, adding}, return_when=asyncio.FIRST_COMPLETED)
-            if adding in done and more is not None:
+            if adding in done:
                 more.clear()
                 adding = asyncio.create_task(more.wait())
                 pending |= {task for task in tasks if not task.done()}
