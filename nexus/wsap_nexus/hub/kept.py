@@ -45,10 +45,8 @@ class OpenWorld:
 
     world: KeptWorld
     record: WorldRecord
-    spec: AdapterSpec
     run_id: str
     passages: WorldPassages
-    task: asyncio.Task[None] | None = None
 
 
 def must_live(spec: AdapterSpec) -> None:
@@ -197,10 +195,10 @@ class KeptWorlds:
             inbox=partial(repository.inbox, run_id),
             observers=[lambda step: passages.stays[step.seat].observe(step) if step.seat in passages.stays else None],
         )
-        kept = OpenWorld(world, record, spec, run_id, passages)
+        kept = OpenWorld(world, record, run_id, passages)
         self._worlds[record.id] = kept
         context.live.runs[run_id] = passages.run
-        kept.task = context.live.run_tasks[run_id] = asyncio.create_task(self._play(kept, recorder, again=again))
+        context.live.run_tasks[run_id] = asyncio.create_task(self._play(kept, recorder, again=again))
 
     def _record_of(self, world: KeptWorld, spec: AdapterSpec) -> WorldRecord:
         with self.context.nexus_store.change() as tx:

@@ -49,7 +49,6 @@ from wsap_nexus.worlds.seats import SeatPort
 class Visit:
     """An agent in the world."""
 
-    plan: SeatPlan
     session: SessionRecord
     """The open session; for the replay of a closed one, a stand-in."""
     face: SeatPort
@@ -168,7 +167,7 @@ class WorldPassages:
                 session = commit_enter(tx, arrived, self.record, str(self.run.run_id))
         except BaseException:
             # Undo the recorded arrival; for the nexus the agent never left.
-            await self._take_out(name, self._pseudo(name, prepared.agent_id, arrived.avatar.avatar_id), arrived.seat,
+            await self._take_out(name, self._pseudo(prepared.agent_id, arrived.avatar.avatar_id), arrived.seat,
                                  prepared.transfer_id, episode)  # fmt: skip
             raise
         await self._sit(plan, session, arrived.seat, limit=limit)
@@ -223,10 +222,10 @@ class WorldPassages:
         # An agent is in one place, so an open session belongs to its last arrival.
         again = any(event.kind == "joined" and event.data["agent"] == agent_id for event in self._later(logged))
         mine = [] if again else sessions
-        session = mine[0] if mine else self._pseudo(seat, agent_id, str(body["avatar"]), tuple(body["goals"]))
+        session = mine[0] if mine else self._pseudo(agent_id, str(body["avatar"]), tuple(body["goals"]))
         await self._sit(plan, session, face, limit=body["limit"], logged=logged, open_=bool(mine), resting=resting)
 
-    def _pseudo(self, seat: str, agent_id: str, avatar: str, goals: tuple[str, ...] = ()) -> SessionRecord:
+    def _pseudo(self, agent_id: str, avatar: str, goals: tuple[str, ...] = ()) -> SessionRecord:
         """Return a stand-in for a closed session, sufficient to leave the world."""
         run_id, record = str(self.run.run_id), self.record
         made = SessionRecord("", agent_id, self.spec.name, record.id, avatar, run_id, "")
@@ -264,7 +263,7 @@ class WorldPassages:
             guest = VisitorSeat(face, goals=session.terms.goals, recorder=self.recorder, **around)
             self.controls[name] = Controls()
             self.controls[name].finish()
-        self._visits[name] = Visit(plan, session, guest)
+        self._visits[name] = Visit(session, guest)
         deadline = self.spec.deadline
         spec = decider(self.context, session.agent_id if open_ else f"({name})", plan.agent, deadline)
         try:
