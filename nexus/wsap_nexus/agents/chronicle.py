@@ -13,6 +13,7 @@ from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_nexus.store.entities import DiaryEntry, SessionRecord
 from wsap_nexus.store.events import Names, NexusEvent, agents, kind_of, read_row, sessions, why_ended
+from wsap_nexus.store.events.base import short
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
@@ -121,7 +122,7 @@ def ways_back(tx: Transaction, agent_id: str, game: str) -> dict[str, str]:
 def failure_of(tx: Transaction, agent_id: str) -> str:
     """Return the error that paused an agent; empty if a person paused it."""
     newest = latest(tx, agent_id, agents.AgentFailed, agents.AgentPaused, agents.AgentResumed, limit=1)
-    return _short(newest[0].error, 500) if newest and isinstance(newest[0], agents.AgentFailed) else ""
+    return short(newest[0].error, 500) if newest and isinstance(newest[0], agents.AgentFailed) else ""
 
 
 def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
@@ -131,23 +132,23 @@ def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
     stats = session.stats
     facts = [f"I was in {session.game} for {plural(session.steps, 'decision')}."]
     if session.terms.goals:
-        facts.append(f"My goals were: {'; '.join(_short(goal) for goal in session.terms.goals)}.")
-    achieved = [_short(name, 80) for name in stats.get("achievements", ())]
+        facts.append(f"My goals were: {'; '.join(short(goal) for goal in session.terms.goals)}.")
+    achieved = [short(name, 80) for name in stats.get("achievements", ())]
     if achieved:
         facts.append(f"I achieved {', '.join(achieved)}.")
     done: dict[str, Any] = {k.partition(":")[2]: n for k, n in stats.get("done", {}).items() if k.startswith("action:")}
     if done:
         most = sorted(done.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
-        told = [f"{_short(name, 60)} ({plural(times, 'time')})" for name, times in most]
+        told = [f"{short(name, 60)} ({plural(times, 'time')})" for name, times in most]
         facts.append(f"My most frequent actions: {', '.join(told)}.")
     levels = {event.domain: event.level for event in own if isinstance(event, agents.SkillGained)}
     if levels:
         grown = ", ".join(f"{domain} {level:.2f}" for domain, level in sorted(levels.items()))
         facts.append(f"My skills grew: {grown}.")
-    things = [_short(event.item.get("name"), 80) for event in own if isinstance(event, sessions.ItemFound)]
+    things = [short(event.item.get("name"), 80) for event in own if isinstance(event, sessions.ItemFound)]
     if things:
         facts.append(f"I brought back {', '.join(things)}.")
-    facts += [f"I died: {_short(event.death_cause, 80)}." for event in own if isinstance(event, sessions.Died)]
+    facts += [f"I died: {short(event.death_cause, 80)}." for event in own if isinstance(event, sessions.Died)]
     facts.append(_ending(session))
     return facts
 
@@ -155,16 +156,11 @@ def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
 def _ending(session: SessionRecord) -> str:
     stats = session.stats
     if session.reason == "exit_game":
-        why = f", because: {_short(stats['exit_reason'])}" if stats.get("exit_reason") else ""
-        onward = f" I went on to {_short(stats['destination'], 80)}." if stats.get("destination") else ""
+        why = f", because: {short(stats['exit_reason'])}" if stats.get("exit_reason") else ""
+        onward = f" I went on to {short(stats['destination'], 80)}." if stats.get("destination") else ""
         return f"I left of my own accord{why}.{onward}"
-    condition = f": {_short(session.terms.exit_when, 200)}" if session.reason == "condition" else ""
+    condition = f": {short(session.terms.exit_when, 200)}" if session.reason == "condition" else ""
     return f"My session ended: {why_ended(session.reason)}{condition}."
-
-
-def _short(text: object, limit: int = 300) -> str:
-    plain = single_line(text)
-    return plain if len(plain) <= limit else plain[: limit - 3] + "..."
 
 
 LONGEST = 2000
