@@ -56,7 +56,7 @@ class GameAddressError(UsageError):
     code = "GAME_ADDRESS"
 
 
-def check_address(url: str, allowed: tuple[str, ...] = ()) -> None:
+def check_address(url: str, allowed: tuple[str, ...]) -> None:
     """Raise GameAddressError unless an address is valid and its host is this machine or one of the `allowed`."""
     try:
         parts = urlsplit(url)
@@ -87,8 +87,8 @@ class RemoteGames:
     """
 
     nexus_store: NexusStore
-    allowed: tuple[str, ...] = ()
-    on_failure: FailureListener | None = None
+    allowed: tuple[str, ...]
+    on_failure: FailureListener
 
     def __post_init__(self) -> None:
         self._specs: dict[str, AdapterSpec] | None = None
@@ -106,7 +106,7 @@ class RemoteGames:
     def world(self, spec: AdapterSpec, record: WorldRecord) -> RemoteWorld:
         """Return a new, unstarted world."""
         assert isinstance(spec.factory, GameClient)  # `specs` makes no others
-        told = None if self.on_failure is None else partial(self.on_failure, spec.name, record.id)
+        told = partial(self.on_failure, spec.name, record.id)
         lines = HttpLines(spec, record.id, spec.factory, told)
         return RemoteWorld(spec, record.seed, record.options, pool=lines, on_failure=told)
 

@@ -167,7 +167,7 @@ class HttpLines:
     `world_id` is its id in the game's process; `on_failure` is called once for each process that ended.
     """
 
-    def __init__(self, spec: AdapterSpec, world_id: str, client: GameClient, on_failure: OnFailure | None) -> None:
+    def __init__(self, spec: AdapterSpec, world_id: str, client: GameClient, on_failure: OnFailure) -> None:
         self.timeouts = WorkerTimeouts(deadline=SECONDS)
         self._spec = spec
         self._path = f"/worlds/{quote(world_id, safe='')}"
@@ -212,11 +212,7 @@ class HttpLines:
             )
             error.counted = not self._report_dead(before)
             raise error from None
-        if (
-            (process_id is None or process_id != before.process_id)
-            and self._report_dead(before)
-            and self._on_failure is not None
-        ):
+        if (process_id is None or process_id != before.process_id) and self._report_dead(before):
             self._on_failure(WorldFailedError(f"The process of the game {self._spec.name!r} ended and was restarted."))
         return process_id
 

@@ -44,7 +44,7 @@ class RemoteWorld:
         *,
         pool: Lines,
         factory: str = "",
-        on_failure: OnFailure | None = None,
+        on_failure: OnFailure = lambda error: None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         self.spec = spec

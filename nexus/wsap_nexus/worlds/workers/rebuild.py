@@ -85,7 +85,7 @@ class RebuildingLine:
         *,
         factory: str,
         pool: Lines,
-        on_failure: OnFailure | None,
+        on_failure: OnFailure,
         snapshot_every: int,
     ) -> None:
         self.number = pool.new_number()
@@ -257,7 +257,7 @@ class RebuildingLine:
                 reply.exception()  # it may have no waiter
         if (self.journal.open or self._reads) and not self._is_coming and self._dead is None:
             self._coming = asyncio.create_task(self._come(), name=f"bring back {self._spec.name}")
-        if to_blame and self._on_failure is not None:
+        if to_blame:
             self._on_failure(self._cause)
 
     @property
