@@ -75,7 +75,7 @@ class Town(GameClient):
         await until(lambda: self.app is not None)
         self.waiting -= 1
 
-    async def _send(self, method: str, path: str, body: Any, key: str, params: Any) -> tuple[int, Any]:
+    async def _send(self, method: str, path: str, body: Any, key: str) -> tuple[int, Any]:
         """Send, unless it is held."""
         if self.app is None:
             raise httpx2.ConnectError("nobody listens")

@@ -80,7 +80,8 @@ def test_a_world_in_this_process_and_one_over_http_pay_them() -> None:
         town = Town()
         town.app = world_app(SPEC)
         spec = read_spec(await town.ask("GET", "/"), town)
-        assert await take_at_once(RemoteWorld(spec, 1, {}, pool=HttpLines(spec, "w-1", town, lambda error: None))) == PAID
+        lines = HttpLines(spec, "w-1", town, lambda error: None)
+        assert await take_at_once(RemoteWorld(spec, 1, {}, pool=lines)) == PAID
 
     asyncio.run(test())
 
