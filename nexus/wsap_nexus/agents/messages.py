@@ -72,10 +72,8 @@ def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | Non
         if team is None:
             raise UsageError("You are not in a team.")
         hearers = [other for other in members(tx, team) if other != sender][:HEARERS]
-    elif kind == "direct":
-        hearers = [_hearer(tx, sender, to or "")]
     else:
-        raise UsageError(f"There is no message type {kind[:40]!r}; there are broadcast, direct and team.")
+        hearers = [_hearer(tx, sender, to or "")]
     hearers = [hearer for hearer in hearers if _unread(tx, hearer, sender) < FROM_ONE]
     if kind == "direct" and not hearers:
         raise UsageError(f"{to} has not read your last {FROM_ONE} messages yet.")
