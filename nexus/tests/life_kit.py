@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -136,3 +136,11 @@ def recounted(tx: Transaction, agent_id: str, pursuit: Pursuit) -> tuple[Tally, 
             if since < event.seq <= pursuit.seq:
                 fold(requirement, tally, event)
     return tallies
+
+
+def conversations(calls: Iterable[Mapping[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Yield all messages of each recorded call of one seat."""
+    conversation: list[dict[str, Any]] = []
+    for call in calls:
+        conversation = [*conversation[: call["shared"]], *call["messages"]]
+        yield conversation

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hosts import host_with_ours
+from life_kit import conversations
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError, UnknownNameError
@@ -28,7 +29,7 @@ from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import list_runs, play, read_run, resume_run
 from wsap_nexus.cli.calls import ShownCall, call_lines
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.journal import chances_of, read_calls, read_reply
+from wsap_nexus.runs.journal import chances_of, read_reply
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, resume, start
 from wsap_nexus.runs.store import open_store
@@ -113,10 +114,10 @@ def test_every_prompt_and_reply_is_in_the_log_and_reads_back_whole(
         "continued": 0,
     }
     with open_store(database) as store:
-        bodies = [e.body for e in Repository(store.database).read_events(str(summary.run), kinds=("call",))]
-    recorded = list(read_calls(bodies))
-    assert len(recorded) == len(speaker.requests) == 25
-    for (conversation, reply), request in zip(recorded, speaker.requests, strict=True):
+        calls = [e.data for e in Repository(store.database).read_events(str(summary.run), kinds=("call",))]
+    assert len(calls) == len(speaker.requests) == 25
+    for conversation, call, request in zip(conversations(calls), calls, speaker.requests, strict=True):
+        reply = read_reply(call["reply"])
         assert [m["content"] for m in conversation] == [m.text() for m in request.messages]
         assert f"number {len(conversation)}" in reply.text
 

@@ -14,6 +14,7 @@ from typing import Any
 import crafter
 import numpy as np
 import pytest
+from life_kit import conversations
 from llm_server import ModelServer, Say
 from llm_server.says import Card
 from PIL import Image
@@ -27,7 +28,7 @@ from wsap_core.seams.context import derive_seed
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_nexus.api import play, resume_run
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.journal import read_calls, read_picture, recorded_text
+from wsap_nexus.runs.journal import read_picture, recorded_text
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
@@ -169,8 +170,8 @@ def test_a_run_holds_each_frame_once_and_names_it_where_it_was_shown(server: Mod
     assert sorted(kept.values()) == sorted(set(sent))
     assert all(hashlib.sha256(png).hexdigest() == name for name, png in kept.items())
     assert sum(line.count(base64.b64encode(sent[0]).decode()) for line in lines) == 1
-    calls = list(read_calls(e.body for e in events if e.kind == "call"))
-    for (conversation, _), png in zip(calls, sent, strict=True):
+    calls = conversations(e.data for e in events if e.kind == "call")
+    for conversation, png in zip(calls, sent, strict=True):
         newest = next(message for message in reversed(conversation) if not isinstance(message["content"], str))
         assert recorded_text(newest).endswith(f"\n[image {FRAME}x{FRAME}]")
         assert kept[newest["content"][1]["sha256"]] == png

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -96,7 +95,7 @@ class SeatJournal:
     """Records one seat's model calls, and replays those recorded before.
 
     A request is recorded without the messages that it shares with the previous one, because conversations only grow
-    between two cuts; `read_calls` restores them. Pictures are named by their hash, and recorded once.
+    between two cuts. Pictures are named by their hash, and recorded once.
 
     Args:
         past: recorded events `call`, `model` and `refusal` of this seat, oldest first.
@@ -213,18 +212,6 @@ class SeatJournal:
             if not self.offline:  # a replay is recorded in its own log, with all pictures
                 self._pictures.note(event.get("messages", ()))
         except (KeyError, TypeError) as error:
-            raise WireError(f"A recorded call to a model is damaged: {error}.") from error
-
-
-def read_calls(bodies: Iterable[bytes]) -> Iterable[tuple[list[dict[str, Any]], Reply]]:
-    """Yield each recorded call of one seat: its whole conversation, and the reply; WireError if one is damaged."""
-    conversation: list[dict[str, Any]] = []
-    for body in bodies:
-        try:
-            data = json.loads(body)
-            conversation = [*conversation[: data["shared"]], *data["messages"]]
-            yield list(conversation), read_reply(data["reply"])
-        except (ValueError, KeyError, TypeError) as error:
             raise WireError(f"A recorded call to a model is damaged: {error}.") from error
 
 

@@ -11,8 +11,6 @@ import jsonschema
 import pytest
 
 from wsap_core.cli.app import run
-from wsap_core.protocol.wire import dumps
-from wsap_nexus.runs.journal import read_calls
 from wsap_tossim.export.lines import shipped_schema
 from wsap_tossim.export.sent import Heard
 
@@ -61,12 +59,11 @@ def test_a_models_turn_begins_with_what_it_was_sent(
 ) -> None:
     rows = play(style)
     calls = [row["body"] for row in rows if row.get("kind") == "call" and row["seat"] == "player-2"]
-    whole = read_calls(dumps(body).encode() for body in calls)
-    sent = [
-        [(m["role"], m["content"]) for m in conversation]
-        for body, (conversation, _) in zip(calls, whole, strict=True)
-        if body["purpose"] == "decide"
-    ]
+    sent, conversation = [], []
+    for body in calls:
+        conversation = [*conversation[: body["shared"]], *((m["role"], m["content"]) for m in body["messages"])]
+        if body["purpose"] == "decide":
+            sent.append(conversation)
     assert PERSONA in sent[0][0][1]
     assert any(len(messages) > 2 for messages in sent), "earlier turns go along"
     capsys.readouterr()
