@@ -61,7 +61,7 @@ class World:
             self._bind(agent_id)
             seat.begin_episode()
 
-    def open_seat(self, agent_id: str, avatar: AvatarSpec | None = None) -> Seat:
+    def open_seat(self, agent_id: str) -> Seat:
         """Bind an agent to its existing avatar or else a new one, and return its seat.
 
         Raises:
@@ -73,7 +73,7 @@ class World:
         taken = sum(1 for seat in self.seats.values() if seat.left is None)
         if taken >= self.spec.seats[1]:
             raise UsageError(f"All {self.spec.seats[1]} seats of {self.spec.name!r} are taken.")
-        self._bind(agent_id, avatar)
+        self._bind(agent_id)
         if isinstance(self.adapter, seam.HasSeats) and "multi-seat" in self.spec.abilities:
             face = self.adapter.seat(agent_id)
         else:
@@ -208,7 +208,7 @@ class World:
     def _avatars(self) -> seam.AvatarGameAdapter:
         return cast(seam.AvatarGameAdapter, self.adapter)
 
-    def _bind(self, agent_id: str, wanted: AvatarSpec | None = None) -> None:
+    def _bind(self, agent_id: str) -> None:
         """Jack an agent in to the avatar that it has, or else a new one."""
         if not self.has_avatars:
             self._bodies[agent_id] = AvatarState.BOUND
@@ -219,7 +219,7 @@ class World:
         alive = [a for a in avatars if a.state is not AvatarState.DESTROYED]
         avatar = alive[0] if alive else None
         if avatar is None:
-            avatar = self._avatars.create_avatar(agent_id, wanted or AvatarSpec(name=agent_id))
+            avatar = self._avatars.create_avatar(agent_id, AvatarSpec(name=agent_id))
         if not isinstance(avatar, Avatar):
             raise WorldError(f"The game {self.spec.name!r} created no avatar for {agent_id!r}.")
         result = self._avatars.jack_in(agent_id, avatar.avatar_id)
