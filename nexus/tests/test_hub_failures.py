@@ -392,6 +392,26 @@ def test_where_an_agent_cannot_even_stand_still_everybody_comes_home(tmp_path: P
     live(tmp_path, test, pace=100, lobby_seconds=5.0)
 
 
+def test_decisions_in_a_game_of_several_seats_count_although_it_is_offline_when_the_nexus_returns(
+    tmp_path: Path,
+) -> None:
+    sessions: list[SessionRecord] = []
+
+    async def begin(field: Field) -> None:
+        sessions.extend(await duel(field))
+        await field.until(lambda: all(stay.stats.steps for stay in field.nexus.live.sessions.values()))
+
+    async def go_on(field: Field) -> None:
+        closed = [await field.closed(session) for session in sessions]
+        assert {session.reason for session in closed} == {"game_offline"}
+        assert all(session.steps and session.stats["done"] for session in closed)
+
+    live(tmp_path, begin, pace=20, lobby_seconds=5.0)
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        Nexus(PluginHost.discovered(), store).breaker.put("matrix", "offline")
+    live(tmp_path, go_on, pace=20)
+
+
 def test_an_agent_that_failed_can_be_fetched_home_though_nobody_plays(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
         stay = await field.enter("ada", "unruly")

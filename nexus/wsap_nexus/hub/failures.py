@@ -258,12 +258,15 @@ class FailureHandler:
             spec = AdapterSpec(game, "", "")  # it is no longer installed
         if state is None and living is None:
             state = last_state(repository, run_id)
+        starts = repository.read_events(run_id, kinds=(START,))
+        seats = {arrival["agent"]: arrival["seat"] for start in starts for arrival in start.data["arrivals"]}
         closed = []
         with self._context.nexus_store.change() as tx:
             for session in sessions:
                 if tx.session(session.id).closed is not None:
                     continue
-                done = (stats or {}).get(session.id) or logged_stats(repository, run_id, session.agent_id)
+                seat = seats.get(session.agent_id, session.agent_id)
+                done = (stats or {}).get(session.id) or logged_stats(repository, run_id, seat)
                 closed.append(
                     force_close(tx, session, spec, stats=done, reason=reason, error=error, state=state, seconds=seconds)
                 )
