@@ -136,7 +136,6 @@ class PluginHost:
     """Loads plugins and keeps their specs with their origin; a failing plugin affects no other. Blocks the plugins
     named in the variable `WSAP_DISABLE_PLUGINS` of `environ` (by default the environment of the process)."""
 
-
     def __init__(self, *, environ: Mapping[str, str] | None = None) -> None:
         blocked = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")
         self._disabled = {n.strip() for n in blocked.split(",") if n.strip()}

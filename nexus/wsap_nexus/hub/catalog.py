@@ -54,7 +54,9 @@ class CircuitBreaker:
     `on_close` is called with each game that can no longer be entered.
     """
 
-    def __init__(self, nexus_store: NexusStore, limit: int, *, on_close: Callable[[str], None]) -> None:
+    def __init__(
+        self, nexus_store: NexusStore, limit: int, *, on_close: Callable[[str], None] = lambda game: None
+    ) -> None:
         self._nexus_store = nexus_store
         self._limit = limit
         self._on_close = on_close

@@ -75,7 +75,7 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
         if nexus_store is None:
             return [{"game": name, "status": "available", "reason": "", "worlds": 0, "agents": 0, "kept": []}
                     for name in sorted(names)]  # fmt: skip
-        standings = CircuitBreaker(nexus_store, 1, 1.0)
+        standings = CircuitBreaker(nexus_store, 1)
         with nexus_store.look() as tx:
             worlds = {line.game: line for line in worlds_of(tx.connection)}
             kept = kept_of(tx.connection)
@@ -101,5 +101,5 @@ def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | 
     else:
         PluginHost.discovered().games.get(game)
         with writing(database) as nexus_store:
-            CircuitBreaker(nexus_store, 1, 1.0).put(game, status, reason)
+            CircuitBreaker(nexus_store, 1).put(game, status, reason)
     said(as_json, f"{game} is {status}.", game=game, status=status, reason=reason)
