@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from wsap_core.cli.app import State, wsap
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import refuse_given
 from wsap_core.errors import UsageError
 
 

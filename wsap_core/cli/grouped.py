@@ -1,9 +1,9 @@
-"""Commands whose help has sections and examples, lazy groups of commands, and completion."""
+"""Commands whose help has sections and examples, and groups that import their commands lazily."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -103,43 +103,3 @@ def load_command(reference: str) -> click.Command:
     module, _, attribute = reference.partition(":")
     command: click.Command = getattr(importlib.import_module(module), attribute)
     return command
-
-
-def refuse_given(why: str, *names: str) -> None:
-    """Raise `UsageError` if one of these options of the current command was typed; `why` is, say, "with --json"."""
-    from wsap_core.errors import UsageError  # deferred for weight
-
-    if label := first_given(*names):
-        raise UsageError(f"{label} has no effect {why}; leave it out.")
-
-
-def first_given(*names: str) -> str:
-    """Return the first of these parameters of the current command that was typed, as in the help; "" for none."""
-    context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) not in (click.core.ParameterSource.DEFAULT, None):
-            shown = next(p for p in context.command.params if p.name == name).opts[0]
-            return shown if shown.startswith("-") else shown.upper()
-    return ""
-
-
-def complete_games(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Return the installed games whose names start with `incomplete`."""
-    from wsap_core.cli.cache import Catalogue  # deferred for weight
-
-    return _completions(Catalogue.current().games, incomplete)
-
-
-def complete_agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Return the installed agents whose names start with `incomplete`, which may have the form `SEAT=NAME`."""
-    from wsap_core.cli.cache import Catalogue
-
-    seat, equals, begun = incomplete.rpartition("=")
-    return _completions(Catalogue.current().agents, begun, before=seat + equals)
-
-
-def _completions(rows: Iterable[Any], incomplete: str, *, before: str = "") -> list[Any]:
-    from click.shell_completion import CompletionItem
-
-    found = [row for row in rows if row["name"].startswith(incomplete)]
-    return [CompletionItem(before + row["name"], help=row["summary"]) for row in found]

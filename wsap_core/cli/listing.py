@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from wsap_core.cli.app import State
-from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
+from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json, print_table
-from wsap_core.cli.params import json_option
+from wsap_core.cli.params import complete_agents, complete_games, json_option
 from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, complete_games, refuse_given
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import complete_games, refuse_given
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, open_for_reading, plural

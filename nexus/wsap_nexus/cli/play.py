@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
-from wsap_core.cli.params import SEED, STEPS, WholeNumber, json_option, typed_pairs
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import SEED, STEPS, WholeNumber, complete_agents, complete_games, json_option, typed_pairs
 from wsap_core.errors import WsapError
 from wsap_core.loading import names_model
 from wsap_core.untrusted import strip_control

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wsap_core.cli.grouped import first_given, refuse_given
-from wsap_core.cli.params import pairs, typed_pairs
+from wsap_core.cli.params import first_given, pairs, refuse_given, typed_pairs
 from wsap_core.errors import UsageError
 from wsap_core.loading import names_model
 from wsap_core.untrusted import single_line

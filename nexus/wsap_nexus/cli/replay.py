@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import refuse_given
-from wsap_core.cli.params import STEPS, WholeNumber, pairs
+from wsap_core.cli.params import STEPS, WholeNumber, pairs, refuse_given
 from wsap_core.errors import StorageError, UnknownNameError, UsageError
 from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.cli.common import both_terminals, command, has_room, is_dumb, open_for_reading, output_console, plural

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, ListGroup, complete_games
-from wsap_core.cli.params import STEPS, json_option
+from wsap_core.cli.grouped import GroupedCommand, ListGroup
+from wsap_core.cli.params import STEPS, complete_games, json_option
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, open_for_reading, output_console, plural

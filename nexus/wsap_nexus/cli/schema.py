@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import refuse_given
 from wsap_core.errors import UsageError
 
 

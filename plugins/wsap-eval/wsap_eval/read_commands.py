@@ -104,7 +104,7 @@ def export(folder: Path, *, form: str, out: Path | None, database: str | None, d
     and replies for each game and entrant, for the tools of Inspect (pip install 'wsap-eval[inspect]');
     every-eval-ever writes version 0.3 of that format.
     """
-    from wsap_core.cli.grouped import refuse_given
+    from wsap_core.cli.params import refuse_given
     from wsap_eval.writing import write
 
     if form != "html":

@@ -133,7 +133,7 @@ def tell(played: Played) -> None:
 
 
 def _suite(name: str | None, given: dict[str, Any]) -> Suite:
-    from wsap_core.cli.grouped import refuse_given
+    from wsap_core.cli.params import refuse_given
     from wsap_eval.suite import composed, read_entrant
 
     if name is not None and not given["games"]:

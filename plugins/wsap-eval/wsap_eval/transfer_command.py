@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json, print_table
-from wsap_core.cli.params import SEED, STEPS, json_option
+from wsap_core.cli.params import SEED, STEPS, json_option, refuse_given
 
 if TYPE_CHECKING:
     from wsap_eval.transfer.run import Measured

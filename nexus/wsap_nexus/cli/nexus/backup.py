@@ -10,8 +10,7 @@ from pathlib import Path
 
 import click
 
-from wsap_core.cli.grouped import refuse_given
-from wsap_core.cli.params import FiniteRange
+from wsap_core.cli.params import FiniteRange, refuse_given
 from wsap_core.errors import StorageError, UsageError
 from wsap_nexus.cli.common import command, open_for_reading, plural, said, text_of_size
 from wsap_nexus.cli.nexus.connection import running_on

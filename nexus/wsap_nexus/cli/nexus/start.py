@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import refuse_given
-from wsap_core.cli.params import SEED, FiniteRange
+from wsap_core.cli.params import SEED, FiniteRange, refuse_given
 from wsap_core.errors import StorageReadOnlyError, UsageError, WsapError
 from wsap_nexus.cli.common import command, plural, said, size_of_text
 from wsap_nexus.cli.model_options import limit_option

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from wsap_core.cli.grouped import refuse_given
-from wsap_core.cli.params import STEPS
+from wsap_core.cli.params import STEPS, refuse_given
 from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import command, plural, print_lines, said

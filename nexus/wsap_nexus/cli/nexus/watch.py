@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import refuse_given
 from wsap_core.errors import StorageError, WsapError
 from wsap_nexus.cli.common import database_option, is_dumb, open_for_reading, output_console
 

@@ -15,9 +15,9 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, lazy_group, refuse_given
+from wsap_core.cli.grouped import GroupedCommand, lazy_group
 from wsap_core.cli.output import print_json, print_table
-from wsap_core.cli.params import STEPS, FiniteRange, WholeNumber, json_option
+from wsap_core.cli.params import STEPS, FiniteRange, WholeNumber, json_option, refuse_given
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import single_line
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.cli.params import SEED, FiniteRange, json_option
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import SEED, FiniteRange, json_option, refuse_given
 
 if TYPE_CHECKING:
     from wsap_tes3mp.engines.engine import Engine

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import refuse_given
 
 if TYPE_CHECKING:
     from wsap_tossim.export.games import Tally
