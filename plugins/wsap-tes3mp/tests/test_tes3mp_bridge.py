@@ -25,7 +25,7 @@ from wsap_tes3mp.engines.engine import Done, EngineView
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.records import COMMAND
 from wsap_tes3mp.protocol.commands import CommandInput
-from wsap_tes3mp.protocol.errors import SEED_CODES, BridgeError, StalePerceptionError
+from wsap_tes3mp.protocol.errors import SEED_CODES, BridgeError, CommandConflictError, StalePerceptionError
 
 RETRY = {"BRIDGE_UNAVAILABLE", "PERCEPTION_TIMEOUT", "COMMAND_CONFLICT", "INTERNAL_ERROR"}
 """The seed's, section 7.2."""
@@ -550,6 +550,34 @@ def test_what_cannot_be_marked_as_sent_is_not_sent_and_an_outcome_is_written_as_
             for _ in range(20):
                 await asyncio.sleep(0)
             assert (await bridge.outcome(accepted.command_id)).state == "confirmed"
+            await bridge.stop()
+
+    asyncio.run(main())
+
+
+def test_a_note_whose_outcome_cannot_be_written_at_once_is_accepted_and_confirmed_later() -> None:
+    async def main() -> None:
+        engine, clock = ScriptedEngine("ada"), ManualClock()
+        engine.then = forever
+        with CommandLog() as log:
+            bridge, finish = Bridge(engine, log, clock=clock), log.finish
+            running = await bridge.command(wanted())
+
+            def full(*given: Any) -> Any:
+                raise StorageError("There is no room left.")
+
+            log.finish = full  # type: ignore[method-assign]
+            note = wanted().model_copy(update={"command": "journal_note", "params": {"content": "A note."}})
+            accepted = await bridge.command(note, key="k")
+            log.finish = finish  # type: ignore[method-assign]
+            await clock.advance(1)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert (await bridge.outcome(accepted.command_id)).state == "confirmed"
+            assert await bridge.command(note, key="k") == accepted
+            with pytest.raises(CommandConflictError) as error:
+                await bridge.command(wanted())
+            assert error.value.details == {"command_id": running.command_id}
             await bridge.stop()
 
     asyncio.run(main())

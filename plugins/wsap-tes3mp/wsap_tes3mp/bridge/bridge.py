@@ -233,7 +233,11 @@ class Bridge(BridgePort):
             self._refuse(command.model_dump(mode="json", exclude_none=True), error)
         command_id = self._log.begin(command, perception, key, engine=self.engine.name)
         if aside:
-            self._finish(agent_id, command_id, Done("confirmed"))
+            done = Done("confirmed")
+            try:
+                self._finish(agent_id, command_id, done)
+            except StorageError:  # it is in the log, and its outcome follows
+                self._tasks[command_id] = asyncio.create_task(self._settle(agent_id, command_id, done))
         else:
             self._running[agent_id] = command_id
             self._tasks[command_id] = asyncio.create_task(self._carry_out(command, command_id, params))
@@ -289,7 +293,8 @@ class Bridge(BridgePort):
                     await self._clock.sleep(pause)
                     pause = min(pause * 2, 5.0)
         finally:
-            self._running.pop(agent_id, None)
+            if self._running.get(agent_id) == command_id:
+                del self._running[agent_id]
             self._tasks.pop(command_id, None)
 
     def _finish(self, agent_id: str, command_id: str, done: Done) -> None:
