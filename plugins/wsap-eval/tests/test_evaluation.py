@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from wsap_core.errors import RunInterruptedError, StorageLockedError, UnknownNameError, UsageError
+from wsap_core.host import PluginHost
 from wsap_core.seams.model_errors import BackendError
 from wsap_eval import frames
 from wsap_eval.live import Live
+from wsap_eval.plan import games_of, jobs_of
 from wsap_eval.records import SCORE_COLUMNS, EpisodeKey, EpisodeRecord
 from wsap_eval.results import Results, read_results
 from wsap_eval.run import Evaluation, Progress, evaluate
@@ -70,6 +72,36 @@ def test_results_of_another_suite_are_refused(tmp_path: Path) -> None:
         Results(tmp_path, suite("random", version=2))
 
 
+def test_results_of_another_agent_under_the_same_label_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
+    one = suite("random", seeds=1)
+    evaluate(Evaluation(one, one.entrants), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("*.json*")}
+    posing = suite("random", seeds=1, entrants=(Entrant(agent="minigrid-finder", label="random"),))
+    with pytest.raises(UsageError, match="of 'random' in 'minigrid' that were played by another agent"):
+        evaluate(Evaluation(posing, posing.entrants), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.json*")} == before
+
+
+def test_the_seat_of_each_follows_from_the_seed_wherever_the_seeds_begin() -> None:
+    host = PluginHost.discovered()
+    entry = GameEntry(game="matrix", against="tit-for-tat", seat="each")
+    who = (Entrant(agent="random"),)
+
+    def seats(first: int) -> dict[int, str]:
+        given = Suite(name="each", games=(entry,), entrants=who, seeds=Seeds(first=first, count=3))
+        jobs = jobs_of(given, games_of(given, host), who, host)
+        return {job.key.seed: next(name for name, sits in job.seats.items() if sits == who[0]) for job in jobs}
+
+    assert seats(0) == {0: "row", 1: "column", 2: "row"}
+    assert seats(1) == {1: "column", 2: "row", 3: "column"}
+
+
+def test_nobody_can_be_played_against_in_a_game_of_one_seat() -> None:
+    given = suite("random", games=(GameEntry(game="minigrid", against="random"),))
+    with pytest.raises(UsageError, match="'minigrid' has one seat, so nobody can be played against there"):
+        games_of(given, PluginHost.discovered())
+
+
 def test_shipped_suites_load_and_a_private_range_draws_its_own_seeds() -> None:
     assert all(load_suite(name).name == name for name in shipped_suites())
     drawn = Seeds(count=100, salt="ours").numbers()
@@ -97,6 +129,8 @@ def test_an_entrant_is_read_with_its_options() -> None:
     assert (entrant.name, entrant.agent, entrant.options) == ("Qwen", "ollama/qwen3:8b", {"temperature": "0"})
     with pytest.raises(UsageError, match="expected for example random or"):
         read_entrant("random,oops")
+    with pytest.raises(UsageError, match="gives an option twice"):
+        read_entrant("random,label=a,label=b")
 
 
 @pytest.mark.parametrize(
@@ -108,6 +142,7 @@ def test_an_entrant_is_read_with_its_options() -> None:
         ("forfeit = 2", "invalid at forfeit: Input should be less than or equal to 1"),
         ("games =", "is not valid TOML|is no TOML"),
         ("forfeit = inf", "has a number that is not finite"),
+        ("summary = " + 5000 * "[" + 5000 * "]", "is nested too deeply"),
     ],
 )
 def test_what_is_wrong_with_a_suite_is_told_with_its_place(tmp_path: Path, line: str, told: str) -> None:

@@ -14,13 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from wsap_core.cli import main
 from wsap_core.errors import StorageError, UsageError
 from wsap_core.seams.context import SEED_LIMIT
+from wsap_core.seams.model import Price
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.records import SCORE_COLUMNS, EpisodeRecord
 from wsap_eval.results import read_results
 from wsap_eval.run import Evaluation, Played, Progress, evaluate
 from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
+from wsap_llm.kit import BudgetLimits
 
 
 @pytest.fixture
@@ -65,6 +68,30 @@ def test_an_episode_whose_line_was_not_written_has_the_same_bytes_of_scores(haza
     (tmp_path / "episodes.jsonl").unlink()  # as if killed when its run had just ended
     after = play(hazard, tmp_path, seeds=1).records
     assert json.dumps(scores(after), default=asdict) == json.dumps(scores(before), default=asdict)
+
+
+def test_a_failed_episode_counts_what_it_cost_and_a_limit_of_cost_holds_afterwards(hazard: str, tmp_path: Path) -> None:
+    own = {"model": "scripted/x", "model.reply": '{"action": "left"}', "plan": "no"}
+    entrants = (Entrant(agent="llm", label="m", options=own),)
+    entry = GameEntry(game=hazard, label="hazard", options={"raises": "0"}, metric="reward")
+    suite = Suite(name="jobs", games=(entry,), entrants=entrants, seeds=Seeds(count=2))
+    evaluation = Evaluation(suite, entrants, limits=BudgetLimits(cost=1.0), prices={"scripted/x": Price(1, 1)})
+    for _ in range(2):
+        broken, whole = evaluate(evaluation, tmp_path).records
+        assert (broken.outcome, whole.outcome) == ("failed", "finished")
+        assert (broken.calls, whole.calls) == (1, 3)  # the step that broke off is not counted
+        assert broken.cost is not None
+
+
+def test_a_pilot_with_episodes_that_failed_exits_with_that_status(
+    hazard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f"[[games]]\ngame = {hazard!r}\noptions = {{ raises = '0' }}\n[[entrants]]\nagent = 'random'\n")
+    assert main(["eval", str(file), "--out", str(tmp_path / "out"), "--jobs", "1", "--pilot"]) == 10
+    told = capsys.readouterr()
+    assert "At this rate" in told.out
+    assert "Episodes that failed: 1;" in told.err
 
 
 def test_what_is_cancelled_ends_in_its_own_time_however_deep_it_is() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from wsap_core.errors import UsageError
 from wsap_core.specs import AdapterSpec, EpisodeSummary, ScoreMetric
 from wsap_eval.due import PILOT, CellLimits, Due
 from wsap_eval.plan import Game, Job
@@ -136,6 +137,13 @@ def test_a_cell_stops_at_its_cost_and_a_failed_episode_is_played_again() -> None
         known[found.key] = played("a", found.key.seed, 1.0, cost=0.4)
     assert handed == [1, 2]
     assert due.stopped == {("dig", "a"): "its limit of cost"}
+
+
+def test_a_limit_of_cost_is_refused_where_a_price_is_not_known() -> None:
+    jobs = [job(seed) for seed in range(2)]
+    due = Due(jobs, {"dig": game()}, {jobs[0].key: played("a", 0, 1.0, cost=None)}, CellLimits(cost=1.0))
+    with pytest.raises(UsageError, match=r"limit of \$1 for each cell can't be kept: a model's price is not known"):
+        list(due)
 
 
 def test_until_a_half_width_the_contiguous_seeds_alone_are_looked_at() -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from wsap_core.errors import UsageError
 from wsap_core.protocol.lines import plural
 from wsap_core.specs import ScoreMetric
 from wsap_eval.plan import Game, Job
@@ -29,7 +30,16 @@ class CellLimits:
     episodes: int | None = None
 
     def spent(self, found: Sequence[EpisodeRecord]) -> str:
-        """Name the spending limit that its episodes have reached; empty for none."""
+        """Name the spending limit that its episodes have reached; empty for none.
+
+        Raises:
+            UsageError: a limit in US dollars is set, and the cost of an episode is unknown.
+        """
+        if self.cost is not None and any(r.cost is None for r in found if r.outcome != "failed"):
+            raise UsageError(
+                f"A limit of ${self.cost:g} per cell can't be enforced: a model's price is unknown; set a limit in "
+                "tokens or calls, or state the price."
+            )
         taken = {
             "calls": sum(r.calls for r in found),
             "tokens": sum(r.prompt_tokens + r.completion_tokens for r in found),

@@ -80,6 +80,8 @@ def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
         names = spec.names_of_seats(spec.seats[0])
         if entry.seat and not entry.against:
             raise UsageError(f"The game {entry.name!r} has seat but no opponent; add against.")
+        if entry.against and len(names) == 1:
+            raise UsageError(f"The game {entry.name!r} has only one seat, so it takes no opponent; remove against.")
         if entry.seat and entry.seat not in (*names, "each"):
             raise UsageError(f"The game {entry.name!r} has no seat {entry.seat!r}; there are: {', '.join(names)}.")
         if not names:
@@ -118,7 +120,7 @@ def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant], h
     """
     chosen = tuple(entrants)
     cells = [(game, entrant) for game in games.values() for entrant in chosen if _plays(entrant, game, host)]
-    for number, seed in enumerate(suite.seeds.numbers()):
+    for number, seed in enumerate(suite.seeds.numbers(), start=suite.seeds.first):
         for repeat in range(suite.seeds.repeats):
             for game, entrant in cells:
                 key = EpisodeKey(game.entry.name, entrant.name, seed, repeat)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
-from wsap_core.errors import StorageError, UsageError, WsapError
+from wsap_core.errors import StorageError, UnknownNameError, UsageError, WsapError
 from wsap_core.loading import names_model
+from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
@@ -40,7 +42,8 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
     except (BudgetReachedError, UsageError, StorageError):
         raise
     except WsapError as error:
-        return failed(job, error_line(error), started, time.monotonic() - begun)
+        taken = _taken(services.require("runs"), job.run)
+        return failed(job, error_line(error), started, time.monotonic() - begun, taken)
     record = record_of(game, job, summary, started, time.monotonic() - begun)
     runs: RunReader = services.require("runs")
     again = asked_again(runs, job.run) + summary.get("world", {}).get("asked_again", 0)
@@ -140,13 +143,21 @@ def _first_call(runs: RunReader, job: Job) -> Mapping[str, str]:
     return {"sampling": sampling, "served": call["reply"]["finish"].get("served", "")}
 
 
-def failed(job: Job, reason: str, started: str = "", seconds: float = 0.0) -> EpisodeRecord:
-    """Return the record of an episode that failed in the game or provider."""
+def failed(job: Job, reason: str, started: str = "", seconds: float = 0.0, taken: Usage = NO_USAGE) -> EpisodeRecord:
+    """Return the record of an episode that failed in the game or provider, with its model usage."""
     key = job.key
     return EpisodeRecord(
         key.game, key.entrant, key.seed, key.repeat, "failed", reason, None, {}, 0, 0.0, (), (), "",
-        job.run, started, round(seconds, 3),
+        job.run, started, round(seconds, 3), taken.calls, taken.prompt_tokens, taken.completion_tokens, taken.cost,
     )  # fmt: skip
+
+
+def _taken(runs: RunReader, run: str) -> Usage:
+    """Return what models took in a run that was broken off; nothing if it failed before it was recorded."""
+    with suppress(UnknownNameError):
+        if usage := (runs.about(run)["summary"] or {}).get("usage"):
+            return Usage(usage["calls"], usage["prompt_tokens"], usage["completion_tokens"], usage["cost"])
+    return NO_USAGE
 
 
 def _mean(values: Sequence[float]) -> float:

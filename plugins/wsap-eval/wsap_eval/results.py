@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from wsap_core.errors import StorageError, StorageLockedError, UsageError, WireError
@@ -27,11 +27,13 @@ _SUITE, _EPISODES, _UNTIL, _LOCK = "suite.json", "episodes.jsonl", "until.json",
 class Results:
     """The folder of an evaluation, created if missing and locked while it is open.
 
-    Raises UsageError if it holds results of another suite or can't be written; StorageLockedError if another process
-    has it open.
+    `runs` maps each episode to its run id, which depends on who plays it with which options.
+
+    Raises UsageError if it holds results of another suite or of another entrant with the same label, or can't be
+    written; StorageLockedError if another process has it open.
     """
 
-    def __init__(self, folder: Path, suite: Suite) -> None:
+    def __init__(self, folder: Path, suite: Suite, runs: Mapping[EpisodeKey, str] = MappingProxyType({})) -> None:
         from filelock import FileLock, Timeout
 
         self.folder = folder
@@ -44,8 +46,10 @@ class Results:
         except OSError as error:
             raise UsageError(f"Results can't be written to {str(folder)!r}: {error.strerror or error}.") from error
         try:
-            self._keep_suite(suite)
+            self._refuse_another(suite)
             self.episodes = _episodes(self._path)
+            self._refuse_namesakes(runs)
+            self._keep_suite(suite)
             self._tidy()
             self._file = self._path.open("ab", buffering=0)
         except BaseException:
@@ -96,7 +100,7 @@ class Results:
     def _path(self) -> Path:
         return self.folder / _EPISODES
 
-    def _keep_suite(self, suite: Suite) -> None:
+    def _refuse_another(self, suite: Suite) -> None:
         path = self.folder / _SUITE
         begun = self._path.exists() and self._path.stat().st_size > 0  # otherwise refused before the first episode
         if path.exists() and begun:
@@ -109,7 +113,18 @@ class Results:
                     f"{str(self.folder)!r} holds results of {held}; their scores are not comparable. "
                     "Name another folder with --out."
                 )
-        with written_to(path) as file:
+
+    def _refuse_namesakes(self, runs: Mapping[EpisodeKey, str]) -> None:
+        for key, record in self.episodes.items():
+            if record.outcome != "failed" and runs.get(key, record.run) != record.run:
+                raise UsageError(
+                    f"{str(self.folder)!r} holds episodes of {key.entrant!r} in {key.game!r} played by "
+                    "another agent, with other options, or against somebody else. Give the new entrant a label of its "
+                    "own, or name another folder with --out."
+                )
+
+    def _keep_suite(self, suite: Suite) -> None:
+        with written_to(self.folder / _SUITE) as file:
             file.write(suite.model_dump_json(indent=2) + "\n")
 
     def _tidy(self) -> None:

@@ -115,7 +115,7 @@ def evaluate(
     jobs = list(jobs_of(evaluation.suite, games, evaluation.entrants, host))
     for name in specs.keys() - {job.key.entrant for job in jobs}:
         raise UsageError(f"The agent {name!r} plays only {', '.join(specs[name].games)}, none of these games.")
-    with Results(folder, evaluation.suite) as results:
+    with Results(folder, evaluation.suite, {job.key: job.run for job in jobs}) as results:
         results.keep_width(evaluation.cells.half_width)
         due = Due(jobs, games, results.episodes, evaluation.cells)
         limit = ""

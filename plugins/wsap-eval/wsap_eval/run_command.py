@@ -76,6 +76,7 @@ def run(
     episodes failed, and 130 after Ctrl-C; finished episodes are kept.
     """
     from wsap_core.errors import CutOffError
+    from wsap_core.protocol.lines import plural
     from wsap_core.seams.model_errors import BudgetReachedError
     from wsap_eval.export.flat import write_table
     from wsap_eval.jobs.local import cpus
@@ -104,8 +105,8 @@ def run(
         raise SystemExit(BudgetReachedError.exit_code)
     if pilot and not as_json:
         _tell_pilot(played, chosen)
-    elif played.missing and not played.stopped:
-        raise CutOffError(f"{played.missing} episodes failed; run the same command again to repeat them.")
+    if failed := sum(record.outcome == "failed" for record in played.records):
+        raise CutOffError(f"{plural(failed, 'episode')} failed; run the same command again to repeat.")
 
 
 def as_data(played: Played, folder: Path) -> dict[str, Any]:

@@ -156,6 +156,8 @@ def load_suite(name: str) -> Suite:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"The suite {name!r} is not valid TOML: {single_line(error)}.") from error
+    except RecursionError as error:
+        raise UsageError(f"The suite {name!r} is nested too deeply.") from error
     given = data.get("format", FORMAT)
     if given != FORMAT:
         raise UsageError(f"The suite {name!r} has format {single_line(given)[:20]}; this version reads {FORMAT}.")
@@ -218,6 +220,8 @@ def read_entrant(text: str) -> Entrant:
     options = dict(part.partition("=")[::2] for part in given)
     if not agent or any("=" not in part for part in given):
         raise UsageError(f"Invalid entrant {text!r}; expected for example random or ollama/qwen3:8b,temperature=0.")
+    if len(options) < len(given):
+        raise UsageError(f"{text!r} gives an option twice.")
     label = options.pop("label", "")
     return made("The entrant", Entrant, {"agent": agent, "options": options, **({"label": label} if label else {})})
 

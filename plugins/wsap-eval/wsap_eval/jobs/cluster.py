@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import MissingServiceError, UsageError, WsapError
+from wsap_core.seams.agent import Usage
 from wsap_core.seams.services import Services
 from wsap_core.untrusted import error_line, single_line
 from wsap_eval.jobs.frames import Ended, Setup
@@ -55,7 +56,8 @@ async def play_on_ray(jobs: Iterator[Job], setup: Setup, keep: Callable[[Episode
             try:
                 reply = await task.remote(given, job)
             except ray.exceptions.RayError as error:
-                keep(failed(job, f"lost {TRIES} times with its node or process ({type(error).__name__})"))
+                reason = f"lost {TRIES} times with its node or process ({type(error).__name__})"
+                keep(failed(job, reason, taken=Usage(cost=None)))
                 continue
             if isinstance(reply, Ended):
                 raise reply.error()
