@@ -26,7 +26,7 @@ from wsap_core.cli import main
 from wsap_core.errors import StorageLockedError, UnknownNameError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
-from wsap_core.seams.services import Player
+from wsap_core.seams.services import Player, runtime_services
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.life_log import Notes
@@ -472,6 +472,19 @@ def test_a_world_that_lives_is_played_listed_looked_at_and_verified_from_the_com
     code, out, _ = typed("replay", "last", "--verify")
     assert (code, out.split(": ")[1][:24]) == (0, "3 ticks, trajectory hash")
     assert typed("play", "--replay", "last")[0] == 0
+    killed = tmp_path / "killed.db"
+    with sqlite3.connect(tmp_path / "home" / "wsap.db") as connection:
+        connection.execute("VACUUM INTO ?", (str(killed),))
+    with sqlite3.connect(killed) as connection:  # as if it was gone on with, and killed after a tick
+        where = "run_id = (SELECT run_id FROM event ORDER BY time DESC LIMIT 1) AND kind = 'tick'"
+        connection.execute(f"UPDATE run SET status = 'running' WHERE id = (SELECT run_id FROM event WHERE {where})")
+        connection.execute(f"DELETE FROM event WHERE {where} AND step = 3")
+    code, _, err = typed("replay", "last", "--verify", "--database", str(killed))
+    assert (code, "was cut off before its hash was recorded; its 2 ticks give" in err) == (2, True), err
+    with runtime_services(str(killed)) as services:
+        asyncio.run(services.require("runner").rewind(services.require("runs").runs()[0], 1))
+    code, _, err = typed("replay", "last", "--verify", "--database", str(killed))
+    assert (code, "was cut off before its hash was recorded" in err) == (2, True), err
     with sqlite3.connect(tmp_path / "home" / "wsap.db") as connection:
         where = "run_id = (SELECT run_id FROM event ORDER BY time DESC LIMIT 1) AND kind = 'tick' AND step = 2"
         connection.execute(f"DELETE FROM event WHERE {where}")

@@ -152,7 +152,8 @@ class StoreRunner:
             writer, recorder = self._store.writer, Recorder(self._store.writer, record.id)
             with writer.together():
                 recorder.rewound(step, world)
-                writer.set_status(record.id, RunStatus.INTERRUPTED)
+                if record.status is not RunStatus.RUNNING:  # killed, its summary is that of an earlier stop
+                    writer.set_status(record.id, RunStatus.INTERRUPTED)
             writer.flush()
 
     async def branch(self, run: str, step: int, name: str) -> None:

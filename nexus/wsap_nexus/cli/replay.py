@@ -224,6 +224,7 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
     from wsap_nexus.runs.totals import TOTALS, with_progress
     from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined, is_chained, line_of
     from wsap_nexus.store.history import TICK
+    from wsap_nexus.store.records import RunStatus
 
     new = partial(TrajectoryHash, chained=is_chained(record.config))
     names = [str(seat["name"]) for seat in record.config.get("seats", ())]
@@ -250,7 +251,9 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
     taken = plural(count, "step") if names else plural(ticks, "tick")
     taken += f" and {plural(ticks, 'tick')}" if names and WORLD in hashes else ""
     found = combined({name: trajectory.value for name, trajectory in hashes.items()})
-    expected = (record.summary or {}).get("trajectory_hash")
+    # While a run is played, or if its process was killed, its summary is that of an earlier stop.
+    summary = {} if record.status is RunStatus.RUNNING else record.summary or {}
+    expected = summary.get("trajectory_hash")
     if expected is None:
         of_nexus = repository.is_of_nexus(record.id)
         next_step = "There is no hash to compare them with." if of_nexus else (
