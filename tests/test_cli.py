@@ -443,8 +443,9 @@ def test_debug_shows_where_it_happened_and_still_the_sentence(wsap: Run, install
         (["--seed", "٣"], "is not a whole number"),
         (["--seed", "2147483648"], "is not a whole number from 0 to 2147483647."),
         (["--seed", "9" * 9999], "is not a whole number"),
-        (["--steps", "0"], "'0' is not a whole number of at least 1."),
-        (["--steps", "many"], "'many' is not a whole number of at least 1."),
+        (["--steps", "0"], "'0' is not a whole number from 1 to 1000000000000."),
+        (["--steps", "many"], "'many' is not a whole number from 1 to"),
+        (["--steps", "9" * 22], "is not a whole number from 1 to 1000000000000."),
     ],
 )
 def test_a_wrong_number_is_refused_in_one_clear_sentence(

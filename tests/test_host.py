@@ -347,6 +347,11 @@ def test_a_factory_that_raises_is_a_plugin_error_with_its_cause() -> None:
     assert isinstance(caught.value.__cause__, ValueError)
 
 
+def test_a_factory_that_would_end_the_process_is_a_plugin_error() -> None:
+    with pytest.raises(PluginError, match="could not be created: SystemExit: 3"):
+        build(lambda: sys.exit(3), Context())
+
+
 @pytest.mark.parametrize("reference", ["nowhere_at_all:x", "wsap_core.version:nothing", "wsap_core.version", "", ":x"])
 def test_a_reference_that_leads_nowhere_is_a_plugin_error(reference: str) -> None:
     with pytest.raises(PluginError, match="can't be loaded"):

@@ -177,6 +177,7 @@ def test_a_file_without_a_name_is_told_how_to_say_it(file: Path) -> None:
         ("def broken(:\n", "line 1: "),
         ("x = 1\nraise ValueError('no lamp')\n", r"ValueError: no lamp \(line 2\)"),
         ("import nothing_of_that_name\n", "nothing_of_that_name"),
+        ("import sys\nsys.exit(4)\n", r"SystemExit: 4 \(line 2\)"),
     ],
 )
 def test_a_file_that_cannot_be_imported_says_why_and_where(tmp_path: Path, text: str, reason: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -192,6 +194,36 @@ def test_an_exception_of_the_game_names_the_game_and_keeps_its_cause() -> None:
     with pytest.raises(WorldError, match=r"'counter' raised RuntimeError: the wheel came off") as caught:
         asyncio.run(seat.act(Action("crash")))
     assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+class Answers(Counter):
+    """Answers everything with the same, whatever it is."""
+
+    def __init__(self, answer: Callable[[], object]) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def act(self, action: Action) -> ActionResult:
+        return cast(ActionResult, self.answer())
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (lambda: None, "answered 'crash' with a NoneType"),
+        (lambda: ActionResult(True, observation=cast(Observation, None)), "whose observation is a NoneType"),
+        (lambda: ActionResult(True, observation=cast(Observation, {"hp": 1})), "whose observation is a dict"),
+        (lambda: ActionResult(True, reward=10**400), "a reward that is no finite number: 1000"),
+        (lambda: ActionResult(True, reward=float("nan")), "a reward that is no finite number: nan"),
+        (lambda: ActionResult(True, reward=cast(float, None)), "a reward that is no finite number: None"),
+        (lambda: sys.exit(3), "'answers' raised SystemExit: 3"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_blamed_on_the_game(answer: Callable[[], object], why: str) -> None:
+    seat = World(AdapterSpec("answers", "Answers.", Answers), Answers(answer)).open_seat("me")
+    with pytest.raises(WorldError, match=why) as caught:
+        asyncio.run(seat.act(Action("crash")))
+    assert "'answers'" in str(caught.value)
 
 
 def test_a_world_goes_on_from_its_snapshot_as_if_nothing_had_happened() -> None:

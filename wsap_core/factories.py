@@ -25,7 +25,7 @@ def load(reference: Reference) -> Any:
             target = getattr(target, part)
     except WsapError:
         raise  # a module may explain in its own words what is missing
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
         raise PluginError(f"{reference!r} can't be loaded: {what}.") from error
     return target
@@ -46,7 +46,7 @@ def build(reference: Reference, context: object) -> Any:
     )
     try:
         return factory(context) if takes_context else factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, WsapError):
             raise
         name = getattr(factory, "__qualname__", str(factory))

@@ -111,7 +111,7 @@ def _import_file(place: str) -> types.ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         sys.modules.pop(name, None)
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception | SystemExit):
             raise
         raise PluginError(f"{place} can't be imported: {_why(error, path)}") from error
     vars(module)["_wsap_stamp"] = stamp
@@ -121,7 +121,7 @@ def _import_file(place: str) -> types.ModuleType:
 def _import_module(name: str) -> types.ModuleType:
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"The module {name!r} can't be imported: {_why(error)}") from error
 
 
@@ -134,7 +134,7 @@ def _found_again(name: str, file: str | None) -> bool:
     return found is not None and name != "__main__" and (found.origin == file or file is None)
 
 
-def _why(error: Exception, path: Path | None = None) -> str:
+def _why(error: BaseException, path: Path | None = None) -> str:
     if isinstance(error, SyntaxError) and error.lineno:
         where = f"line {error.lineno}" if path and error.filename == str(path) else f"{error.filename}:{error.lineno}"
         return f"{where}: {error.msg}."

@@ -158,7 +158,7 @@ def test_options_reach_the_game(capsys: pytest.CaptureFixture[str]) -> None:
         (("echo", "--agent", "radnom"), "no agent called 'radnom'. Did you mean 'random'"),
         (("echo", "--seed", "-1"), "'-1' is not a whole number from 0 to 2147483647"),
         (("echo", "--seed", "two"), "'two' is not a whole number"),
-        (("echo", "--steps", "0"), "'0' is not a whole number of at least 1"),
+        (("echo", "--steps", "0"), "'0' is not a whole number from 1 to 1000000000000"),
         (("echo", "--steps", "1.5"), "'1.5' is not a whole number"),
         (("echo", "--option", "length"), "--option takes KEY=VALUE, not 'length'"),
         (("echo", "--option", "=5"), "--option takes KEY=VALUE, not '=5'"),

@@ -56,8 +56,8 @@ class FiniteRange(click.FloatRange):
 SEED = WholeNumber(0, SEED_LIMIT)
 """`--seed`."""
 
-STEPS = WholeNumber(1)
-"""`--steps` and other counts of at least one."""
+STEPS = WholeNumber(1, 10**12)
+"""`--steps` and other counts of at least one, with room to spare below what a database can count."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 """Adds `--json`."""

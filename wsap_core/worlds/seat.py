@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -157,6 +158,8 @@ class Seat:
         result = await self._call(lambda: self._act(action, key))
         if not isinstance(result, ActionResult):
             raise WorldError(f"{self._name} returned a {type(result).__name__} as the result of {action.name!r}.")
+        if wrong := _wrong_in(result):
+            raise WorldError(f"{self._name} answered {action.name!r} with {wrong}.")
         result = self._worded(result)
         if mailbox is not None:
             mailbox.mark_read(self.agent_id, heard)
@@ -267,6 +270,17 @@ class Seat:
             return read()
 
 
+def _wrong_in(result: ActionResult) -> str:
+    """Return what is invalid in a result, or ""."""
+    if not isinstance(result.observation, Observation):
+        return f"a result whose observation is a {type(result.observation).__name__}"
+    try:
+        finite = math.isfinite(result.reward)
+    except (TypeError, ValueError, OverflowError):
+        finite = False
+    return "" if finite else f"a reward that is not a finite number: {single_line(repr(result.reward))[:40]}"
+
+
 @contextmanager
 def blamed(words: str, kind: type[WorldError] = WorldError) -> Iterator[None]:
     """Turn any exception of a game within the block into a `WorldError` whose message starts with these words."""
@@ -274,5 +288,5 @@ def blamed(words: str, kind: type[WorldError] = WorldError) -> Iterator[None]:
         yield
     except WsapError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise kind(f"{words} {error_line(error, kind=True)}") from error

@@ -494,6 +494,11 @@ def test_base_url_and_key_come_from_the_environment_unless_given() -> None:
     ("config", "words"),
     [
         ({"base_url": "127.0.0.1:8000"}, "Invalid base URL '.*'; expected something like http"),
+        ({"base_url": "http://127.0.0.1:99999/v1"}, "Invalid base URL '.*'; expected something like http"),
+        ({"base_url": "http://[::1/v1"}, "Invalid base URL '.*'; expected something like http"),
+        ({"base_url": "http://a b/v1"}, "Invalid base URL '.*'; expected something like http"),
+        ({"headers": {"X": "a\nb"}}, "header 'X' contains characters that are not allowed"),
+        ({"headers": {"a b": "c"}}, "'a b' is no name of a header"),
         ({"base_url": "http://me:pass@127.0.0.1/v1"}, "must not contain a password"),
         ({"sever": "vllm"}, "Did you mean 'server'"),
         ({"server": "vlm"}, "Did you mean 'vllm'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,8 @@ from wsap_llm.option_reading import read_options
 BASE_URL = "https://api.openai.com/v1"
 URL_VARIABLE = "OPENAI_BASE_URL"
 KEY_VARIABLE = "OPENAI_API_KEY"
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -69,9 +72,9 @@ class OpenAIOptions:
     """Additional fields of every request, as an object."""
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not _is_address(self.base_url):
             raise ConfigError(f"Invalid base URL {self.base_url!r}; expected something like http://127.0.0.1:8000/v1.")
+        parts = urlsplit(self.base_url)
         if parts.username or parts.password:
             raise ConfigError(f"The base URL must not contain a password; set {self.key_variable}.")
         if self.server is not None and self.server not in DIALECTS:
@@ -80,6 +83,11 @@ class OpenAIOptions:
             raise UnknownNameError("chat template", self.choose, TEMPLATES, hint=f"There are: {', '.join(TEMPLATES)}.")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
             raise ConfigError(f"The key in {self.key_variable} contains characters that are not allowed in a key.")
+        for name, value in self.headers.items():
+            if not _HEADER_NAME.fullmatch(name):
+                raise ConfigError(f"{name!r} is no name of a header; it can have letters, digits and dashes.")
+            if _CONTROL.search(value):
+                raise ConfigError(f"The header {name!r} contains characters that are not allowed in a header.")
 
     @property
     def host(self) -> str:
@@ -103,6 +111,16 @@ class OpenAIOptions:
         if self.host in _LOCAL or urllib.request.proxy_bypass(self.host):
             return None
         return urllib.request.getproxies().get(urlsplit(self.base_url).scheme)
+
+
+def _is_address(url: str) -> bool:
+    """Return whether a text can be the address of a server."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises if it is none
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and re.fullmatch(r"\S+", parts.hostname or "") is not None
 
 
 def options_of(config: Mapping[str, Any], environ: Mapping[str, str]) -> OpenAIOptions:
