@@ -213,9 +213,9 @@ class Answers(Counter):
         (lambda: None, "answered 'crash' with a NoneType"),
         (lambda: ActionResult(True, observation=cast(Observation, None)), "whose observation is a NoneType"),
         (lambda: ActionResult(True, observation=cast(Observation, {"hp": 1})), "whose observation is a dict"),
-        (lambda: ActionResult(True, reward=10**400), "a reward that is no finite number: 1000"),
-        (lambda: ActionResult(True, reward=float("nan")), "a reward that is no finite number: nan"),
-        (lambda: ActionResult(True, reward=cast(float, None)), "a reward that is no finite number: None"),
+        (lambda: ActionResult(True, reward=10**400), "a reward that is not a finite number: 1000"),
+        (lambda: ActionResult(True, reward=float("nan")), "a reward that is not a finite number: nan"),
+        (lambda: ActionResult(True, reward=cast(float, None)), "a reward that is not a finite number: None"),
         (lambda: sys.exit(3), "'answers' raised SystemExit: 3"),
     ],
 )

@@ -157,7 +157,7 @@ class Seat:
         heard = len(mailbox.waiting(self.agent_id)) if mailbox is not None else 0
         result = await self._call(lambda: self._act(action, key))
         if not isinstance(result, ActionResult):
-            raise WorldError(f"{self._name} returned a {type(result).__name__} as the result of {action.name!r}.")
+            raise WorldError(f"{self._name} answered {action.name!r} with a {type(result).__name__}.")
         if wrong := _wrong_in(result):
             raise WorldError(f"{self._name} answered {action.name!r} with {wrong}.")
         result = self._worded(result)

@@ -108,6 +108,7 @@ def test_an_exit_can_be_declared_one_way() -> None:
 FAULTS = [
     ("", "f.toml: has no 'world'"),
     ("not toml", "f.toml is not valid TOML"),
+    ("x = " + 5000 * "[" + 5000 * "]", "f.toml is nested too deeply"),
     (WORLD, "f.toml: has no 'places'"),
     (WORLD + "places = []\n", "has no key 'places'"),
     ("places = []\n" + WORLD, "there are no places; add one under [[places]]"),

@@ -64,6 +64,8 @@ def parse_template(text: str, file: str) -> TemplateShape:
         shape: TemplateShape = adapter_of(TemplateShape).validate_python(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}.") from error
+    except RecursionError as error:
+        raise ConfigError(f"{file} is nested too deeply.") from error
     except ValidationError as error:
         # Unknown keys first: a misspelt key is also reported as missing.
         first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
