@@ -272,8 +272,9 @@ class Seat:
 
 def _wrong_in(result: ActionResult) -> str:
     """Return what is invalid in a result, or ""."""
-    if not isinstance(result.observation, Observation):
-        return f"a result whose observation is a {type(result.observation).__name__}"
+    observation: object = result.observation  # a game may put anything there
+    if not isinstance(observation, Observation):
+        return f"a result whose observation is a {type(observation).__name__}"
     try:
         finite = math.isfinite(result.reward)
     except (TypeError, ValueError, OverflowError):

@@ -77,7 +77,7 @@ def test_results_of_another_agent_under_the_same_label_are_refused_and_left_as_t
     evaluate(Evaluation(one, one.entrants), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.json*")}
     posing = suite("random", seeds=1, entrants=(Entrant(agent="minigrid-finder", label="random"),))
-    with pytest.raises(UsageError, match="of 'random' in 'minigrid' that were played by another agent"):
+    with pytest.raises(UsageError, match="of 'random' in 'minigrid' played by another agent"):
         evaluate(Evaluation(posing, posing.entrants), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.glob("*.json*")} == before
 
@@ -98,7 +98,7 @@ def test_the_seat_of_each_follows_from_the_seed_wherever_the_seeds_begin() -> No
 
 def test_nobody_can_be_played_against_in_a_game_of_one_seat() -> None:
     given = suite("random", games=(GameEntry(game="minigrid", against="random"),))
-    with pytest.raises(UsageError, match="'minigrid' has one seat, so nobody can be played against there"):
+    with pytest.raises(UsageError, match="'minigrid' has only one seat, so it takes no opponent"):
         games_of(given, PluginHost.discovered())
 
 

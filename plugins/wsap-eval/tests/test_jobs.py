@@ -91,7 +91,7 @@ def test_a_pilot_with_episodes_that_failed_exits_with_that_status(
     assert main(["eval", str(file), "--out", str(tmp_path / "out"), "--jobs", "1", "--pilot"]) == 10
     told = capsys.readouterr()
     assert "At this rate" in told.out
-    assert "Episodes that failed: 1;" in told.err
+    assert "1 episode failed;" in told.err
 
 
 def test_what_is_cancelled_ends_in_its_own_time_however_deep_it_is() -> None:

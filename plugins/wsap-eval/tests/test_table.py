@@ -142,7 +142,7 @@ def test_a_cell_stops_at_its_cost_and_a_failed_episode_is_played_again() -> None
 def test_a_limit_of_cost_is_refused_where_a_price_is_not_known() -> None:
     jobs = [job(seed) for seed in range(2)]
     due = Due(jobs, {"dig": game()}, {jobs[0].key: played("a", 0, 1.0, cost=None)}, CellLimits(cost=1.0))
-    with pytest.raises(UsageError, match=r"limit of \$1 for each cell can't be kept: a model's price is not known"):
+    with pytest.raises(UsageError, match=r"limit of \$1 per cell can't be enforced: a model's price is unknown"):
         list(due)
 
 
