@@ -134,6 +134,21 @@ def test_a_misspelt_field_of_wsap_spec_is_told(file: Path) -> None:
         load_adapter_spec(f"{file}:Typo")
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"seats": 3}, "seats in wsap_spec of '.*' must be a list, not a int"),
+        ({"seats": ["two", 2]}, "must be two integers"),
+        ({"seats": (1, 2, 3)}, "must be two integers"),
+        ({"abilities": "seed"}, "abilities in wsap_spec of '.*' must be a list, not a str"),
+    ],
+)
+def test_a_field_of_wsap_spec_of_another_kind_is_told(given: dict[str, object], words: str) -> None:
+    game = type("Odd", (EchoWorld,), {"wsap_spec": given})
+    with pytest.raises(ConfigError, match=words):
+        load_adapter_spec(game)
+
+
 @pytest.mark.parametrize("factory", ["make", "make_untyped"])
 def test_a_factory_shows_the_abilities_of_what_it_makes(file: Path, factory: str) -> None:
     assert load_adapter_spec(f"{file}:{factory}").abilities == ("seed", "snapshot")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -216,6 +216,10 @@ class Answers(Counter):
         (lambda: ActionResult(True, reward=10**400), "a reward that is not a finite number: 1000"),
         (lambda: ActionResult(True, reward=float("nan")), "a reward that is not a finite number: nan"),
         (lambda: ActionResult(True, reward=cast(float, None)), "a reward that is not a finite number: None"),
+        (lambda: ActionResult(True, achievements="lamp"), "achievements of ActionResult must be a list, not a str"),
+        (lambda: ActionResult(True, achievements=cast(list[str], [1])), "achievements that are not all names"),
+        (lambda: ActionResult(True, message=cast(str, None)), "a message that is a NoneType, not a text"),
+        (lambda: ActionResult(True, observation=Observation(step=-1)), "a step that does not count from 0: -1"),
         (lambda: sys.exit(3), "'answers' raised SystemExit: 3"),
     ],
 )
@@ -224,6 +228,29 @@ def test_an_answer_that_cannot_be_used_is_blamed_on_the_game(answer: Callable[[]
     with pytest.raises(WorldError, match=why) as caught:
         asyncio.run(seat.act(Action("crash")))
     assert "'answers'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"location": "cave"}, "observed a location that is a str, not a Location"),
+        (
+            {"available_actions": ["go"]},
+            "with a str among them, where each is of the type ActionAvailability",
+        ),
+        ({"current_goals": "win"}, "current_goals of Observation must be a list, not a str"),
+        ({"recent_events": 3}, "TypeError: 'int' object is not iterable"),
+        ({"inventory": ["lamp"]}, "inventory that is a list, not a mapping"),
+        ({"step": "x"}, "a step that does not count from 0: 'x'"),
+    ],
+)
+def test_an_observation_with_a_field_of_another_kind_is_blamed_on_the_game(
+    fields: dict[str, object], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game, seat = counter()
+    monkeypatch.setattr(game, "observe", lambda: Observation(**cast(dict[str, Any], fields)))
+    with pytest.raises(WorldError, match=why):
+        asyncio.run(seat.observe())
 
 
 def test_a_world_goes_on_from_its_snapshot_as_if_nothing_had_happened() -> None:

@@ -188,4 +188,12 @@ def _overridden(spec: _S, face: Any) -> _S:
         if key not in known:
             raise ConfigError(str(UnknownNameError(f"field of {type(spec).__name__}", str(key), known)))
     values: Any = {str(k): tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    for key, value in values.items():
+        if isinstance(getattr(spec, key), tuple) and not isinstance(value, tuple):
+            raise ConfigError(
+                f"{key} in {SPEC_ATTRIBUTE} of {spec.name!r} must be a list, not a {type(value).__name__}."
+            )
+    seats = values.get("seats", (1, 1))
+    if len(seats) != 2 or not all(type(count) is int for count in seats):
+        raise ConfigError(f"seats in {SPEC_ATTRIBUTE} of {spec.name!r} must be two integers: minimum and maximum.")
     return replace(spec, **values)

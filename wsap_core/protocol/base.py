@@ -38,6 +38,8 @@ class Frozen:
         for name, may_differ in sequences:
             value = getattr(self, name)
             if type(value) is not tuple and not (may_differ and isinstance(value, str | None)):
+                if isinstance(value, str | bytes):  # else its letters become the list
+                    raise TypeError(f"{name} of {type(self).__name__} must be a list, not a {type(value).__name__}")
                 object.__setattr__(self, name, () if value is None else tuple(value))
         for name in mappings:
             if getattr(self, name) is None:

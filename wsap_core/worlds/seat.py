@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from wsap_core.protocol.words import ENGLISH, words_of
 from wsap_core.seams.game import ChoiceKey, GameAdapter, HasClosingResult, HasDefaultAction, Live, Renders
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import error_line, single_line
+from wsap_core.worlds.answers import wrong_in_observation, wrong_in_result
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import Mailbox, message_of
 
@@ -111,6 +111,8 @@ class Seat:
         observation = await self._call(self.face.observe)
         if not isinstance(observation, Observation):
             raise WorldError(f"{self._name} returned a {type(observation).__name__}, not an Observation.")
+        if wrong := wrong_in_observation(observation):
+            raise WorldError(f"{self._name} observed {wrong}.")
         mailbox = self.world.mailbox
         if mailbox is not None:
             messages = mailbox.waiting(self.agent_id)
@@ -158,7 +160,7 @@ class Seat:
         result = await self._call(lambda: self._act(action, key))
         if not isinstance(result, ActionResult):
             raise WorldError(f"{self._name} answered {action.name!r} with a {type(result).__name__}.")
-        if wrong := _wrong_in(result):
+        if wrong := wrong_in_result(result):
             raise WorldError(f"{self._name} answered {action.name!r} with {wrong}.")
         result = self._worded(result)
         if mailbox is not None:
@@ -268,18 +270,6 @@ class Seat:
     def _checked(self, read: Callable[[], T]) -> T:
         with blamed(f"{self._name} raised"):
             return read()
-
-
-def _wrong_in(result: ActionResult) -> str:
-    """Return what is invalid in a result, or ""."""
-    observation: object = result.observation  # a game may put anything there
-    if not isinstance(observation, Observation):
-        return f"a result whose observation is a {type(observation).__name__}"
-    try:
-        finite = math.isfinite(result.reward)
-    except (TypeError, ValueError, OverflowError):
-        finite = False
-    return "" if finite else f"a reward that is not a finite number: {single_line(repr(result.reward))[:40]}"
 
 
 @contextmanager
