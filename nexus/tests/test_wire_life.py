@@ -105,6 +105,9 @@ def test_the_client_says_how_one_wants_to_begin(served: Served) -> None:
     with NexusClient(served.url, served.token) as owner:
         token = owner.register("choosy").token
     with NexusClient(served.url, token) as choosy:
+        for only_in_living_worlds in ({"world": "glade"}, {"seat": "rose"}):
+            with pytest.raises(RefusedError, match="no worlds that live"):
+                choosy.enter("choosy", "crafter", **only_in_living_worlds)
         arrived = choosy.enter("choosy", "crafter", spawn="random", difficulty="hard", steps=9)
         terms = arrived.session.terms
         assert (terms.spawn, terms.difficulty, terms.steps, terms.respawn) == ("random", "hard", 9, None)

@@ -158,6 +158,8 @@ class AsyncNexusClient:
         spawn: str = "safe",
         difficulty: str = "normal",
         respawn: str | None = None,
+        world: str | None = None,
+        seat: str | None = None,
         key: str | None = None,
     ) -> Entered:
         """Send an agent into a game and return its session and first observation.
@@ -172,6 +174,8 @@ class AsyncNexusClient:
             spawn: "safe", "challenging" or "random".
             difficulty: "easy", "normal", "hard" or "adaptive".
             respawn: id of a respawn option, for a dead avatar.
+            world: name of one of the game's worlds that live.
+            seat: name of a character, in a world with characters.
             key: an idempotency key; None to generate one.
         """
         body = {
@@ -184,6 +188,8 @@ class AsyncNexusClient:
             "spawn": spawn,
             "difficulty": difficulty,
             "respawn": respawn,
+            "world": world,
+            "seat": seat,
         }
         path = "/nexus/transit/enter"
         return await self._do("POST", path, self._one(Entered), encode(body), key=key or _new_key(), waits=True)
