@@ -142,6 +142,15 @@ def test_a_replay_prints_the_view_with_what_is_selected(
     code, _, err = typed("--select", "frog")
     assert code == 2
     assert "--select takes NAME=VALUE, not 'frog'." in err
+    for words, told in {
+        ("--select", "frog=Brek"): "no selection called 'frog'. There are: ",
+        ("--select", "character=Nobody"): "no character called 'Nobody'. There are: ",
+        ("--select", "tick=9"): "The tick is a number from 1 to 8, not 9.",
+        ("--select", "tick=x"): "The tick is a number from 1 to 8, not x.",
+        ("--from", "9"): "The tick is a number from 1 to 8, not 9.",
+    }.items():
+        code, out, err = typed(*words)
+        assert (code, out, told in err) == (2, "", True), err
     code, _, err = typed("--steps", "--select", "tick=1")
     assert code == 2
     assert "--select has no effect where a run is shown by its steps" in err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
@@ -18,6 +18,7 @@ from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.cli.common import both_terminals, command, has_room, is_dumb, open_for_reading, output_console, plural
 
 if TYPE_CHECKING:
+    from wsap_core.protocol import View
     from wsap_nexus.store.records import RunRecord
     from wsap_nexus.store.repository import Repository
     from wsap_nexus.terminal.recorded import Recording
@@ -121,6 +122,8 @@ def _show_view(repository: Repository, record: RunRecord, selection: dict[str, s
     if spec is None:
         return False
     view = partial(view_of_run, spec, Runs(host, repository), record.id)
+    if selection:
+        _refuse_unknown(view(selection), selection)
     if plain or not _can_browse():
         output_console().print(draw_view(view(selection), details=True))
     else:
@@ -199,6 +202,19 @@ def _print_ticks(
             click.echo(json.dumps({"tick": tick["number"], **{n: tick[n] for n in ("summary", "body", "done")}}))
         else:
             click.echo(f"{tick['number']}\t{single_line(tick['summary'])}" + ("\tdone" if tick["done"] else ""))
+
+
+def _refuse_unknown(view: View, selection: Mapping[str, str]) -> None:
+    """Refuse what can't be selected in a view, which would be shown as if nothing had been selected."""
+    known = {one.name: one for one in view.selections}
+    for name, value in selection.items():
+        if name not in known:
+            raise UnknownNameError("selection", name, known, hint=f"There are: {', '.join(known)}.")
+        choices, highest = known[name].choices, known[name].highest
+        if choices and value and value not in choices:
+            raise UnknownNameError(name, value, choices, hint=f"There are: {', '.join(map(single_line, choices))}.")
+        if highest and value and not (value.isdecimal() and len(value) < 10 and 1 <= int(value) <= highest):
+            raise UsageError(f"The {name} is a number from 1 to {highest}, not {single_line(value)[:40]}.")
 
 
 def _how(note: Note) -> dict[str, object]:
