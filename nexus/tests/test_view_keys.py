@@ -107,7 +107,7 @@ def test_a_typed_line_is_an_action(typed: str, action: Action) -> None:
         ("roll 99", "2 to 20"),
         ("tell Ann", "KEY=VALUE"),
         ("tell to=Ann", "needs 'text'"),
-        ("tell to='Ann", "can't be read"),
+        ("tell to='Ann", "can't be parsed"),
         ("speak", "needs 'text'"),
         ("wait now", "KEY=VALUE"),
     ],
