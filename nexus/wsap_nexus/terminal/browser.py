@@ -34,7 +34,8 @@ KEYS = (
     ("?", "this help"),
 )
 
-_KEYS_LINE = "←→ step  PgUp/PgDn ±50  Home/End  g go to  n/p achievement  space play  +/- pace  ? help  q leave"
+_KEYS_LINE = "←→ step  PgUp/PgDn ±50  g go to  n/p achievement  space play  ? help  q leave"
+"""What fits a line of 80 characters; the help has the other keys."""
 
 
 class Browser:
