@@ -63,7 +63,7 @@ def headline(sight: Sight, now: float) -> Text:
     else:
         line.append(" The nexus is not running ", "bold yellow").append("this is its last state", "dim")
     inside = sum(a.session is not None for a in sight.agents)
-    line.append(f"  {plural(len(sight.agents), 'agent')}, {inside} in games", "dim")
+    line.append(f"  {plural(len(sight.agents), 'agent')}, {inside} in worlds", "dim")
     if sight.bytes is not None:
         line.append(f"  {text_of_size(sight.bytes)}", "dim")
     return line
