@@ -76,11 +76,14 @@ def test_a_paused_run_is_played_again_up_to_where_it_paused(
     # A mean over the list counts nothing twice.
     code, out, err = typed(capsys, "runs", "--json")
     assert [row["run"] for row in json.loads(out)] == [paused["run"]]
-    assert "Left out: 1 replay; list them with: wsap runs --all" in typed(capsys, "runs")[2]
+    assert "Left out: 1 replay; list all with: wsap runs --all" in typed(capsys, "runs")[2]
     assert paused["resumable"]
     # The paused one goes on as if nobody had looked.
     assert json.loads(typed(capsys, "play", "--resume", paused["run"], "--json")[1])["steps"] == 9
     assert len(server.requests) == 9
+    # Something is recorded even if only the replay is left.
+    assert typed(capsys, "runs", "rm", paused["run"], "--yes")[0] == 0
+    assert typed(capsys, "runs") == (0, "", "Left out: 1 replay; list all with: wsap runs --all\n")
 
 
 def test_a_run_without_a_step_can_not_be_played_again(capsys: pytest.CaptureFixture[str]) -> None:

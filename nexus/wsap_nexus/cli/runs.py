@@ -72,8 +72,10 @@ def runs(
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     elif not rows:
-        nothing = "Nothing is recorded yet; start with: wsap play crafter"
-        click.echo(nothing if game is None and agent is None else "No such run is recorded; see: wsap runs --all")
+        if game is not None or agent is not None:
+            click.echo("No such run is recorded; see: wsap runs --all")
+        elif not (nexus or replays):
+            click.echo("Nothing is recorded yet; start with: wsap play crafter")
     elif sys.stdout.isatty():
         _print_table(rows)
     else:
@@ -82,7 +84,7 @@ def runs(
     left_out = [f"{plural(nexus, 'run')} in the nexus"] if nexus and hidden else []
     left_out += [plural(replays, "replay")] if replays else []
     if left_out:
-        click.echo(f"Left out: {' and '.join(left_out)}; list them with: wsap runs --all", err=True)
+        click.echo(f"Left out: {' and '.join(left_out)}; list all with: wsap runs --all", err=True)
 
 
 @runs.command(cls=GroupedCommand, examples=("wsap runs rm last", "wsap runs rm 7f3a 91c2 --yes"))
