@@ -202,6 +202,17 @@ def test_a_spectator_s_pages_are_whole_and_say_what_is_hidden_and_how_to_see_it(
     seen.wait("!!document.querySelector('.spectator')")
 
 
+def test_a_page_of_what_does_not_exist_has_only_the_reason(opened: Callable[..., Seen]) -> None:
+    seen = opened()
+    for route in ("world/nowhere", "agent/nobody", "run/nothing"):
+        seen.page.goto("about:blank")
+        seen.page.goto(f"{seen.url}#/{route}")
+        seen.wait("!!document.querySelector('main .problem')")
+        assert seen.text("main .problem").startswith("There is no "), route
+        assert seen.page.locator("main .panel, main button, main h1").count() == 0, route
+    seen.problems[:] = [problem for problem in seen.problems if "404" not in problem]
+
+
 def test_what_games_agents_and_models_say_is_text_and_nothing_else(opened: Callable[..., Seen], scene: Scene) -> None:
     seen = opened()
     for route in routes(scene):
@@ -386,7 +397,7 @@ def test_doing_something_asks_for_the_token_once_and_keeps_it_out_of_every_addre
     button.click()
     seen.page.locator("#token").fill("x" * 43)
     seen.page.keyboard.press("Enter")
-    seen.wait("document.querySelector('dialog .bad').textContent.includes('not known')")
+    seen.wait("document.querySelector('dialog .bad').textContent.includes('Unknown token')")
     seen.problems[:] = [p for p in seen.problems if "401" not in p]
     assert state() == "active"
     seen.page.locator("#token").fill(served.token)

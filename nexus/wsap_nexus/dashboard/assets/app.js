@@ -51,7 +51,11 @@ function show() {
     root.removeAttribute('aria-busy');
     add(root, [el('h1', {}, 'Page not found'), el('p', {}, 'Start at the ', el('a', { href: '#/' }, 'overview'), '.')]);
   } else {
-    context.guard(Promise.resolve(page(context)).finally(() => root.removeAttribute('aria-busy')));
+    const drawn = Promise.resolve(page(context)).catch((error) => {
+      if (error.status === 404) fill(root); // a frame without contents
+      throw error;
+    });
+    context.guard(drawn.finally(() => root.removeAttribute('aria-busy')));
   }
   window.scrollTo(0, 0);
   if (!first) main.focus({ preventScroll: true });
