@@ -128,7 +128,7 @@ const word = (key, id) => el('button', { type: 'button', class: 'word', 'aria-pr
 
 function drawScene({ at, tick, scene }) {
   return el('li', { class: at === state.tick ? 'now' : '' },
-    el('p', { class: 'head' }, el('button', { type: 'button', class: 'word n', onclick: () => go({ tick: at }) }, `${words.tick} ${tick.n}`), ' ', word('place', scene.place), ' ',
+    el('p', { class: 'head' }, el('button', { type: 'button', class: 'word n', onclick: () => go({ tick: at }) }, `${words.tick} ${tick.n}`), ' ', word('place', scene.place), scene.who.length ? ' · ' : '',
       scene.who.map((one, i) => [i ? ', ' : '', word('character', one)])),
     el('p', { class: 'text' }, marked(scene.text)),
     scene.rests.length ? el('details', {}, el('summary', {}, words.rests), el('ul', {}, scene.rests.map((line) => el('li', {}, line)))) : null);
