@@ -180,8 +180,8 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
     common = {name: values[0] for name, values in every.items() if len(values) == 1 and _everywhere(name, found)}
     seeds = list(suite.seeds.numbers())
     yield _list({
-        "suite": f"{suite.name}, version {suite.version}, {suite.digest}",
-        "seeds": f"{'a private range of ' if suite.seeds.salt else f'from {suite.seeds.first}, '}{len(seeds)}, "
+        "suite": f"{suite.name}, version {suite.version}, SHA-256 {suite.digest}",
+        "seeds": f"{len(seeds)} {'of a private range' if suite.seeds.salt else f'from {suite.seeds.first}'}, "
                  f"each played {_times(suite.seeds.repeats)}, {_hash(seeds)}",
         "forfeited if": f"more than {suite.forfeit:.0%} of decisions are forced",
         **common,
