@@ -194,7 +194,7 @@ const DRAWN = { scores, paired, cost, outcomes };
 const drawn = new WeakMap();
 function fill(figure) {
   const style = getComputedStyle(figure), width = Math.floor(figure.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
-  if (drawn.get(figure) === width) return;
+  if (width < 1 || drawn.get(figure) === width) return;
   drawn.set(figure, width);
   while (figure.children.length > 1) figure.lastChild.remove();
   figure.style.minHeight = '';
