@@ -47,7 +47,8 @@ function marked(text, query) {
 }
 
 function named(player, query) {
-  return el('span.name', {}, dot(player), el('bdi', {}, marked(nameOf(player), query)));
+  const name = nameOf(player);
+  return el(name.length > 20 ? 'span.name' : 'span.name.short', {}, dot(player), el('bdi', {}, marked(name, query)));
 }
 
 const LONGEST = 1200;
