@@ -137,7 +137,7 @@ def _accusation(view: View, target: int) -> Answer | None:
 def _chance(view: View, player: int) -> str:
     if view.side in ("mafia", "vampires", "killer", "witch", "executioner", "jester"):
         return "makes a good victim"
-    return f"is an enemy with {round(100 * view.own.of(player))} %"
+    return f"is {view.own.of(player):.0%} likely an enemy"
 
 
 # --- talk ----------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def _shoot(view: View, slots: Slots) -> Answer | None:
     bar = 0.74 if view.day < 5 else 0.66
     if view.own.of(best) < bar:
         return None
-    return _do([best], f"{view.name(best)} is an enemy with {round(100 * view.own.of(best))} %.")
+    return _do([best], f"{view.name(best)} is {view.own.of(best):.0%} likely an enemy.")
 
 
 def _jail(view: View, slots: Slots) -> Answer | None:
@@ -124,7 +124,7 @@ def _execute(view: View, slots: Slots) -> Answer | None:
     silent = prisoner not in view.notes.claims and prisoner not in view.notes.channel
     if guilt < (0.76 if view.day < 4 else 0.66) - 0.08 * silent:
         return None
-    return _do([prisoner], f"{view.name(prisoner)} is an enemy with {round(100 * guilt)} %.")
+    return _do([prisoner], f"{view.name(prisoner)} is {guilt:.0%} likely an enemy.")
 
 
 def _seance(view: View, slots: Slots) -> Answer | None:
