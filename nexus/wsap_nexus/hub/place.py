@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wsap_core import protocol
-from wsap_core.protocol.lines import bullets
+from wsap_core.protocol.lines import bullets, plural
 from wsap_core.protocol.observation import render_observation
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
@@ -42,7 +42,7 @@ class NexusObservation(protocol.Observation):
         """Return the observation in the protocol's message layout, with sections for the worlds."""
         worlds = []
         for entry in self.games:
-            where = f", {entry.visits} visits" if entry.visits else ", never visited"
+            where = f", {plural(entry.visits, 'visit')}" if entry.visits else ", never visited"
             bodies = f"; your bodies: {', '.join(entry.avatars)}" if entry.avatars else ""
             worlds.append(f"{entry.game} ({entry.status}{where}): {entry.summary}{bodies}")
         suggestions = (f"{s.game} ({s.score:.2f}): {'; '.join(s.reasons)}" for s in self.suggestions)
