@@ -128,19 +128,19 @@ def test_the_architecture_page_has_a_sentence_for_every_module_of_the_kernel() -
 
 
 BUDGETS = {
-    "wsap_core": (6_000, 9_200),
-    "nexus": (27_500, 39_900),
-    "plugins/wsap-check": (3_000, 3_950),
-    "plugins/wsap-crafter": (4_100, 5_900),
-    "plugins/wsap-eval": (3_700, 5_500),
-    "plugins/wsap-llm": (8_500, 12_450),
-    "plugins/wsap-matrix": (350, 450),
-    "plugins/wsap-minigrid": (600, 750),
-    "plugins/wsap-ollama": (550, 800),
-    "plugins/wsap-outlines": (1_650, 2_450),
-    "plugins/wsap-sandbox": (4_200, 6_000),
-    "plugins/wsap-tes3mp": (6_000, 8_250),
-    "plugins/wsap-tossim": (11_100, 15_750),
+    "wsap_core": (5_500, 8_850),
+    "nexus": (27_400, 39_050),
+    "plugins/wsap-check": (2_900, 3_850),
+    "plugins/wsap-crafter": (4_000, 5_700),
+    "plugins/wsap-eval": (3_700, 5_300),
+    "plugins/wsap-llm": (8_500, 12_200),
+    "plugins/wsap-matrix": (320, 420),
+    "plugins/wsap-minigrid": (550, 720),
+    "plugins/wsap-ollama": (530, 740),
+    "plugins/wsap-outlines": (1_650, 2_300),
+    "plugins/wsap-sandbox": (4_200, 5_950),
+    "plugins/wsap-tes3mp": (5_900, 8_200),
+    "plugins/wsap-tossim": (11_050, 15_350),
 }
 """The most lines of code, and the most lines in all, of each distribution's production modules (decision 23)."""
 
