@@ -130,6 +130,7 @@ def test_replay_prints_what_was_seen_and_json(capsys: pytest.CaptureFixture[str]
     [
         (("nosuchrun",), "no run called 'nosuchrun'"),
         (("last", "--from", "31"), "has 30 steps"),
+        (("last", "--from", "20", "--to", "10"), "--from 20 is after --to 10"),
         (("last", "--from", "-2"), "not a whole number"),
         (("last", "--every", "0"), "not a whole number from 1 to"),
         (("last", "--to", "many"), "'many' is not a whole number"),

@@ -136,8 +136,9 @@ def test_agents_are_added_held_sent_and_removed_while_it_runs(environ: dict[str,
         assert sent["session"] in [s["id"] for s in nexus_json(environ, "agents", "show", "cleo")["sessions"]]
         nexus(environ, "agents", "remove", "cleo", "--yes")
         assert [a["id"] for a in nexus_json(environ, "agents", "list")] == ["ada", "bob"]
-        code, sentence = refused(environ, "agents", "pause", "nobody")
-        assert (code, "nobody" in sentence) == (2, True)
+        for words in (("pause", "nobody"), ("recall", "nobody")):
+            code, sentence = refused(environ, "agents", *words)
+            assert (code, "no agent called 'nobody'" in sentence) == (2, True), sentence
         code, sentence = refused(environ, "agents", "add", "Mrs Cleo")
         assert (code, "use up to 64 of a-z" in sentence) == (2, True)
 

@@ -209,10 +209,10 @@ def test_gains_in_a_row_are_one_sentence_and_those_that_round_to_nothing_are_lef
         gain("combat", 0.3, session="t"),
     ]
     assert [sentence for _, sentence in sentences(events, ADA)] == [
-        "Ada improved at building 0.30, combat 0.20",
+        "Ada improved at building (0.30), combat (0.20)",
         "Ada achieved in crafter: collect wood",
         "Bob achieved in crafter: collect wood",
-        "Ada improved at combat 0.30",
+        "Ada improved at combat (0.30)",
     ]
 
 

@@ -69,6 +69,8 @@ def replay(
     from wsap_core.host import PluginHost
 
     selection = pairs("--select", selected, example="NAME=VALUE")
+    if last is not None and (first or 1) > last:
+        raise UsageError(f"--from {first or 1} is after --to {last}, so there is nothing to show.")
     if verify:
         refuse_given("with --verify", "first", "last", "every", "full", "calls", "plain", "selected", "steps")
     if calls:

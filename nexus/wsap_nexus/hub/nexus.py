@@ -298,8 +298,10 @@ class Nexus:
         return await leaving
 
     def await_exit(self, agent_id: str) -> asyncio.Future[SessionRecord]:
-        """Return a future of the agent's closed session; NotInWorldError if it is in no world."""
+        """Return a future of the agent's closed session; NotInWorldError if it is in no world, or UnknownNameError."""
         if agent_id not in self.live.sessions:
+            with self.nexus_store.look() as tx:
+                tx.agent(agent_id)
             raise NotInWorldError(f"{agent_id!r} is in no world.")
         return self.live.leaving.wait(agent_id)
 

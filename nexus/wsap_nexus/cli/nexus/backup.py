@@ -54,7 +54,7 @@ def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> No
     if is_url(where) and not where.startswith("sqlite:///"):
         raise UsageError("This database is on a server; restore it with the server's own tool, such as pg_restore.")
     path = Path(where.removeprefix("sqlite:///"))
-    if not yes and not as_json and path.exists():
+    if not yes and not as_json and path.exists() and file.is_file():
         click.confirm(f"Replace {path} with {file}? (The old database is kept beside it.)", abort=True)
     prepare_home(str(path), os.environ)
     kept = put_back(file.absolute(), path)

@@ -157,7 +157,7 @@ class SkillGained(GainEvent):
 
     @override
     def gained(self, names: Names) -> Gain:
-        return Gain(f"{names.who(self.agent_id)} improved at", self.domain, f"{plain(self.domain)} {self.level:.2f}")
+        return Gain(f"{names.who(self.agent_id)} improved at", self.domain, f"{plain(self.domain)} ({self.level:.2f})")
 
 
 class AchievementEarned(GainEvent):
