@@ -120,9 +120,8 @@ def prices_for(asked: Iterable[str], price_in: float | None, price_out: float | 
     UsageError if only one of the two was given, or an amount is out of range."""
     for option, price in (("--price-in", price_in), ("--price-out", price_out)):
         if price is not None and not 0 <= price < MOST_DOLLARS:
-            raise UsageError(
-                f"{option} requires US dollars per million tokens, from 0 to less than {MOST_DOLLARS:g}, not {price:g}."
-            )
+            span = f"from 0 to less than {MOST_DOLLARS:,.0f}"
+            raise UsageError(f"{option} requires US dollars per million tokens, {span}, not {price:g}.")
     if price_in is None and price_out is None:
         return {}
     if price_in is None or price_out is None:
