@@ -131,7 +131,7 @@ def test_an_episode_of_which_all_workers_die_is_failed_and_played_by_the_next_co
 ) -> None:
     found = play(hazard, tmp_path / "out", seeds=5, jobs=2, always="1,4").records
     assert [r.outcome for r in found] == ["finished", "failed", "finished", "finished", "failed"]
-    assert found[1].reason == "3 worker processes ended in the middle of it, the last with exit status 3"
+    assert found[1].reason == "3 worker processes died during it, the last with exit status 3"
     again = play(hazard, tmp_path / "out", seeds=5, jobs=2, always="1,4").records
     assert scores(again) == scores(found)
     assert [a.seconds for a in again if a.outcome == "finished"] == [

@@ -319,7 +319,7 @@ class ResetKeepsThings(Meadow):
 # --- what is said -------------------------------------------------------------------------------------
 
 
-@finds("values", "score-metrics")
+@finds("play")
 class NotANumber(Meadow):
     """Rewards with a number that is none."""
 

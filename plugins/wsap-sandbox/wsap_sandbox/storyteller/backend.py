@@ -99,4 +99,4 @@ def create(context: Context) -> Storyteller:
 
 async def listing(context: Context) -> Listing:
     """Return the only model, which needs no server."""
-    return Listing("storyteller", models=[ModelInfo(DEFAULT, detail="tells sandbox worlds without a language model")])
+    return Listing("storyteller", models=[ModelInfo(DEFAULT, detail="tells sandbox worlds without a model")])
