@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.errors import WireError
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line, strip_control
-from wsap_nexus.cli.common import plural
 
 if TYPE_CHECKING:
     from wsap_core.seams.model import Reply

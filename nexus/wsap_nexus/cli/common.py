@@ -15,7 +15,6 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_core.cli.params import json_option
-from wsap_core.protocol.lines import plural as plural
 from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import FiniteRange, json_option, refuse_given, typed_pairs
 from wsap_core.errors import WsapError
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import error_line, single_line
-from wsap_nexus.cli.common import database_option, is_dumb, output_console, plural, text_of_size
+from wsap_nexus.cli.common import database_option, is_dumb, output_console, text_of_size
 from wsap_nexus.cli.doctor_model import Finding, examine_model
 
 OLDEST_PYTHON = (3, 11)

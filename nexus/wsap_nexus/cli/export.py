@@ -10,8 +10,9 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import complete_games, refuse_given
 from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, open_for_reading, plural
+from wsap_nexus.cli.common import database_option, open_for_reading
 
 
 @click.command(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.errors import CutOffError, MissingServiceError, RunInterruptedError, StorageError, UsageError, WsapError
-from wsap_nexus.cli.common import plural
+from wsap_core.protocol.lines import plural
 
 if TYPE_CHECKING:
     from wsap_nexus.runs.controls import Controls

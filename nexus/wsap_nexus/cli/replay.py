@@ -14,8 +14,9 @@ import click
 
 from wsap_core.cli.params import STEPS, WholeNumber, pairs, refuse_given
 from wsap_core.errors import StorageError, UnknownNameError, UsageError
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line, strip_control
-from wsap_nexus.cli.common import both_terminals, command, has_room, is_dumb, open_for_reading, output_console, plural
+from wsap_nexus.cli.common import both_terminals, command, has_room, is_dumb, open_for_reading, output_console
 
 if TYPE_CHECKING:
     from wsap_core.protocol import View

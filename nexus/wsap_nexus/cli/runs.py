@@ -14,8 +14,9 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, ListGroup
 from wsap_core.cli.params import STEPS, complete_games, json_option
 from wsap_core.errors import UsageError
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, open_for_reading, output_console, plural
+from wsap_nexus.cli.common import database_option, open_for_reading, output_console
 
 if TYPE_CHECKING:
     from wsap_nexus.store.database import Database

@@ -12,8 +12,9 @@ import click
 
 from wsap_core.cli.params import pairs
 from wsap_core.errors import UsageError
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import command, plural, print_lines, said
+from wsap_nexus.cli.common import command, print_lines, said
 from wsap_nexus.cli.nexus.connection import looking, reading, running_on, writing
 from wsap_nexus.store.events.agents import AgentPaused, AgentResumed
 

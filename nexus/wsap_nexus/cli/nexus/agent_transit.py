@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from wsap_core.cli.params import STEPS, complete_games
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import command, plural, said
+from wsap_nexus.cli.common import command, said
 from wsap_nexus.cli.nexus.connection import NexusHttp, NoAnswerError, RefusedError, require_nexus, running_on, writing
 
 

@@ -12,7 +12,8 @@ import click
 
 from wsap_core.cli.params import FiniteRange, refuse_given
 from wsap_core.errors import StorageError, UsageError
-from wsap_nexus.cli.common import command, open_for_reading, plural, said, text_of_size
+from wsap_core.protocol.lines import plural
+from wsap_nexus.cli.common import command, open_for_reading, said, text_of_size
 from wsap_nexus.cli.nexus.connection import running_on
 from wsap_nexus.cli.nexus.start import KEEP_DAYS
 

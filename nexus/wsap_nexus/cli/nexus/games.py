@@ -9,8 +9,9 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, ListGroup
 from wsap_core.cli.params import complete_games, json_option
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import database_option, plural, print_lines, said
+from wsap_nexus.cli.common import database_option, print_lines, said
 from wsap_nexus.cli.nexus.connection import reading, running_on, writing
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, func, or_, select
 
+from wsap_core.protocol.lines import plural
 from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
 from wsap_nexus import state
 from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.messages import team_of
-from wsap_nexus.cli.common import plural
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
 from wsap_nexus.hub.reconciliation import unresolved_transfers

@@ -17,7 +17,8 @@ import click
 
 from wsap_core.cli.params import SEED, FiniteRange, refuse_given
 from wsap_core.errors import StorageReadOnlyError, UsageError, WsapError
-from wsap_nexus.cli.common import command, plural, said, size_of_text
+from wsap_core.protocol.lines import plural
+from wsap_nexus.cli.common import command, said, size_of_text
 from wsap_nexus.cli.model_options import limit_option
 from wsap_nexus.cli.nexus.connection import running_on
 from wsap_nexus.cli.nexus.request import StartRequest, address_of, say_ready

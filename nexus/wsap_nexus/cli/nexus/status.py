@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import command, open_for_reading, plural, print_lines, text_of_size
+from wsap_nexus.cli.common import command, open_for_reading, print_lines, text_of_size
 from wsap_nexus.cli.nexus.connection import running_on
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from wsap_core.cli.params import STEPS, refuse_given
+from wsap_core.protocol.lines import plural
 from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import command, plural, print_lines, said
+from wsap_nexus.cli.common import command, print_lines, said
 from wsap_nexus.cli.nexus.connection import NoAnswerError, looking, require_nexus, running_on, writing
 
 _LIMIT = click.option(

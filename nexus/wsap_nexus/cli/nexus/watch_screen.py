@@ -11,8 +11,9 @@ from rich.layout import Layout
 from rich.panel import Panel
 from rich.text import Text
 
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.cli.common import plural, text_of_size
+from wsap_nexus.cli.common import text_of_size
 from wsap_nexus.cli.nexus.report import AgentRow, held
 from wsap_nexus.cli.nexus.status import duration
 from wsap_nexus.cli.nexus.watch_client import Following, Sight
