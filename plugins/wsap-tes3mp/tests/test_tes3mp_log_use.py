@@ -8,7 +8,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from click.testing import CliRunner, Result
@@ -19,12 +19,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from test_tes3mp_log import commanded, perceived, rows
 
+from wsap_tes3mp.cli.log import STATES
 from wsap_tes3mp.cli.log import log as log_group
 from wsap_tes3mp.engines.engine import Done
 from wsap_tes3mp.log.export import ChatLine, Redaction, StepLine, schema_of, write
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.query import Filter, all_agents, all_players, everything, newest, notes, prune, stats
-from wsap_tes3mp.protocol.commands import CommandInput
+from wsap_tes3mp.protocol.commands import CommandInput, CommandState
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
 DAY = 86400.0
@@ -312,6 +313,10 @@ def test_an_export_is_written_whole_and_not_over_another_file(path: Path, tmp_pa
     assert "already exists" in str(run("export", "--log", str(path), "--out", str(out)).exception)
     assert len(run("export", "--log", str(path), "--bare").stdout.splitlines()) == 3
     assert json.loads(run("export", "--schema").output) == schema_of("chat")
+
+
+def test_the_states_of_the_options_are_the_protocol_s() -> None:
+    assert get_args(CommandState) == STATES
 
 
 @pytest.mark.parametrize("name", ["log.sqlite", "same.jsonl"])

@@ -43,8 +43,9 @@ log = lazy_group(
     examples=("wsap tes3mp log list", "wsap tes3mp log stats", "wsap tes3mp log export --out commands.jsonl"),
 )
 _AGO = re.compile(r"(\d{1,6})([mhd])")
-_STATE = click.Choice(["rejected", "accepted", "dispatched", "confirmed", "failed", "unknown"])
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
+STATES = ("rejected", "accepted", "dispatched", "confirmed", "failed", "unknown")
+"""The same as `wsap_tes3mp.protocol.commands.CommandState`, without its imports; a test compares them."""
 
 
 class _Moment(click.ParamType):  # type: ignore[type-arg]  # older versions of click have no types to choose from
@@ -111,8 +112,8 @@ def _time(seconds: float | None) -> str:
                examples=("wsap tes3mp log list", "wsap tes3mp log list --agent mira --state failed"))  # fmt: skip
 @_choice_options
 @click.option("--command", "commands", multiple=True, metavar="NAME", help="Only this command; may be repeated.")
-@click.option("--state", "states", type=_STATE, multiple=True, metavar="STATE",
-              help="Only rejected, accepted, dispatched, confirmed, failed or unknown; may be repeated.")  # fmt: skip
+@click.option("--state", "states", type=click.Choice(STATES), multiple=True, metavar="STATE",
+              help=f"Only {', '.join(STATES[:-1])} or {STATES[-1]}; may be repeated.")  # fmt: skip
 @click.option("--limit", type=STEPS, default=30, show_default=True, help="Maximum number of commands.")
 @json_option
 def list_commands(*, chosen: Filter, limit: int, as_json: bool, path: Path | None) -> None:
@@ -212,7 +213,7 @@ def journal(*, chosen: Filter, tags: tuple[str, ...], limit: int, as_json: bool,
 @_choice_options
 @click.option("--format", "form", type=click.Choice(["chat", "steps"]), default="chat", show_default=True,
               help="chat: one conversation per command. steps: state, action and outcome.")  # fmt: skip
-@click.option("--state", "states", type=_STATE, multiple=True, metavar="STATE",
+@click.option("--state", "states", type=click.Choice(STATES), multiple=True, metavar="STATE",
               help="Only commands with this outcome; default: confirmed with chat, all with steps.")  # fmt: skip
 @click.option("--bare", is_flag=True, help="With chat: write only the messages.")
 @click.option("--perceptions", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
