@@ -1,14 +1,19 @@
 """What holds for all tests: property tests draw the same examples each time, so that a run can be repeated.
 
 `pytest --hypothesis-profile=default` draws others, to look for what nobody has thought of.
+
+With `WSAP_TESTS_RECORD` set to a folder, each process writes there which tests it ran, skipped or deselected;
+`tools/check_tests_ran.py` compares such records of several calls of pytest.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +24,37 @@ settings.load_profile("repeatable")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background: processes of tests would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _note(test: str, outcome: str, reason: str = "") -> None:
+    """Append a line about a test, or a module skipped as a whole, to this process' record, if one is asked for."""
+    if folder := os.environ.get("WSAP_TESTS_RECORD"):
+        with Path(folder, f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"test": test, "outcome": outcome, "reason": reason}) + "\n")
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    return str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Note a module that is skipped as a whole."""
+    if report.skipped:
+        _note(report.nodeid, "skipped", _reason(report))
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Note the tests that a mark or a name leaves out."""
+    for item in items:
+        _note(item.nodeid, "deselected")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note whether a test was skipped or ran."""
+    if report.skipped:
+        _note(report.nodeid, "skipped", _reason(report))
+    elif report.when == "call":
+        _note(report.nodeid, "ran")
 
 
 @pytest.fixture(scope="module")  # no longer: while it is open, asyncio can't run in its thread

@@ -85,23 +85,32 @@ def models(session: nox.Session) -> None:
 
 
 @nox.session
-def exports(session: nox.Session) -> None:
-    """Exports of evaluations with the tools that read them: Inspect, pandas, the schema of Every Eval Ever."""
+def extras(session: nox.Session) -> None:
+    """Tests of what optional packages serve: litellm, Ray, and the tools that read exports of evaluations."""
     _install(session, "test")
-    session.install("inspect-ai>=0.3.160", "pandas>=2", "pyarrow")
+    # With `--no-venv`, too: these come into the environment of the tests, which must be through by then.
+    install = ("python", "-m", "pip", "install", "--quiet")
+    session.run(*install, *nox.project.dependency_groups(GROUPS, "extras"))
     # Only its schema file is used; its dependencies, which need Python 3.12, are for fetching data.
-    session.install("--no-deps", "--ignore-requires-python", "every-eval-ever==0.3.0")
-    session.run("python", "-c", "import inspect_ai, pandas")  # without one the tests would be skipped
-    tests = ("test_exports.py", "test_reading.py")
-    session.run("python", "-m", "pytest", *(f"plugins/wsap-eval/tests/{name}" for name in tests))
+    session.run(*install, "--no-deps", "--ignore-requires-python", "every-eval-ever==0.3.0")
+    session.run("python", "-c", "import inspect_ai, litellm, pandas, ray")  # without one the tests would be skipped
+    files = [
+        "plugins/wsap-eval/tests/test_cluster.py",
+        "plugins/wsap-eval/tests/test_exports.py",
+        "plugins/wsap-eval/tests/test_reading.py",
+        "plugins/wsap-llm/tests/test_backend_litellm.py",
+    ]
+    session.run("python", "-m", "pytest", "-m", "", *(session.posargs or files))
 
 
 @nox.session
 def dashboard(session: nox.Session) -> None:
     """Dashboard and game pages in a browser; needs the system's Chromium (apt-get install chromium)."""
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
-        session.skip("Chromium is not installed; install it with: apt-get install chromium")
-    _install(session, "test", "browser")
+        session.error("Chromium is not installed; install it with: apt-get install chromium")
+    _install(session, "test")
+    # With `--no-venv`, too: it comes into the environment of the tests.
+    session.run("python", "-m", "pip", "install", "--quiet", *nox.project.dependency_groups(GROUPS, "browser"))
     # Without Playwright the tests would be skipped.
     session.run("python", "-c", "import playwright.sync_api")
     town = "plugins/wsap-tossim/tests"
@@ -139,14 +148,6 @@ def eval_kills(session: nox.Session) -> None:
     """Kill an evaluation's workers and driver 100 times; check that scores are equal and no reply is paid for twice."""
     _install(session, "test")
     session.run("python", "plugins/wsap-eval/tests/eval_kill.py", *(session.posargs or ["--kills", "100"]))
-
-
-@nox.session
-def cluster(session: nox.Session) -> None:
-    """Run an evaluation on a Ray cluster of two nodes, one of which is lost."""
-    _install(session, "test")
-    session.install("ray>=2.40")
-    session.run("python", "-m", "pytest", "-m", "slow or not slow", "plugins/wsap-eval/tests/test_cluster.py")
 
 
 @nox.session

@@ -10,6 +10,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -260,11 +263,31 @@ def test_a_locked_database_is_waited_for_and_then_refused(capsys: pytest.Capture
     assert "in use by another process" in err
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-def test_a_database_that_can_t_be_written_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    played(capsys, "echo", "--database", "wsap.db")
-    Path("wsap.db").chmod(0o400)
-    code, _, err = typed(capsys, "play", "echo", "--database", "wsap.db")
+@contextmanager
+def as_a_plain_user() -> Iterator[None]:
+    """Give up root's permission to write everything for a while."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_a_database_that_can_t_be_written_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="wsap-test-") as folder:  # pytest's own folders are closed to other users
+        Path(folder).chmod(0o755)
+        monkeypatch.setenv("WSAP_HOME", folder)
+        monkeypatch.chdir(folder)
+        played(capsys, "echo", "--database", "wsap.db")
+        Path("wsap.db").chmod(0o444)
+        with as_a_plain_user():
+            code, _, err = typed(capsys, "play", "echo", "--database", "wsap.db")
+        monkeypatch.undo()
     assert code == 6
     assert "can't be written" in err
 
