@@ -164,7 +164,7 @@ def host(database: str) -> PluginHost:
             raise AssertionError(f"PROBLEM the call {request.key} is paid twice")
         return answered(request)
 
-    script = Script({purpose: answer for purpose in ("intent", "decide", "scene", "story", "memory")})
+    script = Script(dict.fromkeys(("intent", "decide", "scene", "story", "memory"), answer))
     made = BackendSpec("script", "A scripted model.", lambda context: ScriptedBackend(script, model="script/it"))
     found.backends.add(Registration(made, "kit", "tests"))
     return found

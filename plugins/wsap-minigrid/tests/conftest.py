@@ -18,8 +18,8 @@ from wsap_minigrid.adapter import MiniGridAdapter
 class Scene:
     """A world with an agent in it, alone in an empty room until a test puts something there."""
 
-    def __init__(self, level: int = 1, seed: int = 0) -> None:
-        self.world = MiniGridAdapter(Context(seed=seed, config={"level": level}))
+    def __init__(self, level: int = 1, seed: int = 0, **options: str) -> None:
+        self.world = MiniGridAdapter(Context(seed=seed, config={"level": level, **options}))
         self.world.create_avatar("ann", AvatarSpec())
         self.world.jack_in("ann", "avatar-1")
 

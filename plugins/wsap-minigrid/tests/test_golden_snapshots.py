@@ -43,7 +43,7 @@ def life(world: MiniGridAdapter) -> list[Any]:
 
 @pytest.mark.parametrize("name", ["bound", "dormant"])
 def test_a_snapshot_of_the_version_before_restores_and_goes_on_the_same(name: str) -> None:
-    world = MiniGridAdapter(Context(seed=1))
+    world = MiniGridAdapter(Context(seed=1, config={"pack": True}))
     world.restore(base64.b64decode(GOLDEN[name]["snapshot"]))
     text = "\n".join(dumps(answer) for answer in life(world))
     assert hashlib.sha256(text.encode()).hexdigest() == GOLDEN[name]["sha256"]

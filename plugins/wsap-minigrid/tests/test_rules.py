@@ -30,16 +30,38 @@ def test_the_key_in_hand_opens_and_stays(scene) -> None:
     assert here.do("forward").observation.status["in_hand"] == "red key"
 
 
-def test_what_is_in_hand_at_the_end_of_a_level_opens_doors_of_later_ones(scene) -> None:
+def test_what_is_in_hand_at_the_end_of_a_level_is_kept_and_opens_no_door_of_a_later_one(scene) -> None:
     here = scene().before_a_locked_door("red", key="red")
     here.env.grid.set(3, 1, Goal())
     result = here.do("toggle", "forward", "forward")
     assert result.achievements == ("solve_key",)
     assert result.observation.status["level"] == "2 of 8"
+    assert result.observation.status["in_hand"] == "nothing"
+    assert result.observation.inventory == {"red key of an earlier level": 1}
+    again = here.before_a_locked_door("red").do("toggle")
+    assert not again.success
+    assert "no red key" in again.message
+    assert [item.name for item in here.world.release("avatar-1", "t1").items] == ["red key"]
+
+
+def test_with_a_pack_what_is_in_hand_at_the_end_of_a_level_opens_doors_of_later_ones(scene) -> None:
+    here = scene(pack="yes").before_a_locked_door("red", key="red")
+    here.env.grid.set(3, 1, Goal())
+    result = here.do("toggle", "forward", "forward")
     assert result.observation.inventory == {"red key": 1}
     again = here.before_a_locked_door("red").do("toggle")
     assert "improvise" in again.achievements
     assert again.observation.inventory == {"red key": 1}
+
+
+def test_the_description_tells_the_rule_that_holds(scene) -> None:
+    assert "pack" not in scene().world.game_description
+    assert "in your pack" in scene(pack="yes").world.game_description
+
+
+def test_a_pack_that_is_neither_yes_nor_no_is_refused(scene) -> None:
+    with pytest.raises(ConfigError, match="pack='some' must be yes or no"):
+        scene(pack="some")
 
 
 def test_lava_kills_and_another_episode_begins_with_empty_hands(scene) -> None:

@@ -43,7 +43,7 @@ def test_a_key_goes_and_comes_back_as_itself(scene) -> None:
     other = scene(seed=5)
     receipt = other.world.admit("avatar-1", Entry("t2", "ann", items=package.items))
     assert receipt.refused == {}
-    assert other.world.observe().inventory == {"purple key": 1, "red ball": 1}
+    assert other.world.observe().inventory == {"purple key": 1, "red ball": 1}  # what is brought along can be used
     assert other.before_a_locked_door("purple").do("toggle").success
     assert other.world.release("avatar-1", "t3").items == package.items
 

@@ -26,8 +26,10 @@ from wsap_core.protocol import (
 )
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context, derive_seed
+from wsap_core.seams.options import read_option
 from wsap_minigrid.catalogue import (
     DESCRIPTION,
+    DESCRIPTION_WITH_PACK,
     FACINGS,
     LEGEND,
     PORTABLE,
@@ -38,7 +40,7 @@ from wsap_minigrid.catalogue import (
     name_of,
     thing_of,
 )
-from wsap_minigrid.plugin import LEVELS, TRANSFER_RULES
+from wsap_minigrid.plugin import LEVELS, PACK, TRANSFER_RULES
 from wsap_minigrid.seen import ARROWS, GridObservation
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # MiniGrid imports pygame, which prints a greeting
@@ -51,10 +53,13 @@ NAMES = tuple(LEVELS)
 
 
 class MiniGridAdapter(OneBodyGame):
-    """Eight levels of MiniGrid; the option `level` (1 to 8) is the first one."""
+    """Eight levels of MiniGrid, each as the original begins it.
+
+    The option `level` (1 to 8) is the first one. With `pack`, which MiniGrid doesn't have, things in hand at the end of
+    a level open doors of later ones; without it they are only kept for other worlds.
+    """
 
     game_id = "minigrid"
-    game_description = DESCRIPTION
     action_space = SPACE
     transfer_rules = TRANSFER_RULES
 
@@ -63,9 +68,16 @@ class MiniGridAdapter(OneBodyGame):
         first = (context := context or Context()).config.get("level", 1)
         if type(first) is not int or not 1 <= first <= len(NAMES):
             raise ConfigError(f"MiniGrid's `level` must be a whole number from 1 to {len(NAMES)}, not {first!r}.")
+        self._packs = read_option(PACK, context.config.get(PACK.name, PACK.default))
         self._first, self._seed, self._episode = first - 1, context.seed, 0
         self._won: Counter[str] = Counter()
         self.reset(context.seed)
+
+    @property
+    @override
+    def game_description(self) -> str:
+        """Return the rules; with a pack they have one more."""
+        return DESCRIPTION_WITH_PACK if self._packs else DESCRIPTION
 
     @override
     def begin(self, seed: int | None) -> None:
@@ -130,7 +142,7 @@ class MiniGridAdapter(OneBodyGame):
 
     def _opener(self, door: Any) -> str:
         """Return what opens a locked door: "hand", the key in the pack, "lockpick", "tool" or "" for nothing."""
-        key, pack = f"{door.color} key", self._pack()
+        key, pack = f"{door.color} key", self._usable()
         have = {"hand": name_of(self._env.carrying) == key, key: pack[key], "lockpick": self.gifts["lockpick"]}
         return next((name for name, amount in {**have, "tool": pack["tool"]}.items() if amount), "")
 
@@ -144,7 +156,7 @@ class MiniGridAdapter(OneBodyGame):
         return not door.is_locked
 
     def _solve(self) -> None:
-        """Put the thing in hand into the pack, and start the next level."""
+        """Keep the thing in hand, and start the next level."""
         hand, self.done = self._env.carrying, self._level + 1 == len(NAMES)
         if hand and not self._is_full():
             self._won[name_of(hand)] += 1
@@ -155,11 +167,19 @@ class MiniGridAdapter(OneBodyGame):
 
     # --- items --------------------------------------------------------------------------------------
 
-    def _pack(self) -> Counter[str]:
-        return self._won + self.items.count()
+    def _usable(self) -> Counter[str]:
+        """Return what opens doors besides the thing in hand: what was brought along, and with a pack what was won."""
+        return self.items.count() + self._won if self._packs else self.items.count()
+
+    def _shown(self) -> dict[str, int]:
+        """Return all that is carried; what opens nothing here is told apart."""
+        kept = (
+            Counter() if self._packs else Counter({f"{name} of an earlier level": n for name, n in self._won.items()})
+        )
+        return dict(self._usable() + kept + Counter({"lockpick": self.gifts["lockpick"]}))
 
     def _is_full(self) -> bool:
-        return self._pack().total() >= 6 + self.gifts["pack"]
+        return (self._won + self.items.count()).total() >= 6 + self.gifts["pack"]
 
     @override
     def thing_for(self, item: PortableItem) -> str | Refused:
@@ -168,7 +188,7 @@ class MiniGridAdapter(OneBodyGame):
 
     @override
     def take_out(self) -> Sequence[PortableItem]:
-        """Take the things won in levels out of the pack; a thing in hand belongs to its level."""
+        """Give out the things won in levels; a thing in hand belongs to its level."""
         won, self._won = sorted(self._won.elements()), Counter()
         return [PortableItem("", n, *PORTABLE[n.split()[1]], {}, self.game_id, {self.game_id: n}) for n in won]
 
@@ -179,7 +199,7 @@ class MiniGridAdapter(OneBodyGame):
         env, (x, y) = self._game(), map(int, self._env.agent_pos)
         (rows, things), hand, size = self._view(), env.carrying, env.agent_view_size
         alive, equipment = self.body.state is not AvatarState.DESTROYED, {"hand": name_of(hand)} if hand else {}
-        pack = dict(self._pack() + Counter({"lockpick": self.gifts["lockpick"]}))
+        pack = self._shown()
         return GridObservation(
             status={"level": f"{self._level + 1} of {len(NAMES)}", "steps_left": max(0, env.max_steps - env.step_count),
                     "ahead": name_of(env.grid.get(*env.front_pos)), "in_hand": name_of(hand) if hand else "nothing"},

@@ -47,6 +47,13 @@ TRANSFER_RULES = (
     TransferRule("crafter", "crafting", 0.2, Bonus("item", "lockpick", 1), "a lockpick: it opens one locked door"),
     TransferRule("thrifty", "resource_management", 0.3, Bonus("stat", "pack", 3), "a pack for 3 things more"),
 )
+PACK = OptionDef(
+    "pack",
+    "Whether keys of solved levels open doors of later ones, which MiniGrid doesn't have: figures with a pack can't be "
+    "compared with its own.",
+    "no",
+    "yes|no",
+)
 VOCABULARY = (
     *("minigrid", "door", "key", "ball", "box", "lava", "wall"),
     *("goal", "room", "level", "floor", "lockpick", "maze", "corridor", "hall"),
@@ -80,7 +87,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             transfer_rules=TRANSFER_RULES,
             genre="puzzle",
             dimensions="2D",
-            options=(OptionDef("level", "The first level.", "1", f"1-{len(LEVELS)}"),),
+            options=(OptionDef("level", "The first level.", "1", f"1-{len(LEVELS)}"), PACK),
         )
     ]
 
