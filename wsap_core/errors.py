@@ -16,7 +16,8 @@
     │   ├── StorageReadOnlyError  it can't be written
     │   ├── StorageVersionError   a newer version of WSAP wrote it
     │   ├── NotADatabaseError     the file is not a WSAP database
-    │   └── StorageFullError      the disk is full
+    │   ├── StorageFullError      the disk is full
+    │   └── StorageUnavailableError   it can't be used for the moment
     ├── MissingServiceError       a package is not installed                 exit 7
     ├── CutOffError               not all episodes were played               exit 10
     └── RunInterruptedError       the run was stopped and can be resumed     exit 130
@@ -129,6 +130,10 @@ class NotADatabaseError(StorageError, code="NOT_A_DATABASE"):
 
 class StorageFullError(StorageError, code="STORAGE_FULL", http_status=507, retryable=True):
     """The disk with the database is full."""
+
+
+class StorageUnavailableError(StorageError, code="STORAGE_UNAVAILABLE", http_status=503, retryable=True):
+    """The database can't be used for the moment: files or memory are lacking, or its disk or server does not answer."""
 
 
 class MissingServiceError(WsapError, code="MISSING_SERVICE", exit_code=7, http_status=501):

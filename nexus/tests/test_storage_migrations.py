@@ -30,7 +30,7 @@ from wsap_nexus.store.errors import OutdatedDatabaseError
 from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.room import has_room
+from wsap_nexus.store.room import can_write
 from wsap_nexus.store.tables import METADATA
 
 
@@ -250,7 +250,7 @@ def test_a_full_disk_of_postgresql_is_waited_for_where_somebody_looks_after_it(
     told = threading.Event()
     with Database.open(server) as database:
         run = Repository(database).create_run(NewRun(game="echo", agent="random")).id
-        database.on_full = lambda error: told.set()
+        database.on_fault = lambda error: told.set()
         with LogWriter(database) as log:
             log.append(run, "step", "1")
             log.flush()
@@ -264,13 +264,13 @@ def test_a_full_disk_of_postgresql_is_waited_for_where_somebody_looks_after_it(
             with pytest.raises(StorageFullError, match="no room left"):
                 log.flush()
             assert told.is_set()
-            assert log.full
-            assert not has_room(database)
+            assert log.waits
+            assert not can_write(database)
             with database.write() as connection:
                 connection.exec_driver_sql("DROP FUNCTION full_disk CASCADE")
-            assert has_room(database)
+            assert can_write(database)
         assert [event.data for event in Repository(database).read_events(run)] == [1, 2]
-        assert log.full is False
+        assert log.waits is False
         Repository(database).delete_run(run)
 
 

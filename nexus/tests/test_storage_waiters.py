@@ -105,7 +105,7 @@ def test_a_full_disk_is_told_to_those_who_wait_and_nothing_is_lost(database: Dat
         for connection in made:
             connection.execute("PRAGMA max_page_count = 1000000")
 
-    database.on_full = make_room
+    database.on_fault = make_room
     with database.write() as connection:
         (pages,) = connection.exec_driver_sql("PRAGMA page_count").one()
 
@@ -113,7 +113,7 @@ def test_a_full_disk_is_told_to_those_who_wait_and_nothing_is_lost(database: Dat
         log.append(run, "step", random.Random(0).randbytes(1 << 20))
         with pytest.raises(StorageFullError):
             await log.flushed()
-        assert log.full
+        assert log.waits
 
     def limit(connection: Any, record: object) -> None:
         connection.execute(f"PRAGMA max_page_count = {pages}")

@@ -33,6 +33,7 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.entities import AgentIdentity, Answered, DiaryEntry, Exchange, Policy, SessionRecord
+from wsap_nexus.store.errors import is_passing
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.events.agents import MessageSent, Talked, Whispered
 from wsap_nexus.store.events.sessions import Left
@@ -166,6 +167,8 @@ class AgentTalk:
             try:
                 words = await self._speak(agent, plan, self._run_for(agent, plan), "talk", facts, text)
             except WsapError as error:
+                if is_passing(error):
+                    raise
                 hindered = f" (I can't answer in my own words now: {error_line(error, 200)})"
                 break
             if words:
@@ -257,6 +260,8 @@ class AgentTalk:
         except TimeoutError:
             hindered = f"it took longer than {SECONDS:g} s"
         except Exception as error:  # must not stop the nexus
+            if is_passing(error):
+                raise
             hindered = str(error)
         with self.nexus_store.change() as tx:
             text = words or composed(tx, session)

@@ -141,5 +141,5 @@ def _pulse(nexus: Nexus, board: Board, agents: list[str], private: bool) -> dict
         "rate": round(board.rate(), 1),
         "decisions": board.decisions,
         "in_worlds": len(nexus.live.sessions),
-        "full": nexus.live.full,
+        "held": nexus.live.held,
     }

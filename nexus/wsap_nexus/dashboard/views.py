@@ -66,7 +66,7 @@ async def overview(nexus: Hub, request: Request, private: Private) -> Response:
             "names": names,
             "transit": [{"agent": row.agent_id, "kind": row.kind, "world": row.world_id} for row in moving],
             "recent": recent,
-            "attention": _full_disk(nexus) + (_attention(tx) if private else []),
+            "attention": _held(nexus) + (_attention(tx) if private else []),
             "spent": usage_last_day(nexus, tx),
             "health": _health(nexus, request),
             "games": [encode(info) for info in nexus.entrance.games()],
@@ -293,10 +293,10 @@ def _events_of(tx: Transaction, query: Any, private: bool) -> list[dict[str, Any
     return [event | ({"body": {}} if event["seq"] in large else {}) for event in found]
 
 
-def _full_disk(nexus: Nexus) -> list[dict[str, Any]]:
-    """Return the public message that the disk is full, if it is."""
-    why = nexus.live.full
-    return [{"kind": "disk", "id": "disk", "name": "Agents are held", "what": why}] if why else []
+def _held(nexus: Nexus) -> list[dict[str, Any]]:
+    """Return the public message that a fault of the machine holds agents, if one does."""
+    why = nexus.live.held
+    return [{"kind": "machine", "id": "machine", "name": "Agents are held", "what": why}] if why else []
 
 
 def _attention(tx: Transaction) -> list[dict[str, Any]]:
@@ -322,7 +322,7 @@ def _health(nexus: Nexus, request: Request) -> dict[str, Any]:
         "since": request.app.state.started,
         "database_bytes": size_of(nexus.store.database),
         "version": version("wsap-nexus"),
-        "full": nexus.live.full,
+        "held": nexus.live.held,
         "decisions": request.app.state.board.decisions,
         "rate": round(request.app.state.board.rate(), 1),
     }

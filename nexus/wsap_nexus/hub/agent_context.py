@@ -165,6 +165,9 @@ class AgentContext:
         try:
             self._entrance.request_enter(agent_id, destination, EntryRequest())
         except WsapError as error:
+            if self._context.storage.is_passing(error):
+                self._onward[agent_id] = destination
+                raise
             with self._context.nexus_store.change() as tx:
                 tx.note(OnwardRefused(agent_id=agent_id, destination=destination[:80], why=str(error)[:500]))
 

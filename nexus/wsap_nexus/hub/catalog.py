@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from sqlalchemy import select, update
 
-from wsap_core.errors import PluginError, UsageError, WsapError
+from wsap_core.errors import PluginError, StorageError, UsageError, WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.loading import names_object
@@ -18,6 +19,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.remote_games import RemoteGames, keep_game
+from wsap_nexus.store.errors import is_passing
 from wsap_nexus.store.events.nexus import GameAvailable, GameFailed, GameInMaintenance, GameOffline
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
@@ -35,6 +37,7 @@ _LONGEST_REASON = 500
 WINDOW = 600.0
 """Seconds for which a failure of a game counts."""
 _TIMES = "failed_at"
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,19 @@ class CircuitBreaker:
             self._on_close(game)
 
     def count(self, game: str, world_id: str, error: BaseException) -> bool:
-        """Count a failure of a world; return whether it took the game offline."""
-        reason = single_line(error)[:_LONGEST_REASON]
+        """Count a failure of a world; return whether it took the game offline.
+
+        During a fault of the machine under the database no failure is counted.
+        """
+        try:
+            return self._count(game, world_id, single_line(error)[:_LONGEST_REASON])
+        except StorageError as fault:
+            if not is_passing(fault):
+                raise
+            _LOG.warning("A failure of %r is not counted: %s", game, fault)
+            return False
+
+    def _count(self, game: str, world_id: str, reason: str) -> bool:
         before = self.of(game)
         with self._nexus_store.change() as tx:
             recent = tuple(t for t in before.failed_at if tx.now - t < WINDOW)

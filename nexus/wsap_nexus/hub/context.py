@@ -57,11 +57,15 @@ class PendingFutures(Generic[T]):
             future.set_result(outcome)
 
 
-class Room(Protocol):
-    """Waits for free disk space."""
+class Soundness(Protocol):
+    """Tells faults of the machine from failures, and waits for their end."""
 
-    async def room(self) -> None:
-        """Return once the database can be written again."""
+    async def sound(self) -> None:
+        """Return once no fault of the machine lasts, or the nexus stops."""
+        ...
+
+    def is_passing(self, error: BaseException) -> bool:
+        """Return whether an error is due to a fault of the machine, so that what failed is repeated after `sound`."""
         ...
 
 
@@ -103,13 +107,28 @@ class LiveState:
     time, and the last of thousands would start minutes later."""
     stopping: bool = False
     """Whether the nexus is stopping: nothing new starts."""
-    full: str = ""
-    """Why nothing can be written and agents are held; empty while there is disk space."""
+    held: str = ""
+    """The fault of the machine because of which agents are held; empty if there is none."""
 
     def is_active(self, agent_id: str) -> bool:
         """Return whether an agent's task is running."""
         task = self.agent_tasks.get(agent_id)
         return task is not None and not task.done()
+
+    def hold(self, why: str) -> None:
+        """Hold all decisions and ticks until `release`."""
+        self.held = why
+        for controls in self._all_controls():
+            controls.hold()
+
+    def release(self) -> None:
+        """End a `hold`."""
+        self.held = ""
+        for controls in self._all_controls():
+            controls.release()
+
+    def _all_controls(self) -> list[Controls]:
+        return [*self.controls.values(), *(run.controls for run in self.runs.values())]
 
     def tell(self, stay: LiveSession, step: StepTaken) -> None:
         """Call the listeners after a decision in a world."""
@@ -142,8 +161,8 @@ class HubContext:
     wakeups: Wakeups
     """Wakes agents that wait in the nexus."""
     live: LiveState
-    storage: Room
-    """Agents wait here while the disk is full."""
+    storage: Soundness
+    """Agents wait here during a fault of the machine."""
     make_near: WorldMaker
     """Makes worlds of games installed here."""
 
@@ -152,12 +171,19 @@ class HubContext:
         far = spec.name in self.remote_games.specs()
         return self.remote_games.world(spec, record) if far else self.make_near(spec, record)
 
+    def run_controls(self) -> Controls:
+        """Return new controls for a run of several seats, or of a world that lives."""
+        controls = Controls(pace=self.settings.pace)
+        if self.live.held:
+            controls.hold()
+        return controls
+
     def new_controls(self, agent: AgentIdentity) -> Controls:
         """Return new controls for an agent: paused if it is paused, stopped if the nexus is stopping."""
         controls = Controls(pace=self.settings.pace, gate=self.live.gate)
         if agent.state == "paused":
             controls.pause()
-        if self.live.full:
+        if self.live.held:
             controls.hold()
         if self.live.stopping:
             controls.stop()

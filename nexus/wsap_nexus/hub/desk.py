@@ -72,6 +72,8 @@ class NexusAdapter:
         try:
             success, message = True, await self._carry_out(action)
         except WsapError as error:
+            if self._context.storage.is_passing(error):
+                raise
             success, message = False, str(error)
         leaving = success and action.name == "enter_game"  # then nobody decides on this observation
         self._seen = replace(seen, step=self._step, messages=()) if leaving else None

@@ -168,8 +168,8 @@ class FailureHandler:
             self._context.live.arriving.resolve(prepared.agent_id, known)
 
     def settle(self, agent_id: str | None = None) -> None:
-        """Cancel uncommitted transfers: all when the nexus starts or stops, or one agent's after a full disk."""
-        why = "the nexus stopped before it was committed" if agent_id is None else "the disk was full"
+        """Cancel uncommitted transfers: all when the nexus starts or stops, or one agent's after a fault."""
+        why = "the nexus stopped before it was committed" if agent_id is None else "a fault of the machine"
         with self._context.nexus_store.look() as tx:
             if not self._unsettled(tx, agent_id):
                 return

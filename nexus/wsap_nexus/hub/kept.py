@@ -24,7 +24,6 @@ from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.hub.passages import Past, WorldPassages
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.life_log import LoggedPassage, read_life
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.open_run import OpenRun
@@ -96,15 +95,20 @@ class KeptWorlds:
             self._begin(world)
         except WsapError as error:
             _LOGGER.error("The world %r can't be played: %s", world.name, error)
-            if not isinstance(error, StorageError):
+            passing = self.context.storage.is_passing(error)
+            if not passing and not isinstance(error, StorageError):
                 self._bring_back(world.name, error)
-            self._try_later(world)
+            self._try_later(world, passing=passing)
 
-    def _try_later(self, world: KeptWorld) -> None:
-        tries = self._failed[world.name] = self._failed.get(world.name, 0) + 1
+    def _try_later(self, world: KeptWorld, *, passing: bool = False) -> None:
+        """Play a world again after a pause, or once the fault of the machine that ended it is over."""
+        tries = self._failed.get(world.name, 0) + (not passing)
+        self._failed[world.name] = tries
 
         async def again() -> None:
-            await self.context.clock.sleep(UNTIL_IT_WORKS.pause(tries, 0.5))
+            if passing:
+                await self.context.storage.sound()
+            await self.context.clock.sleep(1.0 if passing else UNTIL_IT_WORKS.pause(tries, 0.5))
             if not self.context.live.stopping:
                 self._try(world)
 
@@ -143,9 +147,11 @@ class KeptWorlds:
             try:
                 await kept.passages.arrive(prepared, episode)
                 outcome = kept.run_id
-            except StorageError:
-                raise
             except Exception as error:
+                if isinstance(error, StorageError) or self.context.storage.is_passing(error):
+                    if not done.done():
+                        done.set_exception(error)
+                    raise
                 self.failures.not_let_in([prepared], kept.record, new=False, error=error)
             finally:
                 if not done.done():
@@ -187,7 +193,7 @@ class KeptWorlds:
             recorder=recorder,
             run_id=run_id,
             past=checkpoint,
-            controls=Controls(pace=context.settings.pace),
+            controls=context.run_controls(),
             services=context.services,
             memories=passages.memories,
             seat_controls=passages.controls,
@@ -246,17 +252,19 @@ class KeptWorlds:
 
     async def _play(self, kept: OpenWorld, recorder: Recorder, *, again: bool) -> None:
         live, run, passages = self.context.live, kept.passages.run, kept.passages
-        begun, failed = self._ticks(kept.run_id), True
+        begun, failed, passing = 0, True, False
         try:
+            begun = self._ticks(kept.run_id)
             with hold_run(self.context.store.database, kept.run_id):
                 self.context.store.writer.set_status(kept.run_id, RunStatus.RUNNING)
                 recorder.note("resumed" if again else "started")
                 await self.sessions.play(run, recorder)
                 if not live.stopping:
                     await passages.let_all_out()
-        except StorageError:
-            raise
         except Exception as error:
+            passing = self.context.storage.is_passing(error)
+            if passing or isinstance(error, StorageError):
+                raise
             _LOGGER.error("The world %r has failed: %s", kept.record.id, error)
             self._bring_back(kept.record.id, error)
             self.context.breaker.count(kept.record.game, kept.record.id, error)
@@ -270,9 +278,10 @@ class KeptWorlds:
             for held in (live.run_tasks, live.runs, live.ports):
                 held.pop(kept.run_id, None)
             if failed and not live.stopping:
-                if self._ticks(kept.run_id) > begun:
-                    self._failed.pop(kept.world.name, None)
-                self._try_later(kept.world)
+                with contextlib.suppress(StorageError):
+                    if self._ticks(kept.run_id) > begun:
+                        self._failed.pop(kept.world.name, None)
+                self._try_later(kept.world, passing=passing)
 
     def _ticks(self, run_id: str) -> int:
         newest = self.context.store.repository.last_event(run_id, "tick")

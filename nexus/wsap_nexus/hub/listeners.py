@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from wsap_core.errors import StorageFullError, WsapError
+from wsap_core.errors import WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.untrusted import single_line
 from wsap_nexus import hookspecs
 from wsap_nexus.hookspecs import Listener, ListenerSpec
+from wsap_nexus.store.errors import is_passing
 from wsap_nexus.store.eventlog import TRY_AGAIN
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.events.nexus import ListenerFailed
@@ -141,10 +142,11 @@ class Delivery:
         try:
             async with limit:
                 await self.on_event(event)
-        except StorageFullError:
-            await asyncio.sleep(TRY_AGAIN)
-            await self._tell(event)
         except Exception as error:  # a failing listener stops nothing, not even its own deliveries
+            if is_passing(error):
+                await asyncio.sleep(TRY_AGAIN)
+                await self._tell(event)
+                return
             _LOG.debug("The listener %s failed.", self.name, exc_info=error)
             report, self.on_failure = self.on_failure, None
             if report is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from dataclasses import replace
 
-from wsap_core.errors import UsageError
+from wsap_core.errors import StorageError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import Context
@@ -34,6 +35,7 @@ from wsap_nexus.runs.session import InstalledSpecs
 from wsap_nexus.runs.store import Store
 from wsap_nexus.runs.world_calls import journalled
 from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
+from wsap_nexus.store.errors import is_passing
 from wsap_nexus.store.events.agents import AgentPaused, AgentResumed
 from wsap_nexus.store.events.nexus import NexusStarted, NexusStopped
 from wsap_nexus.store.lock import EVERY, instance_lock
@@ -41,6 +43,8 @@ from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.workers.pool import WorkerPool
+
+_LOG = logging.getLogger(__name__)
 
 
 class Nexus:
@@ -88,7 +92,7 @@ class Nexus:
         kept = [world.game for world in self.settings.worlds]
         self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker, kept=kept)
         self.storage = StorageWatch(store, self.nexus_store, self.live, self.settings.keep_bytes)
-        """Holds agents while the disk is full, and measures the database."""
+        """Holds agents during a fault of the machine, and measures the database."""
         wakeups = Wakeups(self.clock)
         self.nexus_store.listen(wakeups.heard)
         context = self.context = HubContext(
@@ -205,6 +209,12 @@ class Nexus:
             # Another nexus owns the database and its log now; pending log entries are refused for the same reason.
             with suppress(LockLostError):
                 self.store.writer.flush()
+        except StorageError as error:
+            if not is_passing(error):
+                raise
+            with suppress(StorageError):  # a last try
+                await asyncio.to_thread(self.store.writer.close)
+            _LOG.warning("The nexus stopped during a fault; the next start continues from what is recorded. %s", error)
         finally:
             await self._listeners.aclose()
             self._lock.release()

@@ -139,7 +139,9 @@ class WorldPassages:
         await out
 
     def failed(self, seat: str, error: WsapError) -> None:
-        """Pause a seat's agent that failed; it is about to leave."""
+        """Pause a seat's agent that failed; it is about to leave. A fault of the machine is raised again instead."""
+        if self.context.storage.is_passing(error):
+            raise error
         if (stay := self.stays.get(seat)) is not None:
             self.failures.agent_failed(stay.session.agent_id, error, stay.session)
 

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Row, insert, select, update
 
-from wsap_core.errors import ProtocolVersionError, StorageFullError, UsageError, WireError, WsapError
+from wsap_core.errors import ProtocolVersionError, StorageError, UsageError, WireError, WsapError
 from wsap_core.protocol import Achievement, Action, TransferRule, TransitPackage
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.specs import AdapterSpec
@@ -186,7 +186,7 @@ class RemoteGames:
                 self._withdrawn(row, told)
             except WsapError as error:
                 left += 1
-                with contextlib.suppress(StorageFullError):
+                with contextlib.suppress(StorageError):
                     self._still_unknown(row, error)
                 continue
             finally:

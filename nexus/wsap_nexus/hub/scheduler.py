@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from wsap_core.errors import StorageFullError, WsapError
+from wsap_core.errors import WsapError
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import seat_plan
+from wsap_nexus.http.retries import Retries
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.desk import NexusAdapter
@@ -35,6 +36,10 @@ PAGE = 200
 """Agents per database query."""
 TOGETHER = 10
 """Agents in a group; requests are answered between groups."""
+LASTED = 60.0
+"""Seconds of play after which an agent that meets another fault of the machine is repeated without a pause."""
+AFTER_A_FAULT = Retries(first=1.0, longest=30.0, jitter=0.0)
+"""Pauses of an agent that meets such faults again and again."""
 WAIT_MOST = 60.0
 """Seconds after which agents decide even if others have not been started yet."""
 
@@ -116,17 +121,23 @@ class AgentTasks:
         await ended(*[self.tasks.pop(name, None) for name in names])
 
     async def _live(self, agent_id: str) -> None:
-        """Run an agent until it is paused or the nexus stops; after a full disk, resume from the log."""
-        held = False
+        """Run an agent until it is paused or the nexus stops; after a fault of the machine, resume from the log."""
+        held = 0
         while not self.context.live.stopping:
+            since = self.context.clock.now()
             try:
                 if held:
                     self.failures.settle(agent_id)
                 await self._live_on(agent_id)
                 return
-            except StorageFullError:
-                held = True
-                await self.context.storage.room()
+            except Exception as error:
+                if not self.context.storage.is_passing(error):
+                    raise
+                # After a fault that does not hold all agents, this one does not fail again and again at once.
+                held = held + 1 if self.context.clock.now() - since < LASTED else 1
+                await self.context.storage.sound()
+                if held > 1 and not self.context.live.stopping:
+                    await self.context.clock.sleep(AFTER_A_FAULT.pause(held - 1, 0.5))
 
     async def _live_on(self, agent_id: str) -> None:
         """Resume an open session; then visit the nexus, enter a world, play and return, until the nexus stops."""
@@ -145,9 +156,9 @@ class AgentTasks:
                     await self._travel(prepared)
                 elif not self.context.live.stopping:
                     await self.context.clock.sleep(1.0)
-        except StorageFullError:
-            raise
         except WsapError as error:
+            if self.context.storage.is_passing(error):
+                raise
             self.failures.agent_failed(agent_id, error)
 
     async def _visit(self, agent: AgentIdentity) -> PreparedEntry | None:
@@ -184,7 +195,9 @@ class AgentTasks:
     async def _travel(self, prepared: PreparedEntry) -> None:
         try:
             run_id = await self._arrive(prepared)
-        except StorageFullError as error:
+        except WsapError as error:
+            if not self.context.storage.is_passing(error):
+                raise
             live = self.context.live
             if prepared.game in self.context.remote_games.specs():
                 live.arriving.resolve(prepared.agent_id, error)  # the transfer is reconciled with the game

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wsap_core.errors import StorageError, StorageFullError, WorldError, WsapError
+from wsap_core.errors import StorageError, WorldError, WsapError
 from wsap_core.protocol import ActionResult
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import DiedAsleepError
@@ -23,7 +23,6 @@ from wsap_nexus.hub.lobby import Capacity
 from wsap_nexus.hub.run_sessions import config_of
 from wsap_nexus.hub.seating import START, KeptVenue, deciders_for, record_start, run_plan, seat_names
 from wsap_nexus.hub.visitor_seat import EXIT_GAME
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_past
@@ -89,7 +88,7 @@ class SessionRunner:
         except Exception as error:
             if port is not None:
                 await port.close()
-            if isinstance(error, StorageFullError):
+            if self.context.storage.is_passing(error):
                 raise
             if self.context.placement.must_stay_home(spec.name, error):
                 return await self.enter_together(entries, spec, (record, kept, new))
@@ -110,12 +109,27 @@ class SessionRunner:
             if standing.status != "available":
                 self.failures.force_close(together, standing.reason or standing.status, reason=GAME_OFFLINE)
                 return
+            if await self._is_elsewhere(session):
+                return
             try:
                 self._resume_run(session.run_id, together, record)
             except WorldError as error:
+                if self.context.storage.is_passing(error):
+                    raise
                 self.failures.world_failed(together, record.id, error)
                 return
         await self.until_back(session.run_id, session.agent_id)
+
+    async def _is_elsewhere(self, session: SessionRecord) -> bool:
+        """Wait for the run of a world that lives, which is resumed by itself; return whether the session is over."""
+        if not self.context.store.repository.get_run(session.run_id).config.get("open"):
+            return False
+        while session.run_id not in self.tasks and not self.context.live.stopping:
+            await self.context.clock.sleep(0.2)
+            with self.context.nexus_store.look() as tx:
+                if tx.session(session.id).closed is not None:
+                    return True
+        return self.context.live.stopping
 
     async def until_back(self, run_id: str, agent_id: str) -> None:
         """Return once an agent is back from a run, or the whole run is over; WsapError if that was not recorded."""
@@ -203,7 +217,7 @@ class SessionRunner:
             recorder=recorder,
             run_id=run_id,
             past=past,
-            controls=next(iter(stays.values())).controls if alone else Controls(pace=self.context.settings.pace),
+            controls=next(iter(stays.values())).controls if alone else self.context.run_controls(),
             observers=[stay.observe for stay in stays.values()],
             services=self.context.services,
             venue=venue,
@@ -243,6 +257,8 @@ class SessionRunner:
             except StorageError:
                 raise
             except Exception as error:
+                if self.context.storage.is_passing(error):
+                    raise
                 await self.failures.run_failed(
                     run, stays, error, state if leaving else saved_on_the_way(venue.port), leaving
                 )
@@ -297,8 +313,9 @@ class SessionRunner:
         try:
             await run.play()
             status = RunStatus.INTERRUPTED if self.context.live.stopping else RunStatus.FINISHED
-        except WsapError:
-            status = RunStatus.FAILED
+        except WsapError as error:
+            if not self.context.storage.is_passing(error):
+                status = RunStatus.FAILED
             raise
         finally:
             recorder.note("stopped", status=status.value, seconds=round(run.own_seconds(), 3))
@@ -327,7 +344,7 @@ class SessionRunner:
                 return tx.world(prepared.avatar.world_id), tx.world_snapshot(prepared.avatar.world_id), False
             for row in tx.open_transfers(prepared.agent_id):
                 if row.world_id is not None and not tx.lived_in(row.world_id):
-                    tx.drop_world(row.world_id)  # from an attempt that failed on a full disk
+                    tx.drop_world(row.world_id)  # from an attempt that a fault of the machine ended
             owner = prepared.agent_id if spec.seats[1] == 1 else None
             record = tx.add_world(spec.name, owner, entry_seed(self.context.settings.seed, prepared), {})
             for each in entries:

@@ -1,23 +1,38 @@
-"""Handling of a full disk, and measurement of the database's growth."""
+"""Faults of the machine that pass, and measurement of the database's growth.
+
+A full disk, another program's lock on the database, a lack of open files or memory, or a database server that does not
+answer is nobody's failure. Agents are held meanwhile: they make no decision, and what they did last waits in memory or
+is repeated from the log. Probes with growing pauses find out when it is over; then everything goes on by itself.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from wsap_core.errors import StorageFullError, WsapError
+from wsap_core.errors import (
+    StorageError,
+    StorageFullError,
+    StorageLockedError,
+    StorageReadOnlyError,
+    StorageUnavailableError,
+    WsapError,
+)
 from wsap_nexus.hub.context import LiveState
 from wsap_nexus.hub.prune import DAY, prune
 from wsap_nexus.runs.store import Store
+from wsap_nexus.store.errors import is_passing, lack
 from wsap_nexus.store.eventlog import TRY_AGAIN
-from wsap_nexus.store.events.nexus import DiskFull
+from wsap_nexus.store.events.nexus import AgentsHeld
 from wsap_nexus.store.nexus_store import NexusStore
-from wsap_nexus.store.room import free_bytes, has_room, used_bytes
+from wsap_nexus.store.room import can_write, free_bytes, used_bytes
 from wsap_nexus.tasks import ended
 
 EVERY = 60.0
@@ -27,9 +42,20 @@ WINDOW = 360
 """The number of newest measurements that give the growth: those of six hours."""
 
 _SOON, _LONGEST_PAUSE = 5.0, 30.0
-# If the disk is full again within _SOON seconds, the interval of checks doubles, up to _LONGEST_PAUSE seconds.
+# After a fault within _SOON seconds of the last one, the interval of probes doubles, up to _LONGEST_PAUSE seconds.
 
-_FULL = "There is no room left on the disk of the database; what was committed is kept."
+_DOUBTS, _DOUBTED_FOR = 10, 600.0
+# So many errors in so many seconds are taken for faults of the machine although nothing is lacking when it is probed.
+
+_SPARE_FILES, _SPARE_BYTES = 16, 1 << 24
+# What a machine must have before agents that lacked files or memory go on.
+
+_REASONS: dict[type[StorageError], str] = {
+    StorageFullError: "There is no room left on the disk of the database; what was committed is kept.",
+    StorageLockedError: "Another program holds the lock of the database; what was committed is kept.",
+    StorageReadOnlyError: "The database can't be written; what was committed is kept.",
+    StorageUnavailableError: "The database can't be used for the moment; what was committed is kept.",
+}
 # Shown to everyone, so without the path of the database, which only the log names.
 
 _LOG = logging.getLogger(__name__)
@@ -62,7 +88,7 @@ class StorageReport:
 
 @dataclass(eq=False)
 class StorageWatch:
-    """Holds the agents of a nexus while its disk is full, and prunes its database above a `limit` in bytes."""
+    """Holds the agents of a nexus during a fault of the machine, and prunes its database above a `limit` in bytes."""
 
     store: Store
     nexus_store: NexusStore
@@ -71,8 +97,10 @@ class StorageWatch:
     now: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self._room = asyncio.Event()
-        self._room.set()
+        self._sound = asyncio.Event()
+        self._sound.set()
+        self._lacking = False
+        self._doubts: deque[float] = deque(maxlen=_DOUBTS)
         self._since = self._until = -_SOON
         self._pause = TRY_AGAIN
         self._grown: deque[tuple[float, int]] = deque(maxlen=WINDOW)
@@ -83,24 +111,50 @@ class StorageWatch:
         """Start watching the database."""
         loop = asyncio.get_running_loop()
 
-        def full(error: StorageFullError) -> None:
-            if not self.live.full and not loop.is_closed():
-                loop.call_soon_threadsafe(self._hold, str(error))
+        def fault(error: StorageError) -> None:
+            if not self.live.stopping:
+                self.store.database.fault = error
+            if not self.live.held and not loop.is_closed():
+                loop.call_soon_threadsafe(self._hold, error, False)
 
-        self.store.database.on_full = full
+        self.store.database.on_fault = fault
         self._task = asyncio.create_task(self._work(), name="storage")
 
     async def stop(self) -> None:
-        """Stop watching, and hold no agent any longer: writes on a full disk fail."""
-        self.store.database.on_full = None
-        self._room.set()
+        """Stop watching, and hold no agent any longer: in a fault that lasts, writes fail at once."""
         await ended(self._task)
+        over = await asyncio.to_thread(self._is_over) if self.live.held else False
+        if over:
+            self._go_on()
+        self._sound.set()
 
-    async def room(self) -> None:
-        """Return once the database can be written again."""
+    async def sound(self) -> None:
+        """Return once no fault of the machine lasts, or the nexus stops."""
         # The caller's error may have come before `_hold` was called.
         await asyncio.sleep(0)
-        await self._room.wait()
+        await self._sound.wait()
+
+    def is_passing(self, error: BaseException) -> bool:
+        """Return whether an error is due to a fault of the machine, rather than to an agent, a game or a request.
+
+        What failed is to be repeated after `sound`. An error of code in this process that names a lack of files, memory
+        or space is one if that lack is found, too; otherwise only now and then, as it may be over by now.
+        """
+        if is_passing(error):
+            return True
+        cause = lack(error)
+        if cause is None:
+            return False
+        found = _found_lacking()
+        if found is not None:
+            self._hold(found, True)
+        if self.live.held or self.now() - self._until < _SOON:
+            return True
+        if len(self._doubts) == _DOUBTS and self.now() - self._doubts[0] < _DOUBTED_FOR:
+            return False
+        self._doubts.append(self.now())
+        _LOG.warning("This machine lacked something for a moment (%s); what failed is repeated.", _words(cause))
+        return True
 
     def report(self) -> StorageReport:
         """Return the size and growth of the database."""
@@ -109,35 +163,40 @@ class StorageWatch:
         growth = (last - first) * DAY / (now - began) if now > began else None
         return StorageReport(used_bytes(database), growth, free_bytes(database), self.limit)
 
-    def _hold(self, why: str) -> None:
-        if self.live.full or self.live.stopping:
+    def _hold(self, error: StorageError | OSError | MemoryError, lacking: bool) -> None:
+        self._lacking = self._lacking or lacking
+        if self.live.held or self.live.stopping:
             return
-        self.live.full = _FULL
+        if isinstance(error, StorageError):
+            self.store.database.fault = error
+            why = next((text for kind, text in _REASONS.items() if isinstance(error, kind)), str(error))
+        else:
+            why = f"This machine lacks something that the nexus needs ({_words(error)}); what was committed is kept."
         self._since = self.now()
         # A write too large for the little space that was free is not retried every second.
         self._pause = min(2 * self._pause, _LONGEST_PAUSE) if self._since - self._until < _SOON else TRY_AGAIN
-        self._room.clear()
-        for controls in self.live.controls.values():
-            controls.hold()
-        _LOG.error("%s The nexus holds its agents, and goes on by itself once there is room.", why)
+        self._sound.clear()
+        self.live.hold(why)
+        told = str(error) if isinstance(error, StorageError) else why
+        _LOG.error("%s The nexus holds its agents, and goes on by itself once that is over.", told)
 
     def _go_on(self) -> None:
         self._until = self.now()
         seconds = round(self._until - self._since, 1)
-        _LOG.warning("There is room again for the database; the nexus goes on after %.0f seconds.", seconds)
-        self.live.full = ""
-        self._room.set()
-        for controls in self.live.controls.values():
-            controls.release()
+        why, self._lacking = self.live.held, False
+        _LOG.warning("The fault is over; the nexus goes on after %.0f seconds.", seconds)
+        self.store.database.fault = None
+        self._sound.set()
+        self.live.release()
         with suppress(WsapError), self.nexus_store.change() as tx:
-            tx.note(DiskFull(seconds=seconds))
+            tx.note(AgentsHeld(seconds=seconds, why=why))
 
     async def _work(self) -> None:
         measured = -EVERY
         while True:
-            if self.live.full:
+            if self.live.held:
                 await asyncio.sleep(self._pause)
-                if await asyncio.to_thread(self._has_room):
+                if await asyncio.to_thread(self._is_over):
                     self._go_on()
             elif self.now() - measured >= EVERY:
                 measured = self.now()
@@ -145,8 +204,10 @@ class StorageWatch:
             else:
                 await asyncio.sleep(TRY_AGAIN)
 
-    def _has_room(self) -> bool:
-        return has_room(self.store.database) and not self.store.writer.full
+    def _is_over(self) -> bool:
+        if self._lacking and _found_lacking() is not None:
+            return False
+        return can_write(self.store.database) and not self.store.writer.waits
 
     def measure(self) -> None:
         """Measure the database, and prune it if it is above the limit."""
@@ -160,3 +221,23 @@ class StorageWatch:
             self._used = used
         except WsapError as error:  # retried in a minute
             _LOG.warning("The database can't be measured or pruned: %s", error)
+
+
+def _found_lacking() -> OSError | MemoryError | None:
+    """Return the error at using a few files and some memory, or None."""
+    files: list[int] = []
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(bytes(4096))
+        files.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(_SPARE_FILES))
+        bytearray(_SPARE_BYTES)
+    except (OSError, MemoryError) as error:
+        return error if lack(error) is not None else None
+    finally:
+        for file_number in files:
+            os.close(file_number)
+    return None
+
+
+def _words(error: OSError | MemoryError) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or "not enough memory"

@@ -131,7 +131,7 @@ async def about(nexus: Hub, request: Request) -> Response:
 async def health(nexus: Hub, request: Request) -> Response:
     """Health: 200, or 503 with a reason if the database can't be read or written."""
     streams: Streams = request.app.state.streams
-    agents, storage, reason = 0, None, nexus.live.full
+    agents, storage, reason = 0, None, nexus.live.held
     try:
         agents, storage = _count(nexus), nexus.storage.report()
     except StorageError:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import Response
 
-from wsap_core.errors import StorageFullError
+from wsap_core.errors import StorageError
 from wsap_core.protocol import Action, Observation
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.errors import TransitError
@@ -21,6 +21,7 @@ from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.requests import ActRequest
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.errors import is_passing
 
 
 class NotExternalError(TransitError):
@@ -122,15 +123,15 @@ def idempotent_act(nexus: Nexus, agent_id: str, request: ActRequest, what: str) 
 
 
 async def _until_recorded(nexus: Nexus) -> None:
-    # An action is acknowledged only after the log is written, on a full disk once it has space.
+    # An action is acknowledged only after the log is written, during a fault of the machine once that is over.
     while True:
         try:
             await asyncio.to_thread(nexus.store.writer.flush)
             return
-        except StorageFullError:
-            if nexus.live.stopping:
+        except StorageError as error:
+            if nexus.live.stopping or not is_passing(error):
                 raise
-            await nexus.storage.room()
+            await nexus.storage.sound()
 
 
 def _next_step(nexus: Nexus, agent_id: str) -> Intent:
@@ -144,7 +145,7 @@ def _next_step(nexus: Nexus, agent_id: str) -> Intent:
 
 def _recorded(nexus: Nexus, intent: Mapping[str, Any], action: Action) -> Reply | None:
     # The result of an action, if the log has it at the intended step.
-    nexus.store.writer.flush()  # events may wait for space on a full disk
+    nexus.store.writer.flush()  # events may wait for the end of a fault
     if intent.get("run") is None:
         return None
     for event in nexus.store.repository.read_events(intent["run"], kinds=("step",), seat=intent["seat"]):

@@ -19,14 +19,14 @@ from typing import Self
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from wsap_core import errors
 from wsap_core.protocol import wire
 from wsap_nexus.paths import is_url
 from wsap_nexus.store import migrate
-from wsap_nexus.store.errors import OutdatedDatabaseError, is_damage, said_clearly
+from wsap_nexus.store.errors import OutdatedDatabaseError, is_damage, is_passing, said_clearly
 from wsap_nexus.store.files import check_owner, check_writable, prepare_file, reading_uri
 
 BUSY_SECONDS = 5.0
@@ -57,8 +57,11 @@ class Database:
         self.read_only = read_only
         self.fence: Callable[[Connection], None] | None = None
         """Called first in each writing transaction; raises if this process may no longer write."""
-        self.on_full: Callable[[errors.StorageFullError], None] | None = None
-        """Called, on any thread, when the disk is full. If set, the log writer waits for space instead of failing."""
+        self.on_fault: Callable[[errors.StorageError], None] | None = None
+        """Called, on any thread, at a fault of the machine that passes, such as a full disk or another program's lock.
+        If set, the log writer waits for its end instead of failing."""
+        self.fault: errors.StorageError | None = None
+        """The fault that lasts; `write` raises it again at once instead of waiting for the machine each time."""
         self._busy_seconds = busy_seconds
         self._writing = threading.Lock()
 
@@ -112,29 +115,45 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Yield a connection that sees one state of the database; keep the block short."""
-        with said_clearly(self.where), self.engine.connect() as connection:
+        with self._reported(), said_clearly(self.where), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, *, probe: bool = False) -> Iterator[Connection]:
         """Yield a connection in a transaction: committed at the end of the block, rolled back on an exception.
+
+        Args:
+            probe: try even if there is a `fault`.
 
         Raises:
             StorageReadOnlyError: the database was opened read-only.
             StorageFullError: the disk is full; nothing was written.
+            StorageLockedError: another program holds the write lock; likewise.
+            StorageUnavailableError: the machine lacks files or memory, or its disk or server fails; likewise.
         """
         if self.read_only:
             raise errors.StorageReadOnlyError(f"The database {self.where} was opened for reading only.")
+        if self.fault is not None and not probe:
+            raise again(self.fault)
         # IMMEDIATE: a transaction that reads before it writes could fail if another one writes in between.
         engine = self.engine.execution_options(wsap_begin="BEGIN IMMEDIATE")
+        with (
+            self._reported(),
+            said_clearly(self.where),
+            self.turn_to_write(),
+            engine.begin() as connection,
+        ):
+            if self.fence is not None:
+                self.fence(connection)
+            yield connection
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
         try:
-            with said_clearly(self.where), self.turn_to_write(), engine.begin() as connection:
-                if self.fence is not None:
-                    self.fence(connection)
-                yield connection
-        except errors.StorageFullError as error:
-            if self.on_full is not None:
-                self.on_full(error)
+            yield
+        except errors.StorageError as error:
+            if self.on_fault is not None and is_passing(error) and _is_own(error):
+                self.on_fault(error)
             raise
 
     @contextmanager
@@ -213,6 +232,18 @@ class Database:
                     connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
                 if migrate.revision(connection) != migrate.HEAD:  # another process may have been first
                     migrate.upgrade(connection, self.where)
+
+
+def again(error: errors.StorageError) -> errors.StorageError:
+    """Return a new error with the message and cause of another, which may be raised once more."""
+    fresh = type(error)(str(error))
+    fresh.__cause__ = error.__cause__
+    return fresh
+
+
+def _is_own(error: errors.StorageError) -> bool:
+    # Those of the code in the block, such as a game's own database, are raised without a driver's error.
+    return isinstance(error.__cause__, SQLAlchemyError | sqlite3.Error | OSError | MemoryError)
 
 
 def _refuse_reading(found: str | None, where: str) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -16,6 +19,9 @@ class OutdatedDatabaseError(errors.StorageError):
     """The database needs a migration, and was opened read-only."""
 
 
+LACKING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN})
+"""Numbers of system errors that say that the machine lacks open files, memory or processes for the moment."""
+
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DENIED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 # SQLite reports FULL for ENOSPC only; over a quota or a file size limit it reports a failed write.
@@ -25,6 +31,7 @@ _NO_ROOM = (
     sqlite3.SQLITE_IOERR_SHMSIZE,
     sqlite3.SQLITE_IOERR_FSYNC,
 )
+_PASSING = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL)
 _TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRES: dict[str, type[errors.StorageError]] = {
@@ -43,6 +50,7 @@ _ERRNO: dict[int, type[errors.StorageError]] = {
     errno.EACCES: errors.StorageReadOnlyError,
     errno.EPERM: errors.StorageReadOnlyError,
 }
+_ERRNO |= dict.fromkeys(LACKING | {errno.EIO}, errors.StorageUnavailableError)
 _SENTENCES: dict[type[errors.StorageError], str] = {
     errors.StorageLockedError: "The database {where} is in use by another process; wait until it is done, "
     "then try again.",
@@ -51,6 +59,8 @@ _SENTENCES: dict[type[errors.StorageError], str] = {
     errors.NotADatabaseError: "The file {where} is not a WSAP database; choose another path with --database.",
     errors.StorageFullError: "There is no room left for the database {where}; committed data is safe. "
     "Free some space, then try again.",
+    errors.StorageUnavailableError: "The database {where} can't be used for the moment ({reason}); committed data is "
+    "safe. Try again later.",
 }
 
 
@@ -59,7 +69,7 @@ def said_clearly(where: str) -> Iterator[None]:
     """Raise driver errors as a `StorageError` that names the database, with the driver's error as its cause."""
     try:
         yield
-    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+    except (SQLAlchemyError, sqlite3.Error, OSError, MemoryError) as error:
         raise translate(error, where) from error
 
 
@@ -73,10 +83,12 @@ def translate(error: BaseException, where: str) -> errors.WsapError:
             f"Another process is recording the same run in the database {where}; stop one of the two, "
             "then continue with --resume."
         )
-    kind = _kind(cause)
-    if kind is not None:
-        return kind(_SENTENCES[kind].format(where=where))
     reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+    if isinstance(cause, OSError) and cause.strerror:
+        reason = cause.strerror  # without the path
+    kind = _kind(cause, where)
+    if kind is not None:
+        return kind(_SENTENCES[kind].format(where=where, reason=reason))
     if isinstance(cause, sqlite3.Error) and _code(cause) == sqlite3.SQLITE_CANTOPEN:
         return errors.StorageError(
             f"The database {where} can't be opened; check that its folder exists and is readable and writable."
@@ -87,6 +99,31 @@ def translate(error: BaseException, where: str) -> errors.WsapError:
             "sqlite3's .recover."
         )
     return errors.StorageError(f"The database {where} failed: {reason}.")
+
+
+def is_passing(error: BaseException) -> bool:
+    """Return whether an error is a fault of the machine under the database, which passes without a change to WSAP.
+
+    It is nobody's failure: the same transaction succeeds once there are space, files, memory, the lock, the server, or
+    a writable disk again.
+    """
+    return isinstance(error, errors.StorageError) and (
+        error.retryable or isinstance(error, errors.StorageReadOnlyError)
+    )
+
+
+def lack(error: BaseException) -> OSError | MemoryError | None:
+    """Return the error among the causes of another that says that this machine lacks something; None if none does."""
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        if isinstance(at, MemoryError):
+            return at
+        if isinstance(at, OSError) and at.errno in LACKING | {errno.ENOSPC, errno.EDQUOT}:
+            return at
+        at = at.__cause__ or at.__context__
+    return None
 
 
 def is_damage(cause: BaseException | None) -> bool:
@@ -100,7 +137,9 @@ def _is_taken(cause: BaseException) -> bool:
     return code in _TAKEN or getattr(cause, "sqlstate", None) == "23505"
 
 
-def _kind(cause: BaseException) -> type[errors.StorageError] | None:
+def _kind(cause: BaseException, where: str) -> type[errors.StorageError] | None:
+    if isinstance(cause, MemoryError):
+        return errors.StorageUnavailableError
     if isinstance(cause, OSError):
         return _ERRNO.get(cause.errno or 0)
     if isinstance(cause, sqlite3.Error):
@@ -114,8 +153,15 @@ def _kind(cause: BaseException) -> type[errors.StorageError] | None:
             return errors.NotADatabaseError
         if code == sqlite3.SQLITE_FULL or extended in _NO_ROOM:
             return errors.StorageFullError
+        if code in _PASSING or (code == sqlite3.SQLITE_CANTOPEN and _is_there(where)):
+            return errors.StorageUnavailableError
         return None
     return _POSTGRES.get(getattr(cause, "sqlstate", None) or "")
+
+
+def _is_there(where: str) -> bool:
+    # SQLite reports the same code for a file that is missing and for a process that can't open any more files.
+    return os.access(where, os.R_OK | os.W_OK) and os.access(Path(where).parent, os.W_OK)
 
 
 def _code(cause: BaseException) -> int | None:

@@ -12,8 +12,9 @@ Guarantees:
 - Memory is bounded: when the writer falls behind by `limit` events or 64 MiB, `append` waits.
 - When a commit fails (disk full, file gone), earlier commits stay, the writer stops, and each later `append` and
   `flush` raises. The run can be resumed from there.
-- If `Database.on_full` is set and the disk is full, the writer keeps its queue and retries every second; meanwhile
-  `flush` raises, and `append` raises only if the queue is full.
+- If `Database.on_fault` is set, the writer keeps its queue during a fault of the machine that passes (a full disk,
+  another program's lock, no free files) and retries every second; meanwhile `flush` raises, and `append` raises only
+  if the queue is full.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-from wsap_core.errors import StorageError, StorageFullError, StorageReadOnlyError, WsapError
+from wsap_core.errors import StorageError, StorageReadOnlyError, WsapError
 from wsap_core.protocol import wire
 from wsap_nexus.store.admission import check_name, checked_count, found_run, packed_body
 from wsap_nexus.store.bodies import BodyEncoder
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.errors import translate
+from wsap_nexus.store.errors import is_passing, translate
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.sinks import BUSY_SECONDS, Item, Sink, State, make_group, open_sink
 from wsap_nexus.store.waiters import CommitWaiters
@@ -47,7 +48,7 @@ LIMIT = 20_000
 LIMIT_BYTES = 64 << 20
 """Queued bytes of bodies above which `append` waits."""
 TRY_AGAIN = 1.0
-"""Seconds between attempts to write to a full disk."""
+"""Seconds between attempts to write during a fault of the machine."""
 
 
 class LogWriter:
@@ -91,7 +92,7 @@ class LogWriter:
         self._waiters = CommitWaiters()
         self._closing = False
         self._failure: WsapError | None = None
-        self._full: StorageFullError | None = None
+        self._fault: StorageError | None = None
         self._told = False
 
         # Used only by the writer's thread.
@@ -183,17 +184,17 @@ class LogWriter:
             goal = self._taken + len(self._pending)
             if self._done >= goal:
                 return
-            if self._failure or self._full or not self._thread.is_alive():
+            if self._failure or self._fault or not self._thread.is_alive():
                 raise self._refusal()
             committed = self._waiters.add(goal)
             self._wake.notify()
         await committed
 
     @property
-    def full(self) -> bool:
-        """Whether events wait because the disk is full."""
+    def waits(self) -> bool:
+        """Whether events wait for the end of a fault of the machine."""
         with self._lock:
-            return self._full is not None
+            return self._fault is not None
 
     def committed(self, run_id: str) -> int:
         """Return the number of a run's last committed event, -1 if none; UnknownNameError if there is no such run."""
@@ -234,14 +235,14 @@ class LogWriter:
     def _wait_while(self, wanting: Callable[[], bool]) -> None:
         self._waiting += 1
         try:
-            while wanting() and not self._failure and not self._full:
+            while wanting() and not self._failure and not self._fault:
                 self._wake.notify()
                 self._progress.wait()
         finally:
             self._waiting -= 1
 
     def _refusal(self) -> WsapError:
-        failure = self._failure or self._full
+        failure = self._failure or self._fault
         if failure is None and not self._closing:
             return StorageError("The event log's thread is not in this process; reopen the database after a fork.")
         if failure is None:
@@ -254,7 +255,7 @@ class LogWriter:
     def _wake_callers(self) -> None:
         self._progress.notify_all()
         self._waiters.reached(self._done)
-        if self._waiters and (self._failure or self._full):
+        if self._waiters and (self._failure or self._fault):
             self._waiters.failed(self._refusal())
 
     def _next_of(self, run_id: str) -> int:
@@ -336,22 +337,23 @@ class LogWriter:
             self._force(sink)
 
     def _write(self, do: Callable[[], None]) -> None:
-        """Call `do`, and retry while the disk is full and `on_full` is set."""
+        """Call `do`, and retry during a fault that passes if `on_fault` is set."""
         while True:
             last = self._closing
             try:
                 do()
             except Exception as error:
-                full = translate(error, self._database.where)
-                if last or not isinstance(full, StorageFullError) or self._database.on_full is None:
+                fault = translate(error, self._database.where)
+                report = self._database.on_fault
+                if last or report is None or not isinstance(fault, StorageError) or not is_passing(fault):
                     raise
             else:
                 with self._lock:
-                    self._full = None
+                    self._fault = None
                 return
-            self._database.on_full(full)
+            report(fault)
             with self._lock:
-                self._full = full
+                self._fault = fault
                 self._wake_callers()
                 if not self._closing:
                     self._wake.wait(TRY_AGAIN)

@@ -1,4 +1,4 @@
-"""Free space for a database, and its size."""
+"""Whether a database can be written, its size, and its disk's free space."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
-from wsap_core.errors import StorageFullError, WsapError
+from wsap_core.errors import WsapError
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.errors import said_clearly
+from wsap_nexus.store.errors import is_passing, said_clearly
 
 NEEDED = 1 << 18
 """Bytes that must be free before writing resumes: 256 KiB."""
@@ -22,19 +22,19 @@ class _Enough(Exception):
     pass
 
 
-def has_room(database: Database) -> bool:
+def can_write(database: Database) -> bool:
     """Return whether `NEEDED` bytes can be written, after truncating the write-ahead log."""
     try:
         if database.is_sqlite:
             _check_disk(database)
-        with database.write() as connection:
+        with database.write(probe=True) as connection:
             connection.execute(_FILL, {"body": os.urandom(NEEDED // 2).hex()})
             raise _Enough  # rolled back
     except _Enough:
         return True
     except WsapError as error:
         # Another error will be raised by the next write.
-        return not isinstance(error, StorageFullError)
+        return not is_passing(error)
 
 
 def _check_disk(database: Database) -> None:

@@ -102,6 +102,8 @@ except ImportError:  # Windows
 
 BUSY_SECONDS = 30.0
 """Seconds that the writer waits for another process."""
+WATCHED_SECONDS = 5.0
+"""The same if `Database.on_fault` is set: the writer then retries anyway."""
 
 
 def open_sink(database: Database, *, busy_seconds: float = BUSY_SECONDS) -> Sink:
@@ -147,13 +149,15 @@ class SqliteSink:
         raw = self._pooled.driver_connection
         assert isinstance(raw, sqlite3.Connection)
         self._raw = raw
-        self._raw.execute(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
+        self._busy_seconds = busy_seconds
+        self._waits = 0.0
         # The writer checks each run before its first event.
         self._raw.execute("PRAGMA foreign_keys = OFF")
 
     def commit(self, group: Group) -> None:
         """Commit a group to the operating system."""
         raw = self._raw
+        self._wait_for_others()
         with self._database.turn_to_write():
             raw.execute("BEGIN IMMEDIATE")
             try:
@@ -163,6 +167,14 @@ class SqliteSink:
                 if raw.in_transaction:
                     raw.execute("ROLLBACK")
                 raise
+
+    def _wait_for_others(self) -> None:
+        # Where somebody else goes on waiting, as a nexus does, the other threads must not wait behind this one.
+        watched = self._database.on_fault is not None
+        seconds = min(WATCHED_SECONDS, self._busy_seconds) if watched else self._busy_seconds
+        if seconds != self._waits:
+            self._raw.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+            self._waits = seconds
 
     def force(self) -> None:
         """Return when every commit has reached the disk.

@@ -29,7 +29,7 @@ export async function overviewPage(context) {
   ]);
 
   const happened = feedOf(feed, FEED);
-  let full = '';
+  let held = '';
   let names = {};
   let lines = new Map();
   let looks = new Map();
@@ -71,7 +71,7 @@ export async function overviewPage(context) {
 
   function show(found) {
     names = found.names;
-    full = found.health.full;
+    held = found.health.held;
     stats.agents.set(count(found.counts.agents), `${count(found.counts.in_worlds)} in worlds, ${count(found.counts.in_nexus)} in the nexus`);
     stats.rate.set(`${found.health.rate}/s`, `${count(found.health.decisions)} since the start`);
     stats.stays.set(count(found.counts.sessions), `in ${many(found.counts.worlds, 'world')}`);
@@ -99,7 +99,7 @@ export async function overviewPage(context) {
   });
   context.on('pulse', (pulse) => {
     stats.rate.set(`${pulse.rate}/s`, `${count(pulse.decisions)} since the start`);
-    if (pulse.full !== full) again();
+    if (pulse.held !== held) again();
     for (const stay of pulse.agents) lines.get(stay.agent)?.update(stay);
     for (const world of pulse.worlds) looks.get(world)?.();
   });

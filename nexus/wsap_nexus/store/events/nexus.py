@@ -55,8 +55,20 @@ class PruneFailed(NexusEvent):
     error: str = ""
 
 
+class AgentsHeld(NexusEvent):
+    """A fault of the machine is over, such as a full disk or another program's lock on the database."""
+
+    PUBLIC = frozenset({"seconds", "why"})
+    TOLD = "Agents were held for {seconds:g} seconds{because}"
+    kind: Literal["held"] = "held"
+    seconds: float = 0.0
+    """How long agents were held."""
+    why: str = ""
+    """What the fault was."""
+
+
 class DiskFull(NexusEvent):
-    """The disk of the database was full and has space again."""
+    """The disk of the database was full and has space again; written by earlier versions instead of `held`."""
 
     PUBLIC = frozenset({"seconds"})
     TOLD = "The disk was full; agents were held for {seconds:g} seconds"

@@ -285,15 +285,14 @@ class RebuildingLine:
             except WorkerLostError:
                 continue
             except PluginError as error:
-                self._die(WorldFailedError(str(error)))
+                self._die(_because(WorldFailedError(str(error)), error))
             except WorldError as error:
                 self._die(error)
             except WsapError as error:
-                failed = WorldError(f"The game {self._spec.name!r} can't be created: {error}")
-                failed.__cause__ = error
-                self._die(failed)
+                self._die(_because(WorldError(f"The game {self._spec.name!r} can't be created: {error}"), error))
             except Exception as error:
-                self._die(WorldFailedError(f"The game {self._spec.name!r} can't be rebuilt: {error!r}"))
+                failed = WorldFailedError(f"The game {self._spec.name!r} can't be rebuilt: {error!r}")
+                self._die(_because(failed, error))
             return
 
     async def _make(self) -> None:
@@ -373,6 +372,11 @@ class RebuildingLine:
 def _settle(waiting: asyncio.Future[Any], reply: bytes) -> None:
     if not waiting.done():
         waiting.set_result(reply)
+
+
+def _because(error: WorldError, cause: BaseException) -> WorldError:
+    error.__cause__ = cause
+    return error
 
 
 def _again(error: WorldError) -> WorldError:
