@@ -74,9 +74,17 @@ def test_an_answer_may_take_longer_than_the_head_of_a_request(tmp_path: Path) ->
             came += part
 
 
+def streaming(served: Served) -> socket.socket:
+    """A connection with a request that lasts."""
+    stream = connected(served)
+    stream.sendall(b"GET /nexus/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert stream.recv(65536).startswith(b"HTTP/1.1 200")
+    return stream
+
+
 def test_one_connection_too_many_is_told_so_and_there_is_room_again_when_one_is_closed(tmp_path: Path) -> None:
     with serving(tmp_path, limits=HttpLimits(connections=3)) as served:
-        held = [connected(served) for _ in range(3)]
+        held = [streaming(served) for _ in range(3)]
         with connected(served) as late:
             head, _, body = rest(late).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 503 ")
@@ -86,6 +94,46 @@ def test_one_connection_too_many_is_told_so_and_there_is_room_again_when_one_is_
         for connection in held:
             connection.close()
         until_it_answers(served)  # once it is seen that they are gone
+
+
+BEGUN = {
+    "silent": b"",
+    "part of a head": b"GET /nexus HTTP/1.1\r\nX-Slow: ",
+    "part of a body": b"POST /nexus/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n"
+    b"Content-Type: application/json\r\n\r\n{",
+}
+
+
+@pytest.mark.parametrize("begun", BEGUN)
+def test_a_connection_without_a_whole_request_gives_way_to_whoever_asks(tmp_path: Path, begun: str) -> None:
+    with serving(tmp_path, limits=HttpLimits(connections=3, head_seconds=600, body_seconds=600)) as served:
+        held = []
+        for _ in range(9):
+            held.append(connected(served))
+            held[-1].sendall(BEGUN[begun])
+        with served.client() as owner:
+            assert owner.get("/nexus/health").status_code == 200
+        refused = rest(held[0])  # the oldest was the first to go
+        assert refused == b"" or b"TOO_MANY_CONNECTIONS" in refused
+        for connection in held:
+            connection.close()
+
+
+def test_an_open_stream_and_the_body_of_a_known_caller_give_way_to_nobody(tmp_path: Path) -> None:
+    with serving(tmp_path, limits=HttpLimits(connections=2, heartbeat=0.25)) as served:
+        stream, slow = streaming(served), connected(served)
+        head = "POST /nexus/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        head += f"Authorization: Bearer {served.token}\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\n"
+        slow.sendall(head.encode())
+        assert slow.recv(65536).startswith(b"HTTP/1.1 100")  # its head has been read
+        for _ in range(5):
+            with connected(served) as late:
+                assert b"TOO_MANY_CONNECTIONS" in rest(late)
+        slow.sendall(b'{"id":"eva"}')
+        assert slow.recv(65536).startswith(b"HTTP/1.1 201")
+        assert stream.recv(65536)
+        slow.close()
+        stream.close()
 
 
 def test_whoever_waits_when_the_nexus_stops_is_told_so_and_nothing_is_logged(
@@ -116,7 +164,9 @@ def test_whoever_waits_when_the_nexus_stops_is_told_so_and_nothing_is_logged(
     assert caplog.records == []
 
 
-@pytest.mark.parametrize(("files", "most"), [(1024, 768), (300, 64), (1_048_576, 10_000), (-1, 10_000)])
+@pytest.mark.parametrize(
+    ("files", "most"), [(1024, 768), (300, 64), (128, 32), (64, 16), (1_048_576, 10_000), (-1, 10_000)]
+)
 def test_as_many_connections_as_files_may_be_open_less_what_the_nexus_needs(
     files: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

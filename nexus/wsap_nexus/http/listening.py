@@ -103,5 +103,5 @@ def listen(address: Address) -> socket.socket:
             f"The server can't listen on {address.host} port {address.port} ({error.strerror}); "
             "choose another with --port, or stop the program that listens there."
         ) from None
-    listening.listen(512)
+    listening.listen(2048)
     return listening

@@ -23,7 +23,6 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import OneToken
 from wsap_nexus.http.guard import Guard, HttpLimits
-from wsap_nexus.http.serving import MOST
 from wsap_nexus.worlds import bridge_routes
 from wsap_nexus.worlds.game_host import GameHost
 
@@ -89,20 +88,21 @@ def serve_world(
         UsageError: the name is missing, or the port is taken.
     """
     from wsap_nexus.http.listening import Address, listen
-    from wsap_nexus.http.serving import HttpServer
+    from wsap_nexus.http.serving import HttpServer, raise_file_limit
 
     address = Address(host, port)
     address.check()
     if not address.is_loopback and token is None:
         raise ConfigError("A game that other machines can reach needs a token; set one, or listen on 127.0.0.1.")
     spec = spec_for(game, name, described)
+    raise_file_limit()
     listening = listen(address)
     tell = ready or (lambda where: print(f"{spec.name} is served at {where}", flush=True))  # noqa: T201 its only sign
 
     server = HttpServer(
         world_app(spec, token=token),
         listening,
-        HttpLimits(connections=MOST),
+        HttpLimits(),
         ready=lambda url: tell(url.rstrip("/")),
         signals=True,
     )

@@ -150,11 +150,13 @@ def _check(request: StartRequest) -> None:
 def _start(request: StartRequest) -> None:
     # Deferred for weight: `wsap nexus --help` needs no server.
     from wsap_core.host import PluginHost
+    from wsap_nexus.http.serving import raise_file_limit
     from wsap_nexus.runs.gc_tuning import tune_gc
     from wsap_nexus.runs.store import open_store
     from wsap_nexus.state import token_file
 
     with _said_if_slow("Opening the database"):
+        raise_file_limit()
         host = PluginHost.discovered()
         _prepare_folder(token_file(os.environ).parent)
         opened = contextlib.ExitStack()
