@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from wsap_core.errors import ConfigError, UsageError
+
+_PIPES = ("/dev/", "/proc/")
+# Where shells put the pipes that they open themselves, as for @/dev/stdin and @<(command).
 
 LONGEST = 200_000
 """Largest such file in bytes; longer texts fit into no prompt."""
@@ -22,6 +27,7 @@ def read_text(path: Path, what: str) -> str:
         ConfigError: it can't be read, is too long or not UTF-8; starts with `what`, such as "The persona".
     """
     try:
+        refuse_pipe(path)
         with path.open("rb") as file:
             data = file.read(LONGEST + 1)
     except (OSError, ValueError) as error:
@@ -36,6 +42,12 @@ def read_text(path: Path, what: str) -> str:
     if "\0" in text:
         raise ConfigError(f"{what} in {str(path)!r} is not text: it contains zero bytes.")
     return text.replace("\r\n", "\n")
+
+
+def refuse_pipe(path: Path) -> None:
+    """Raise OSError if a path is a named pipe: opening it would wait for a writer, perhaps for ever."""
+    if stat.S_ISFIFO(path.stat().st_mode) and not str(path).startswith(_PIPES):
+        raise OSError(errno.EINVAL, "it is a pipe, not a file")
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -299,8 +300,8 @@ def test_an_import_is_the_same_agent_without_its_items(ledgers: tuple[NexusStore
         live(tx)
         before = told_of(tx, "ada")
         write_package(tmp_path / "f", portable.pack(tx, "ada"))
-    with two.change() as tx:
-        portable.import_agent(tx, read_package(tmp_path / "f"), known=("wanderer", "random"))
+    portable.import_agent(two, read_package(tmp_path / "f"), known=("wanderer", "random"))
+    with two.look() as tx:
         assert told_of(tx, "ada") == before
         assert dict(tx.agent("ada").policies) == {"nexus": Policy("wanderer"), "*": Policy("random")}
         # A goal that asks for a level goes on from the level that came along; what is counted begins anew.
@@ -317,10 +318,10 @@ def test_an_agent_that_was_removed_is_imported_under_another_id(
         live(tx)
         package = portable.pack(tx, "ada")
         portable.remove(tx, "ada")
-    with pytest.raises(portable.ImportRefusedError), one.change() as tx:
-        portable.import_agent(tx, package)
-    with one.change() as tx:
-        assert portable.import_agent(tx, package, agent_id="again").agent_id == "again"
+    with pytest.raises(portable.ImportRefusedError):
+        portable.import_agent(one, package)
+    assert portable.import_agent(one, package, agent_id="again").agent_id == "again"
+    with one.look() as tx:
         assert tx.items("again") == []
     assert escrow(one) == ["sword-1"]
 
@@ -329,8 +330,8 @@ def test_the_items_in_the_file_of_an_agent_that_was_moved_once_are_not_let_in(
     ledgers: tuple[NexusStore, NexusStore], package: Package, tmp_path: Path
 ) -> None:
     (tmp_path / "f").write_bytes(forged(lambda d: d.update(move="a" * 32, items=[encode(SWORD)]), package))
-    with ledgers[1].change() as tx:
-        portable.import_agent(tx, read_package(tmp_path / "f"))
+    portable.import_agent(ledgers[1], read_package(tmp_path / "f"))
+    with ledgers[1].look() as tx:
         assert tx.agent("ada").name == "Ada"
         assert tx.items("ada") == []
 
@@ -349,11 +350,11 @@ def test_who_decided_for_it_is_taken_over_only_where_that_can_do_no_harm(
         tx.register("ada", policies=evil)
         write_package(tmp_path / "f", portable.pack(tx, "ada"))
     package = read_package(tmp_path / "f")
-    with two.change() as tx:
-        imported = portable.import_agent(tx, package, known=("random", "llm"))
+    imported = portable.import_agent(two, package, known=("random", "llm"))
+    portable.import_agent(two, package, agent_id="trusted", trust=True)
+    with two.look() as tx:
         assert dict(tx.agent("ada").policies) == {"d": Policy("random")}
         assert imported.policies_left_out == ("a: ./evil.py:Agent", "b: llm", "c: external")
-        portable.import_agent(tx, package, agent_id="trusted", trust=True)
         assert set(tx.agent("trusted").policies) == set(evil)
 
 
@@ -406,6 +407,10 @@ def package(ledgers: tuple[NexusStore, NexusStore]) -> Package:
         lambda d: d.update(move="not a number"),
         lambda d: d["goals"][0].update(state="rewarded"),
         lambda d: d["evidence"][0].update(gained=float("nan")),
+        lambda d: d["diary"][0].update(written="yesterday"),
+        lambda d: d["agent"].update(created="long ago"),
+        lambda d: d["achievements"][0].update(first="at last"),
+        lambda d: d["diary"].extend([d["diary"][0]] * 200_000),
     ],
 )
 def test_a_file_that_is_not_what_it_should_be_is_refused(
@@ -432,11 +437,133 @@ def test_what_is_forged_inside_keeps_the_whole_agent_out(
     (tmp_path / "f").write_bytes(forged(change, package))
     found = read_package(tmp_path / "f")
     two = ledgers[1]
-    with pytest.raises(WsapError), two.change() as tx:
-        portable.import_agent(tx, found)
+    with pytest.raises(WsapError):
+        portable.import_agent(two, found)
     with two.look() as tx:
         assert tx.agents() == []
         assert tx.last_seq() == 0
+
+
+@pytest.mark.parametrize("kind", ["evidence", "achievements", "goals"])
+def test_what_a_file_has_twice_is_named(kind: str, package: Package, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(forged(lambda d: d[kind].append(d[kind][0]), package))
+    with pytest.raises(WireError, match=f"the {kind} contain .* twice"):
+        read_package(tmp_path / "f")
+
+
+def test_a_key_that_is_there_twice_is_named(package: Package, tmp_path: Path) -> None:
+    body = json.dumps(package.model_dump()).replace('"created":', '"created": "2026-01-01", "created":', 1).encode()
+    header = {"wsap-agent": 1, "agent": "ada", "size": len(body), "sha256": hashlib.sha256(body).hexdigest()}
+    (tmp_path / "f").write_bytes(json.dumps(header).encode() + b"\n" + zstandard.compress(body))
+    with pytest.raises(WireError, match="the key 'created' twice"):
+        read_package(tmp_path / "f")
+
+
+@pytest.mark.parametrize("many", [b"[],", b"{},", b"0.1,", b'{"a":0},'])
+def test_a_small_file_with_very_many_values_is_refused_before_they_are_made(many: bytes, tmp_path: Path) -> None:
+    import tracemalloc
+
+    body = b'{"agent":[' + many * ((60 << 20) // len(many)) + b"0]}"
+    header = {"wsap-agent": 1, "agent": "ada", "size": len(body), "sha256": hashlib.sha256(body).hexdigest()}
+    (tmp_path / "f").write_bytes(json.dumps(header).encode() + b"\n" + zstandard.compress(body, 1))
+    size = len(body)
+    del body
+    tracemalloc.start()
+    try:
+        with pytest.raises(WireError, match="more values than an agent may have"):
+            read_package(tmp_path / "f")
+        assert tracemalloc.get_traced_memory()[1] < 2 * size + (1 << 20)
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_pipe_is_not_waited_for(environ: dict[str, str], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for words in (("agents", "import", str(pipe)), ("agents", "add", "cleo", "--persona", f"@{pipe}")):
+        assert "it is a pipe, not a file" in refused(environ, *words)[1]
+
+
+# --- pieces -----------------------------------------------------------------------------------
+
+
+class CutOffError(Exception):
+    """Stands for a kill."""
+
+
+def long_lived(package: Package, entries: int = 2500) -> Package:
+    return package.model_copy(update={"diary": package.diary * entries})
+
+
+def test_an_import_leaves_others_their_turn_and_shows_nothing_before_its_end(
+    ledgers: tuple[NexusStore, NexusStore], package: Package
+) -> None:
+    two = ledgers[1]
+    seen = []
+
+    def others(seconds: float) -> None:
+        assert seconds >= 0.02
+        with two.change() as tx:  # nobody holds the lock
+            tx.note(DiaryWritten(agent_id="bob", game=None, text="Between.", own_words=True))
+            seen.append([agent.id for agent in tx.agents()])
+
+    imported = portable.import_agent(two, long_lived(package), pause=others)
+    assert seen == [[]] * len(seen)
+    assert len(seen) > 3
+    with two.look() as tx:
+        assert tx.agent(imported.agent_id).state == "active"
+        written = tx.events(agent="ada", kinds=("diary",), limit=10_000)
+        assert [event.body["text"] for event in written] == [entry.text for entry in package.diary] * 2500
+
+
+@pytest.mark.parametrize("at", [1, 3, 5])
+def test_an_import_that_was_cut_off_leaves_nothing(
+    ledgers: tuple[NexusStore, NexusStore], package: Package, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = ledgers[1]
+    long = long_lived(package)
+    pieces = 0
+
+    def cut(seconds: float) -> None:
+        nonlocal pieces
+        pieces += 1
+        if pieces == at:
+            raise CutOffError
+
+    with monkeypatch.context() as killed:
+        killed.setattr(portable, "forget_unfinished", lambda *_, **__: None)  # a killed process cleans nothing up
+        with pytest.raises(CutOffError):
+            portable.import_agent(two, long, pause=cut)
+    with two.look() as tx:
+        assert tx.agents() == []
+    portable.forget_unfinished(two, pause=lambda seconds: None)  # as a nexus does when it starts
+    with two.look() as tx:
+        assert tx.find_agent("ada") is None
+        assert tx.events(agent="ada", limit=10) == []
+        assert tx.evidence("ada") == tx.achievements("ada") == []
+    portable.import_agent(two, long, pause=lambda seconds: None)
+    with two.look() as tx:
+        assert len(tx.events(agent="ada", kinds=("diary",), limit=10_000)) == 2500
+
+
+def test_of_two_imports_of_one_agent_the_later_wins(ledgers: tuple[NexusStore, NexusStore], package: Package) -> None:
+    two = ledgers[1]
+
+    def overtaken(seconds: float) -> None:
+        portable.import_agent(two, package, pause=lambda seconds: None)
+
+    with pytest.raises(portable.ImportRefusedError, match="Another import"):
+        portable.import_agent(two, long_lived(package), pause=overtaken)
+    with two.look() as tx:
+        assert len(tx.events(agent="ada", kinds=("diary",), limit=10_000)) == 1
+
+
+def test_a_diary_too_long_for_a_file_loses_its_oldest_entries(
+    package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wsap_nexus.agents.agent_file.LARGEST", 20_000)
+    assert 0 < (written := write_package(tmp_path / "f", long_lived(package, 1000))) < 1000
+    assert len(read_package(tmp_path / "f").diary) == written
 
 
 def test_a_damaged_file_is_refused_wherever_the_damage_is(package: Package, tmp_path: Path) -> None:

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Collection, Mapping
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
-from sqlalchemy import Row, insert, select
+from sqlalchemy import Column, Row, Table, delete, insert, select
 
 from wsap_core.errors import UsageError, WireError, WsapError
 from wsap_core.untrusted import error_line
@@ -24,12 +28,19 @@ from wsap_nexus.agents.chronicle import every, time_of
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits
 from wsap_nexus.errors import TransitError
 from wsap_nexus.store.entities import Policy
-from wsap_nexus.store.events.agents import AgentImported, AgentRemoved, DiaryWritten, SkillGained
-from wsap_nexus.store.nexus_store import Transaction
+from wsap_nexus.store.events.agents import AgentImported, AgentRegistered, AgentRemoved, DiaryWritten, SkillGained
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
+_AGENT, _EVENT = _T["agent"], _T["nexus_event"]
 _SKILL, _EVIDENCE, _ACHIEVEMENT, _GOAL = (_T[name] for name in ("skill", "evidence", "achievement", "metagoal"))
+_UNFINISHED = "unfinished"  # in an agent's lore: the import that is adding it
+
+PIECE = 1000
+"""Rows that an import writes in one transaction; others wait for it."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -76,11 +87,12 @@ def pack(tx: Transaction, agent_id: str) -> agent_file.Package:
 
 
 def _diary(tx: Transaction, agent_id: str) -> list[agent_file.PackedEntry]:
+    newest = deque(every(tx, DiaryWritten, agent=agent_id), maxlen=agent_file.MOST_ENTRIES)
     return [
         agent_file.PackedEntry(
             written=event.written or time_of(event), game=event.game, text=event.text, own_words=event.own_words
         )
-        for event in every(tx, DiaryWritten, agent=agent_id)
+        for event in newest
     ]
 
 
@@ -109,7 +121,7 @@ def check_not_removed(tx: Transaction, agent_id: str) -> None:
 
 
 def import_agent(
-    tx: Transaction,
+    nexus_store: NexusStore,
     package: agent_file.Package,
     *,
     agent_id: str | None = None,
@@ -117,32 +129,135 @@ def import_agent(
     known: Collection[str] = (),
     trust: bool = False,
     paused: bool = False,
+    pause: Callable[[float], object] = time.sleep,
 ) -> Imported:
-    """Add the agent of a file.
+    """Add the agent of a file, in pieces between which others can write; it appears whole at the end, or not at all.
+
+    Until then its row is that of a removed agent. If this process is killed, `forget_unfinished` deletes the pieces.
 
     Args:
         agent_id: None for the id in the file.
         policies: take precedence over the file's.
         known: agents whose policies are imported from the file if they have no options.
         trust: import all policies of the file.
+        pause: waits some seconds between two pieces.
 
     Raises:
-        ImportRefusedError: the id is taken.
+        ImportRefusedError: the id is taken, or another import of this agent began.
         WireError: the package is invalid.
     """
     name = agent_id or package.agent.id
-    _check_free(tx, name)
     packed = {game: Policy(p.agent, p.options) for game, p in sorted(package.policies.items())}
     taken = {game: p for game, p in packed.items() if trust or (p.agent in known and not p.options)}
-    given = {**taken, **(policies or {})}
-    tx.register(name, name=package.agent.name, persona=package.agent.persona, policies=given)
-    _fill(tx, name, package, paused=paused)
-    for entry in package.diary:
-        own, written = entry.own_words, entry.written
-        tx.note(DiaryWritten(agent_id=name, game=entry.game, text=entry.text, own_words=own, written=written))
-    tx.note(AgentImported(agent_id=name, was=package.agent.id))
-    _add_goals(tx, name, package)
+    forget_unfinished(nexus_store, name, pause=pause)
+    token = secrets.token_hex(8)
+    with nexus_store.change() as tx:
+        _check_free(tx, name)
+        own = package.agent
+        tx.add_agent(
+            name,
+            "removed",
+            name=own.name,
+            persona=own.persona,
+            policies={**taken, **(policies or {})},
+            lore={"core_memories": [], "strategies": [], _UNFINISHED: token},
+        )
+        _fill(tx, name, package)
+        _add_goals(tx, name, package)
+    try:
+        _add_history(nexus_store, name, package, token, pause)
+        with nexus_store.change() as tx:
+            _check_mine(tx, name, token)
+            lore = {"core_memories": list(own.core_memories), "strategies": list(own.strategies)}
+            tx.update_agent(name, state="paused" if paused else "active", lore=lore)
+            tx.note(AgentRegistered(agent_id=name, name=own.name or name))
+            for domain, level in sorted(package.skills.items()):
+                # Goals for a level count this event.
+                tx.note(SkillGained(agent_id=name, domain=domain, source="import", times=1, gain=0.0, level=level))
+            tx.note(AgentImported(agent_id=name, was=own.id))
+    except BaseException:
+        with suppress(WsapError):  # else the next import or start of a nexus deletes the pieces
+            forget_unfinished(nexus_store, name, token=token, pause=pause)
+        raise
     return Imported(name, tuple(f"{game}: {p.agent}" for game, p in packed.items() if game not in taken))
+
+
+def forget_unfinished(
+    nexus_store: NexusStore,
+    agent_id: str | None = None,
+    *,
+    token: str | None = None,
+    pause: Callable[[float], object] = time.sleep,
+) -> None:
+    """Delete the pieces of imports that did not end: of one agent or all; if a `token` is given, of that import."""
+    with nexus_store.look() as tx:
+        rows = tx.connection.execute(select(_AGENT.c.id, _AGENT.c.lore).where(_AGENT.c.state == "removed")).all()
+    for row in rows:
+        if agent_id not in (None, row.id) or row.lore.get(_UNFINISHED) is None:
+            continue
+        if token not in (None, row.lore[_UNFINISHED]):
+            continue
+        with nexus_store.change() as tx:  # the import, if it still runs, notices
+            tx.update_agent(row.id, lore={**row.lore, _UNFINISHED: "given up"})
+        for table, key in (
+            (_EVENT, _EVENT.c.seq),
+            (_EVIDENCE, _EVIDENCE.c.source),
+            (_ACHIEVEMENT, _ACHIEVEMENT.c.name),
+        ):
+            while _delete_piece(nexus_store, row.id, table, key, pause):
+                pass
+        with nexus_store.change() as tx:
+            tx.connection.execute(delete(_AGENT).where(_AGENT.c.id == row.id))
+
+
+def _delete_piece(
+    nexus_store: NexusStore, name: str, table: Table, key: Column[Any], pause: Callable[[float], object]
+) -> bool:
+    mine = table.c.agent_id == name
+    with _piece(pause), nexus_store.change() as tx:
+        some = select(key).where(mine).limit(PIECE)
+        return tx.connection.execute(delete(table).where(mine, key.in_(some))).rowcount > 0
+
+
+@contextmanager
+def _piece(pause: Callable[[float], object]) -> Iterator[None]:
+    """Leave others more time than the block took, so that they get their turn."""
+    began = time.monotonic()
+    yield
+    pause(max(0.02, 2 * (time.monotonic() - began)))
+
+
+def _add_history(
+    nexus_store: NexusStore,
+    name: str,
+    package: agent_file.Package,
+    token: str,
+    pause: Callable[[float], object],
+) -> None:
+    for table, found in ((_EVIDENCE, package.evidence), (_ACHIEVEMENT, package.achievements)):
+        for rows in _pieces(found):
+            values = [{"agent_id": name, **row.model_dump()} for row in rows]
+            with _piece(pause), nexus_store.change() as tx:
+                _check_mine(tx, name, token)
+                tx.connection.execute(insert(table), values)
+    for entries in _pieces(package.diary):
+        events = [
+            DiaryWritten(agent_id=name, game=e.game, text=e.text, own_words=e.own_words, written=e.written)
+            for e in entries
+        ]
+        with _piece(pause), nexus_store.change() as tx:
+            _check_mine(tx, name, token)
+            tx.note_all(events)
+
+
+def _pieces(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (rows[start : start + PIECE] for start in range(0, len(rows), PIECE))
+
+
+def _check_mine(tx: Transaction, name: str, token: str) -> None:
+    lore = tx.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == name)).scalar()
+    if lore is None or lore.get(_UNFINISHED) != token:
+        raise ImportRefusedError(f"Another import of {name!r} began, or a nexus was started; try again.")
 
 
 def _check_free(tx: Transaction, name: str) -> None:
@@ -151,29 +266,17 @@ def _check_free(tx: Transaction, name: str) -> None:
         raise ImportRefusedError(f"{name!r} {was}; import it under another id with --as NAME.")
 
 
-def _fill(tx: Transaction, name: str, package: agent_file.Package, *, paused: bool) -> None:
+def _fill(tx: Transaction, name: str, package: agent_file.Package) -> None:
     own = package.agent
-    tx.update_agent(
-        name,
-        created=own.created,
-        state="paused" if paused else "active",
-        lore={"core_memories": list(own.core_memories), "strategies": list(own.strategies)},
-        lifetime_steps=own.lifetime_steps,
-        playtime=own.playtime,
-    )
+    tx.update_agent(name, created=own.created, lifetime_steps=own.lifetime_steps, playtime=own.playtime)
     if package.mind is not None:
         try:
             tx.save_memories(name, base64.b64decode(package.mind, validate=True))
         except binascii.Error:
             raise WireError("The agent's memories in the file are damaged; use another copy.") from None
-    for domain, level in sorted(package.skills.items()):
-        tx.connection.execute(insert(_SKILL).values(agent_id=name, domain=domain, level=level))
-        # Goals for a level count this event.
-        tx.note(SkillGained(agent_id=name, domain=domain, source="import", times=1, gain=0.0, level=level))
-    for table, rows in ((_EVIDENCE, package.evidence), (_ACHIEVEMENT, package.achievements)):
-        values = [{"agent_id": name, **row.model_dump()} for row in rows]
-        if values:
-            tx.connection.execute(insert(table), values)
+    values = [{"agent_id": name, "domain": domain, "level": level} for domain, level in sorted(package.skills.items())]
+    if values:
+        tx.connection.execute(insert(_SKILL), values)
 
 
 def _add_goals(tx: Transaction, name: str, package: agent_file.Package) -> None:

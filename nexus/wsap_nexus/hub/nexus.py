@@ -14,6 +14,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.agents.messages import Wakeups
+from wsap_nexus.agents.portable import forget_unfinished
 from wsap_nexus.errors import LockLostError, NotInWorldError
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import Catalog, CircuitBreaker
@@ -153,6 +154,7 @@ class Nexus:
         self.storage.start()
         if not self.store.database.is_sqlite:
             self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
+        forget_unfinished(self.nexus_store)
         self.failures.settle()
         settle_cut_off_runs(self.store.repository)
         self.kept.start()

@@ -78,7 +78,7 @@ def translate(error: BaseException, where: str) -> errors.WsapError:
     if isinstance(error, errors.WsapError):
         return error
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    if _is_taken(cause):
+    if _is_taken(cause) and "event" in str(cause):
         return errors.StorageError(
             f"Another process is recording the same run in the database {where}; stop one of the two, "
             "then continue with --resume."
@@ -132,7 +132,7 @@ def is_damage(cause: BaseException | None) -> bool:
 
 
 def _is_taken(cause: BaseException) -> bool:
-    # A run has one writer; a duplicate key means two.
+    # A run has one writer; a duplicate number of an event means two.
     code = getattr(cause, "sqlite_errorcode", None)
     return code in _TAKEN or getattr(cause, "sqlstate", None) == "23505"
 

@@ -219,9 +219,11 @@ def export(*, name: str, file: Path, force: bool, as_json: bool, database: str |
     with looking(database, name) as tx:
         portable.check_not_removed(tx, name)
         package = portable.pack(tx, name)
-    write_package(file, package)
+    written = write_package(file, package)
     left = package.left
     what = f"Copied {name} to {file}."
+    if written < len(package.diary):
+        what += f" Its diary is too long for a file: only the newest {written} entries were copied."
     if left.bodies or left.items:
         what += f" These stay here: {plural(left.bodies, 'avatar')}, {plural(left.items, 'item')}."
     said(as_json, what, agent=name, file=str(file), left_behind=left.model_dump())
@@ -252,9 +254,9 @@ def import_agent(
     package = read_package(file)
     given = policies_of(model, memory, policies) if model or policies or memory else {}
     nexus = running_on(database)
-    with writing(database, lock=nexus is None) as nexus_store, nexus_store.change() as tx:
+    with writing(database, lock=nexus is None) as nexus_store:
         imported = portable.import_agent(
-            tx,
+            nexus_store,
             package,
             agent_id=name,
             policies=given,
@@ -330,12 +332,8 @@ def issue_token(nexus_store: NexusStore, name: str) -> str:
 
 def text_of(given: str) -> str:
     """Return a text as given, or the content of the file in `@FILE`; UsageError if the file can't be read."""
+    from wsap_core.textfile import read_text
 
     if not given.startswith("@"):
         return given
-    path = Path(given[1:]).expanduser()
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise UsageError(f"The persona can't be read from {path}: {reason}.") from None
+    return read_text(Path(given[1:]).expanduser(), "The persona")

@@ -42,6 +42,15 @@ def check_agent_id(agent_id: str) -> str:
     return agent_id
 
 
+def _check_identity(agent_id: str, name: str, persona: str) -> None:
+    check_agent_id(agent_id)
+    if not (name or agent_id).isprintable() or len(name) > 200 or len(persona) > LONGEST_TEXT:
+        raise UsageError(
+            f"{ascii(name)[:80]} can't be an agent's name; use up to 200 printable characters, "
+            f"and at most {LONGEST_TEXT} for the persona."
+        )
+
+
 class AgentRepository(EventRepository):
     """Reads and writes agents."""
 
@@ -49,16 +58,28 @@ class AgentRepository(EventRepository):
         self, agent_id: str, *, name: str = "", persona: str = "", policies: Mapping[str, Policy] | None = None
     ) -> tuple[AgentIdentity, bool]:
         """Return the agent of that id, unchanged if it exists, and whether it is new; UsageError if that is refused."""
-        check_agent_id(agent_id)
-        if not (name or agent_id).isprintable() or len(name) > 200 or len(persona) > LONGEST_TEXT:
-            raise UsageError(
-                f"{ascii(name)[:80]} can't be an agent's name; use up to 200 printable characters, "
-                f"and at most {LONGEST_TEXT} for the persona."
-            )
+        _check_identity(agent_id, name, persona)
         if (known := self.find_agent(agent_id)) is not None:
             if known.state == "removed":
                 raise UsageError(f"The agent {agent_id!r} was removed; choose another id.")
             return known, False
+        lore: dict[str, Any] = {"core_memories": [], "strategies": []}
+        self.add_agent(agent_id, "active", name=name, persona=persona, policies=policies, lore=lore)
+        self.note(AgentRegistered(agent_id=agent_id, name=name or agent_id))
+        return self.agent(agent_id), True
+
+    def add_agent(
+        self,
+        agent_id: str,
+        state: str,
+        *,
+        name: str,
+        persona: str,
+        policies: Mapping[str, Policy] | None,
+        lore: Mapping[str, Any],
+    ) -> None:
+        """Add the row of a new agent, without an event; UsageError if its identity is refused. Any: JSON."""
+        _check_identity(agent_id, name, persona)
         if agent_id in RESERVED:
             raise UsageError(f"An agent can't be called {agent_id!r}, which is reserved; choose another id.")
         self._insert(
@@ -66,16 +87,14 @@ class AgentRepository(EventRepository):
             id=agent_id,
             name=name or agent_id,
             created=self.stamp,
-            state="active",
+            state=state,
             place="nexus",
             persona=persona,
             policies={game: recorded(policy) for game, policy in (policies or {}).items()},
-            lore={"core_memories": [], "strategies": []},
+            lore=dict(lore),
             lifetime_steps=0,
             playtime=0.0,
         )
-        self.note(AgentRegistered(agent_id=agent_id, name=name or agent_id))
-        return self.agent(agent_id), True
 
     def find_agent(self, agent_id: str) -> AgentIdentity | None:
         """Return an agent; None if there is none of that id."""

@@ -69,6 +69,22 @@ class EventRepository:
         self.noted.append(event.model_copy(update={"seq": seq, "time": self.now}))
         return seq
 
+    def note_all(self, events: Sequence[NexusEvent]) -> None:
+        """Write many events at once; their numbers are not returned, and listeners are not told of them."""
+        rows = [
+            {
+                "kind": event.kind,
+                "agent_id": event.agent_id,
+                "game": event.game,
+                "session_id": event.session_id,
+                "time": self.now,
+                "body": dumps(event.body),
+            }
+            for event in events
+        ]
+        if rows:
+            self.connection.execute(insert(_EVENT), [checked(_EVENT, row) for row in rows])
+
     def events(
         self,
         *,
