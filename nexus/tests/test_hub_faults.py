@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import signal
 import sqlite3
@@ -28,6 +29,7 @@ from wsap_core.errors import (
     StorageUnavailableError,
     WorldError,
 )
+from wsap_nexus.cli.nexus.status import growth_lines
 from wsap_nexus.errors import LockLostError, NexusRunningError
 from wsap_nexus.hub import storage
 from wsap_nexus.store.database import Database
@@ -214,6 +216,37 @@ def test_an_agent_whose_code_lacks_something_is_repeated_but_not_for_ever(
             assert active(place) == (set() if paused else {"ida"})
 
     asyncio.run(scene())
+
+
+def test_a_write_ahead_log_that_a_reader_holds_up_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(storage, "LOG_MOST", 20 << 20)  # SQLite starts over at 16 MB, unless somebody reads
+
+    async def scene() -> None:
+        async with nexus_at(tmp_path, {}, host=host_with()) as place:
+            nexus, path = place.nexus, tmp_path / "nexus.db-wal"
+            reader = sqlite3.connect(tmp_path / "nexus.db", isolation_level=None)
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM run").fetchone()
+            assert not nexus.storage.report().held_up
+            while path.stat().st_size <= storage.LOG_MOST:
+                with nexus.nexus_store.change() as tx:
+                    tx.register("ada")
+                    tx.save_memories("ada", os.urandom(4 << 20))
+            report = nexus.storage.report()
+            assert (report.log, report.held_up) == (path.stat().st_size, True)
+            (line,) = growth_lines({**report.to_json(), "growth": 0.0, "left": None})[1:]
+            assert "a program has been reading the database for very long" in line
+            nexus.storage.measure()
+            nexus.storage.measure()
+            reader.close()
+        said = [record.message for record in caplog.records if record.name == storage.__name__]
+        assert len(said) == 1  # once
+        assert "write-ahead log of the database has grown to" in said[0]
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(scene())
 
 
 def test_errors_of_the_machine_are_told_from_others() -> None:

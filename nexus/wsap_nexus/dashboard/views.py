@@ -21,9 +21,11 @@ from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.prune import size_of
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.hub.storage import LOG_MOST
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import PUBLIC_KINDS, read_row, why_ended
 from wsap_nexus.store.nexus_store import Transaction
+from wsap_nexus.store.room import log_bytes
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -66,7 +68,7 @@ async def overview(nexus: Hub, request: Request, private: Private) -> Response:
             "names": names,
             "transit": [{"agent": row.agent_id, "kind": row.kind, "world": row.world_id} for row in moving],
             "recent": recent,
-            "attention": _held(nexus) + (_attention(tx) if private else []),
+            "attention": _held(nexus) + (_held_up(nexus) + _attention(tx) if private else []),
             "spent": usage_last_day(nexus, tx),
             "health": _health(nexus, request),
             "games": [encode(info) for info in nexus.entrance.games()],
@@ -297,6 +299,18 @@ def _held(nexus: Nexus) -> list[dict[str, Any]]:
     """Return the public message that a fault of the machine holds agents, if one does."""
     why = nexus.live.held
     return [{"kind": "machine", "id": "machine", "name": "Agents are held", "what": why}] if why else []
+
+
+def _held_up(nexus: Nexus) -> list[dict[str, Any]]:
+    """Return the message that a reader makes the write-ahead log grow, if one does."""
+    log = log_bytes(nexus.store.database)
+    if log is None or log <= LOG_MOST:
+        return []
+    what = (
+        f"Its write-ahead log has grown to {log >> 20} MiB, because a program has been reading it for very long; it "
+        "shrinks once that program ends."
+    )
+    return [{"kind": "machine", "id": "log", "name": "The database", "what": what}]
 
 
 def _attention(tx: Transaction) -> list[dict[str, Any]]:

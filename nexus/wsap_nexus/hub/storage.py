@@ -32,7 +32,7 @@ from wsap_nexus.store.errors import is_passing, lack
 from wsap_nexus.store.eventlog import TRY_AGAIN
 from wsap_nexus.store.events.nexus import AgentsHeld
 from wsap_nexus.store.nexus_store import NexusStore
-from wsap_nexus.store.room import can_write, free_bytes, used_bytes
+from wsap_nexus.store.room import can_write, free_bytes, log_bytes, used_bytes
 from wsap_nexus.tasks import ended
 
 EVERY = 60.0
@@ -40,6 +40,9 @@ EVERY = 60.0
 
 WINDOW = 360
 """The number of newest measurements that give the growth: those of six hours."""
+
+LOG_MOST = 96 << 20
+"""Bytes of SQLite's write-ahead log above which a reader holds it up: SQLite itself keeps at most 64 MiB."""
 
 _SOON, _LONGEST_PAUSE = 5.0, 30.0
 # After a fault within _SOON seconds of the last one, the interval of probes doubles, up to _LONGEST_PAUSE seconds.
@@ -73,6 +76,13 @@ class StorageReport:
     """Free bytes on its disk; None for a database on a server."""
     limit: int | None
     """The size in bytes at which old records are deleted; None for no limit."""
+    log: int | None = None
+    """Bytes of SQLite's write-ahead log; None for a database on a server."""
+
+    @property
+    def held_up(self) -> bool:
+        """Whether the log has grown beyond what SQLite keeps, because something reads the database for very long."""
+        return self.log is not None and self.log > LOG_MOST
 
     @property
     def left(self) -> float | None:
@@ -83,7 +93,7 @@ class StorageReport:
 
     def to_json(self) -> dict[str, float | None]:
         """Return the report as JSON-ready data."""
-        return {**asdict(self), "left": self.left}
+        return {**asdict(self), "left": self.left, "held_up": self.held_up}
 
 
 @dataclass(eq=False)
@@ -99,7 +109,7 @@ class StorageWatch:
     def __post_init__(self) -> None:
         self._sound = asyncio.Event()
         self._sound.set()
-        self._lacking = False
+        self._lacking = self._told_of_log = False
         self._doubts: deque[float] = deque(maxlen=_DOUBTS)
         self._since = self._until = -_SOON
         self._pause = TRY_AGAIN
@@ -161,7 +171,7 @@ class StorageWatch:
         database = self.store.database
         (began, first), (now, last) = (self._grown[0], self._grown[-1]) if self._grown else ((0.0, 0), (0.0, 0))
         growth = (last - first) * DAY / (now - began) if now > began else None
-        return StorageReport(used_bytes(database), growth, free_bytes(database), self.limit)
+        return StorageReport(used_bytes(database), growth, free_bytes(database), self.limit, log_bytes(database))
 
     def _hold(self, error: StorageError | OSError | MemoryError, lacking: bool) -> None:
         self._lacking = self._lacking or lacking
@@ -209,9 +219,19 @@ class StorageWatch:
             return False
         return can_write(self.store.database) and not self.store.writer.waits
 
+    def _look_at_log(self) -> None:
+        log = log_bytes(self.store.database) or 0
+        if log > LOG_MOST and not self._told_of_log:
+            _LOG.warning(
+                "The write-ahead log of the database has grown to %d MiB, because a program has been reading the "
+                "database for very long; it shrinks once that program ends.", log >> 20,
+            )  # fmt: skip
+        self._told_of_log = log > LOG_MOST
+
     def measure(self) -> None:
         """Measure the database, and prune it if it is above the limit."""
         try:
+            self._look_at_log()
             used = used_bytes(self.store.database)
             grown = self._grown[-1][1] + max(0, used - self._used) if self._grown else 0
             self._grown.append((self.now(), grown))

@@ -63,6 +63,10 @@ class StorageShape(Answer):
     """The size at which old records are deleted; `null` for no limit."""
     left: float | None
     """Days until it reaches its limit or the disk is full; `null` if unknown."""
+    log: int | None
+    """Bytes of SQLite's write-ahead log; it grows while a program reads for very long. `null` for a server."""
+    held_up: bool
+    """Whether that log has grown too large."""
 
 
 class Health(Answer):

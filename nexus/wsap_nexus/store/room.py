@@ -68,5 +68,15 @@ def free_bytes(database: Database) -> int | None:
     return shutil.disk_usage(Path(database.where).parent).free + reused
 
 
+def log_bytes(database: Database) -> int | None:
+    """Return the bytes of a database's write-ahead log; None for a server."""
+    if not database.is_sqlite:
+        return None
+    try:
+        return Path(f"{database.where}-wal").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def _pragma(connection: Connection, name: str) -> int:
     return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())

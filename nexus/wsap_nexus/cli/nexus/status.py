@@ -71,7 +71,16 @@ def status_lines(found: Status) -> list[str]:
 
 def growth_lines(storage: Mapping[str, Any]) -> list[str]:
     """Return the growth of a database and when it reaches its limit. Any: the shape is the API's."""
+    lines = _growth_lines(storage)
+    if storage.get("held_up"):
+        lines.append(
+            f"Its write-ahead log has grown to {text_of_size(storage['log'])}, because a program has been reading the "
+            "database for very long; it shrinks once that program ends."
+        )
+    return lines
 
+
+def _growth_lines(storage: Mapping[str, Any]) -> list[str]:
     growth, limit, left = storage["growth"], storage["limit"], storage["left"]
     if growth is None:
         return ["Its growth is not known yet; it is measured for the first minutes."]
