@@ -259,6 +259,8 @@ def test_errors_of_the_machine_are_told_from_others() -> None:
     assert lack(failed) is failed.__cause__
     assert lack(FileNotFoundError(errno.ENOENT, "No such file")) is None
     assert isinstance(lack(MemoryError()), MemoryError)
+    assert lack(RuntimeError("can't start new thread")) is not None
+    assert lack(RuntimeError("The spade is broken.")) is None
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO])

@@ -279,6 +279,25 @@ def test_a_deleted_run_is_gone_with_its_events_and_others_stay(
         repository.delete_run(run_id)
 
 
+def test_a_long_run_is_deleted_in_pieces_between_which_others_write(
+    database: Database, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wsap_nexus.store.repository._DELETED_AT_ONCE", 10)
+    long = repository.create_run(a_run("echo"))
+    with LogWriter(database) as log:
+        for _ in range(35):
+            log.append(long.id, "step", "{}")
+    left: list[list[int]] = []
+    database.fence = lambda connection: left.append([event.seq for event in repository.read_events(long.id)])
+    with pytest.raises(UnknownNameError):
+        repository.delete_run(long.id, "missing")
+    assert left == []
+    repository.delete_run(long.id)
+    # Each transaction begins with the whole beginning of the run.
+    assert left == [list(range(35)), list(range(25)), list(range(15)), list(range(5)), list(range(5))]
+    assert repository.find_run(long.id) is None
+
+
 def test_a_body_that_is_not_json_says_so(database: Database, repository: Repository, run_id: str) -> None:
     first = repository.last_event(run_id, "snapshot")
     assert first is not None

@@ -12,8 +12,9 @@ import asyncio
 import contextlib
 import logging
 import socket
+import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import uvicorn
@@ -334,7 +335,7 @@ class TimeoutProtocol(H11Protocol):
             self.transport.abort()
 
     def _refuse(self) -> None:
-        self.transport.write(_too_many())
+        self.transport.write(_too_many(int(time.time())))
         self.transport.close()
 
     @property
@@ -384,7 +385,9 @@ class TimeoutProtocol(H11Protocol):
             self.transport.close()
 
 
-def _too_many() -> bytes:
+@lru_cache(maxsize=1)
+def _too_many(second: int) -> bytes:
+    """Return the refusal of a connection, made once a second: many may be refused at once."""
     error = TooManyConnectionsError
     message = "The maximum number of connections is open; close some, or wait a moment."
     body = dumps(error_body(error.code, message, retry=error.retryable)).encode()

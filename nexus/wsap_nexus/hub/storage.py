@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -115,6 +116,7 @@ class StorageWatch:
         self._pause = TRY_AGAIN
         self._grown: deque[tuple[float, int]] = deque(maxlen=WINDOW)
         self._used = 0
+        self._measured = -EVERY
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -173,7 +175,7 @@ class StorageWatch:
         growth = (last - first) * DAY / (now - began) if now > began else None
         return StorageReport(used_bytes(database), growth, free_bytes(database), self.limit, log_bytes(database))
 
-    def _hold(self, error: StorageError | OSError | MemoryError, lacking: bool) -> None:
+    def _hold(self, error: Exception, lacking: bool) -> None:
         self._lacking = self._lacking or lacking
         if self.live.held or self.live.stopping:
             return
@@ -202,14 +204,21 @@ class StorageWatch:
             tx.note(AgentsHeld(seconds=seconds, why=why))
 
     async def _work(self) -> None:
-        measured = -EVERY
+        while True:
+            try:
+                await self._watch()
+            except Exception:  # it lacks a thread, for example; agents must not be held for ever
+                _LOG.exception("The database can't be looked at; the nexus tries again.")
+                await asyncio.sleep(_LONGEST_PAUSE)
+
+    async def _watch(self) -> None:
         while True:
             if self.live.held:
                 await asyncio.sleep(self._pause)
                 if await asyncio.to_thread(self._is_over):
                     self._go_on()
-            elif self.now() - measured >= EVERY:
-                measured = self.now()
+            elif self.now() - self._measured >= EVERY:
+                self._measured = self.now()
                 await asyncio.to_thread(self.measure)
             else:
                 await asyncio.sleep(TRY_AGAIN)
@@ -243,15 +252,16 @@ class StorageWatch:
             _LOG.warning("The database can't be measured or pruned: %s", error)
 
 
-def _found_lacking() -> OSError | MemoryError | None:
-    """Return the error at using a few files and some memory, or None."""
+def _found_lacking() -> Exception | None:
+    """Return the error at using a few files, some memory and a thread, or None."""
     files: list[int] = []
     try:
         with tempfile.TemporaryFile() as file:
             file.write(bytes(4096))
         files.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(_SPARE_FILES))
         bytearray(_SPARE_BYTES)
-    except (OSError, MemoryError) as error:
+        threading.Thread(target=lambda: None).start()
+    except (OSError, MemoryError, RuntimeError) as error:
         return error if lack(error) is not None else None
     finally:
         for file_number in files:
@@ -259,5 +269,7 @@ def _found_lacking() -> OSError | MemoryError | None:
     return None
 
 
-def _words(error: OSError | MemoryError) -> str:
-    return (error.strerror if isinstance(error, OSError) else "") or "not enough memory"
+def _words(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)

@@ -22,6 +22,7 @@ class OutdatedDatabaseError(errors.StorageError):
 LACKING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN})
 """Numbers of system errors that say that the machine lacks open files, memory or processes for the moment."""
 
+_NO_THREAD = "can't start new thread"  # Python's message, whatever the system lacks for it
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DENIED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 # SQLite reports FULL for ENOSPC only; over a quota or a file size limit it reports a failed write.
@@ -112,13 +113,13 @@ def is_passing(error: BaseException) -> bool:
     )
 
 
-def lack(error: BaseException) -> OSError | MemoryError | None:
+def lack(error: BaseException) -> Exception | None:
     """Return the error among the causes of another that says that this machine lacks something; None if none does."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:
         seen.add(id(at))
-        if isinstance(at, MemoryError):
+        if isinstance(at, MemoryError) or (isinstance(at, RuntimeError) and str(at) == _NO_THREAD):
             return at
         if isinstance(at, OSError) and at.errno in LACKING | {errno.ENOSPC, errno.EDQUOT}:
             return at

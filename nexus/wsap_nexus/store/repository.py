@@ -36,6 +36,7 @@ NEXUS = "nexus"
 # SQLite's checkpoints.
 _PAGE_BYTES, _PAGE_EVENTS = 1 << 20, 256
 _ATTEMPTS, _SHORT_ATTEMPTS = 20, 4
+_DELETED_AT_ONCE = 2000
 
 
 def utc_now() -> datetime:
@@ -186,13 +187,34 @@ class Repository:
         return [row.id for row in self._rows(query.order_by(_RUN.c.id))]
 
     def delete_run(self, *run_ids: str) -> None:
-        """Delete runs and their events in one transaction; UnknownNameError, deleting none, if one is missing."""
+        """Delete runs and their events; UnknownNameError, deleting none, if one is missing.
+
+        Events are deleted in pieces, newest first, between which others can write. If the process is killed, a run is
+        left without its last events; delete it again.
+        """
+        for run_id in run_ids:
+            if self.find_run(run_id) is None:
+                raise self._unknown(run_id)
+        for run_id in run_ids:
+            while self._delete_newest(run_id):
+                pass
         with self.database.write() as connection:
             for run_id in run_ids:
                 for table in (_EVENT, _DICTIONARY, _INBOX):
                     connection.execute(table.delete().where(table.c.run_id == run_id))
                 if not connection.execute(_RUN.delete().where(_RUN.c.id == run_id)).rowcount:
                     raise self._unknown(run_id)
+
+    def _delete_newest(self, run_id: str) -> bool:
+        """Delete a piece of a run's events if there are more; return whether there were."""
+        with self.database.write() as connection:
+            of_run = _EVENT.c.run_id == run_id
+            newest = select(_EVENT.c.seq).where(of_run).order_by(_EVENT.c.seq.desc())
+            oldest = connection.execute(newest.offset(_DELETED_AT_ONCE).limit(1)).scalar()
+            if oldest is None:
+                return False
+            connection.execute(_EVENT.delete().where(of_run, _EVENT.c.seq > oldest))
+            return True
 
     def find_run(self, run_id: str) -> RunRecord | None:
         """Return the run with exactly this id, or None."""
