@@ -245,7 +245,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             hub = Hub(Path(folder), args.files)
             try:
-                time.sleep(5.0)
+                while hub.decisions() < 20 * AGENTS:  # all of them are in worlds
+                    time.sleep(1.0)
                 told = measured(hub, case, args)
                 told["stop"] = hub.stop()
             finally:

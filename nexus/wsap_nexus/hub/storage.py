@@ -124,9 +124,12 @@ class StorageWatch:
         loop = asyncio.get_running_loop()
 
         def fault(error: StorageError) -> None:
-            if not self.live.stopping:
-                self.store.database.fault = error
-            if not self.live.held and not loop.is_closed():
+            self.store.database.fault = error
+            if loop.is_closed():
+                return
+            if self.live.stopping:  # nobody looks any more whether it is over: try again soon
+                loop.call_soon_threadsafe(loop.call_later, _SOON, self._forget)
+            elif not self.live.held:
                 loop.call_soon_threadsafe(self._hold, error, False)
 
         self.store.database.on_fault = fault
@@ -191,6 +194,9 @@ class StorageWatch:
         self.live.hold(why)
         told = str(error) if isinstance(error, StorageError) else why
         _LOG.error("%s The nexus holds its agents, and goes on by itself once that is over.", told)
+
+    def _forget(self) -> None:
+        self.store.database.fault = None
 
     def _go_on(self) -> None:
         self._until = self.now()
