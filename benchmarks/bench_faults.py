@@ -1,6 +1,7 @@
 """Faults of the machine beside a living nexus: how fast agents decide before, during and after each, and who is told.
 
-    python benchmarks/bench_faults.py [--files 1024] [--connections 2000] [--lock 60] [--case CASE] [--json]
+    python benchmarks/bench_faults.py [--files 1024] [--connections 2000] [--lock 60] [--entries 200000]
+                                      [--case CASE] [--json]
 
 Six scripted agents play at four decisions a second in a nexus of its own process.
 
@@ -166,8 +167,8 @@ def lock(hub: Hub, seconds: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def importing(hub: Hub, told: dict[str, Any]) -> Iterator[None]:
-    """Import the largest permitted agent; the block ends with the import."""
+def importing(hub: Hub, entries: int, told: dict[str, Any]) -> Iterator[None]:
+    """Import an agent with so many diary entries; the block ends with the import."""
     text = "x" * (LARGEST // MOST_ENTRIES - 120)
     entry = PackedEntry(written="2026-01-01T00:00:00+00:00", game="crafter", text=text, own_words=True)
     package = Package(
@@ -175,7 +176,7 @@ def importing(hub: Hub, told: dict[str, Any]) -> Iterator[None]:
             id="old", name="Old", created="2026-01-01T00:00:00+00:00", persona="", core_memories=[], strategies=[],
             lifetime_steps=1, playtime=1.0,
         ),
-        policies={}, skills={}, evidence=[], achievements=[], goals=[], diary=[entry] * MOST_ENTRIES, mind=None,
+        policies={}, skills={}, evidence=[], achievements=[], goals=[], diary=[entry] * entries, mind=None,
         left=Left(bodies=0, items=0),
     )  # fmt: skip
     told["entries"] = write_package(hub.folder / "old.agent", package)
@@ -196,7 +197,7 @@ def measured(hub: Hub, case: str, args: argparse.Namespace) -> dict[str, Any]:
         "silent": lambda: connections(hub, args.connections, slow=False),
         "slow": lambda: connections(hub, args.connections, slow=True),
         "lock": lambda: lock(hub, args.lock),
-        "import": lambda: importing(hub, told),
+        "import": lambda: importing(hub, args.entries, told),
     }
     health: list[tuple[float, int, str]] = []
     usual: list[tuple[float, int, str]] = []
@@ -233,6 +234,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--files", type=int, default=1024)
     parser.add_argument("--connections", type=int, default=2000)
+    parser.add_argument("--entries", type=int, default=MOST_ENTRIES)
     parser.add_argument("--lock", type=float, default=60.0)
     parser.add_argument("--case", choices=("silent", "slow", "lock", "import", "all"), default="all")
     parser.add_argument("--json", action="store_true")

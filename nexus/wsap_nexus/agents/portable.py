@@ -30,6 +30,7 @@ from wsap_nexus.errors import TransitError
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events.agents import AgentImported, AgentRegistered, AgentRemoved, DiaryWritten, SkillGained
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
+from wsap_nexus.store.repositories.log import event_row
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -235,19 +236,19 @@ def _add_history(
     pause: Callable[[float], object],
 ) -> None:
     for table, found in ((_EVIDENCE, package.evidence), (_ACHIEVEMENT, package.achievements)):
-        for rows in _pieces(found):
-            values = [{"agent_id": name, **row.model_dump()} for row in rows]
+        for some in _pieces(found):
+            values = [{"agent_id": name, **row.model_dump()} for row in some]
             with _piece(pause), nexus_store.change() as tx:
                 _check_mine(tx, name, token)
                 tx.connection.execute(insert(table), values)
     for entries in _pieces(package.diary):
-        events = [
-            DiaryWritten(agent_id=name, game=e.game, text=e.text, own_words=e.own_words, written=e.written)
+        rows = [  # made before the transaction, in which others have to wait
+            event_row(DiaryWritten(agent_id=name, game=e.game, text=e.text, own_words=e.own_words, written=e.written))
             for e in entries
         ]
         with _piece(pause), nexus_store.change() as tx:
             _check_mine(tx, name, token)
-            tx.note_all(events)
+            tx.note_rows(rows)
 
 
 def _pieces(rows: Sequence[T]) -> Iterator[Sequence[T]]:

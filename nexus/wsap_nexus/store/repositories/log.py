@@ -23,6 +23,20 @@ def matching(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
     return [table.c[name] == value for name, value in wanted.items() if value is not None]
 
 
+def event_row(event: NexusEvent) -> dict[str, Any]:
+    """Return the values of an event's columns but its number and time; StorageError if one does not fit."""
+    return checked(
+        _EVENT,
+        {
+            "kind": event.kind,
+            "agent_id": event.agent_id,
+            "game": event.game,
+            "session_id": event.session_id,
+            "body": dumps(event.body),
+        },
+    )
+
+
 class EventRepository:
     """Reads and writes events within one transaction."""
 
@@ -56,34 +70,16 @@ class EventRepository:
 
     def note(self, event: NexusEvent) -> int:
         """Write an event and return its number."""
-        values = {
-            "kind": event.kind,
-            "agent_id": event.agent_id,
-            "game": event.game,
-            "session_id": event.session_id,
-            "time": self.now,
-            "body": dumps(event.body),
-        }
-        inserted = self.connection.execute(insert(_EVENT).values(**checked(_EVENT, values))).inserted_primary_key
+        inserted = self.connection.execute(
+            insert(_EVENT).values(**event_row(event), **checked(_EVENT, {"time": self.now}))
+        ).inserted_primary_key
         seq = int(inserted[0]) if inserted else 0
         self.noted.append(event.model_copy(update={"seq": seq, "time": self.now}))
         return seq
 
-    def note_all(self, events: Sequence[NexusEvent]) -> None:
-        """Write many events at once; their numbers are not returned, and listeners are not told of them."""
-        rows = [
-            {
-                "kind": event.kind,
-                "agent_id": event.agent_id,
-                "game": event.game,
-                "session_id": event.session_id,
-                "time": self.now,
-                "body": dumps(event.body),
-            }
-            for event in events
-        ]
-        if rows:
-            self.connection.execute(insert(_EVENT), [checked(_EVENT, row) for row in rows])
+    def note_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write many events from `event_row` at once; listeners are not told of them. Any: the values of columns."""
+        self.connection.execute(insert(_EVENT), [{**row, "time": self.now} for row in rows])
 
     def events(
         self,
