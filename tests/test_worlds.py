@@ -213,7 +213,7 @@ class Answers(Counter):
         (lambda: None, "answered 'crash' with a NoneType"),
         (lambda: ActionResult(True, observation=cast(Observation, None)), "whose observation is a NoneType"),
         (lambda: ActionResult(True, observation=cast(Observation, {"hp": 1})), "whose observation is a dict"),
-        (lambda: ActionResult(True, reward=10**400), "a reward that is not a finite number: 1000"),
+        (lambda: ActionResult(True, reward=10**400), r"a reward beyond 1e\+15: 1000"),
         (lambda: ActionResult(True, reward=float("nan")), "a reward that is not a finite number: nan"),
         (lambda: ActionResult(True, reward=cast(float, None)), "a reward that is not a finite number: None"),
         (lambda: ActionResult(True, achievements="lamp"), "achievements of ActionResult must be a list, not a str"),

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
-from wsap_core.errors import UnknownNameError, UsageError, WsapError
+from wsap_core.errors import UnknownNameError, UsageError, WorldError, WsapError
 from wsap_core.factories import Reference, load
 from wsap_core.protocol import Achievement, Action, TransferRule
 from wsap_core.untrusted import error_line, single_line
@@ -46,6 +46,10 @@ class EpisodeSummary:
     """Decisions for which the agent was asked again."""
 
 
+LARGEST_SCORE = 1e15
+"""The largest score; the smallest is its negative."""
+
+
 @dataclass(frozen=True)
 class ScoreMetric:
     """A score of a game."""
@@ -61,8 +65,16 @@ class ScoreMetric:
     """Whether it is defined for a set of episodes only, such as a geometric mean of rates."""
 
     def of(self, episodes: Sequence[EpisodeSummary]) -> float:
-        """Return the score of these episodes."""
-        return float(load(self.compute)(episodes))
+        """Return the score of these episodes; WorldError if it fails, or is not within `LARGEST_SCORE` of zero."""
+        try:
+            value = float(load(self.compute)(episodes))
+        except WsapError:
+            raise
+        except Exception as error:
+            raise WorldError(f"The score {self.name!r} can't be computed: {error_line(error, kind=True)}") from error
+        if not abs(value) <= LARGEST_SCORE:
+            raise WorldError(f"The score {self.name!r} is {value:g}, not a number within {LARGEST_SCORE:g} of zero.")
+        return value
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def _keeps_text(cls: type) -> bool:
 def _dump_float(value: float) -> str:
     if not math.isfinite(value):
         raise WireError(f"The number {value} can't be encoded as JSON; use None for a missing value.")
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else float.__repr__(value)  # not a subclass's
 
 
 def _dump_sequence(value: Iterable[Any]) -> str:

@@ -16,7 +16,7 @@ from wsap_core.protocol.words import ENGLISH, words_of
 from wsap_core.seams.game import ChoiceKey, GameAdapter, HasClosingResult, HasDefaultAction, Live, Renders
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import error_line, single_line
-from wsap_core.worlds.answers import wrong_in_observation, wrong_in_result
+from wsap_core.worlds.answers import judged, wrong_in
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import Mailbox, message_of
 
@@ -103,7 +103,8 @@ class Seat:
     def default_action(self) -> Action | None:
         """Return the action that is taken if the agent misses its deadline, or None if the world declares none."""
         if isinstance(self.face, HasDefaultAction):
-            return self._checked(self.face.default_action)
+            default = self._checked(self.face.default_action)
+            return judged(self.world.spec.name, "has as its default action", default, Action)
         return self.world.spec.default_action
 
     async def observe(self) -> Observation:
@@ -111,7 +112,7 @@ class Seat:
         observation = await self._call(self.face.observe)
         if not isinstance(observation, Observation):
             raise WorldError(f"{self._name} returned a {type(observation).__name__}, not an Observation.")
-        if wrong := wrong_in_observation(observation):
+        if wrong := wrong_in(observation):
             raise WorldError(f"{self._name} observed {wrong}.")
         mailbox = self.world.mailbox
         if mailbox is not None:
@@ -121,7 +122,8 @@ class Seat:
         observation = self._in_language(observation)
         if self._closes is not None and self.closing is None and not self.done:
             closing = self._checked(self._closes.closing_result)
-            self.closing = closing and self._worded(closing)
+            if closing is not None:
+                self.closing = self._worded(judged(self.world.spec.name, "closed with", closing, ActionResult))
         self.last_observation = observation
         return observation
 
@@ -134,10 +136,7 @@ class Seat:
         """Return this seat's own view, never the world's view for spectators; None if the game has none."""
         if "render" not in self.world.spec.abilities or not isinstance(self.face, Renders):
             return None
-        view = await self._call(self.face.render)
-        if not isinstance(view, View):
-            raise WorldError(f"{self._name} rendered a {type(view).__name__}, not a View.")
-        return view
+        return judged(self.world.spec.name, "rendered", await self._call(self.face.render), View)
 
     async def act(self, action: Action) -> ActionResult:
         """Carry out an action and return its result."""
@@ -160,7 +159,7 @@ class Seat:
         result = await self._call(lambda: self._act(action, key))
         if not isinstance(result, ActionResult):
             raise WorldError(f"{self._name} answered {action.name!r} with a {type(result).__name__}.")
-        if wrong := wrong_in_result(result):
+        if wrong := wrong_in(result):
             raise WorldError(f"{self._name} answered {action.name!r} with {wrong}.")
         result = self._worded(result)
         if mailbox is not None:
@@ -241,10 +240,7 @@ class Seat:
         return await self.observe()
 
     def _own_space(self) -> ActionSpace:
-        space = self._checked(lambda: self.face.action_space)
-        if not isinstance(space, ActionSpace):
-            raise WorldError(f"{self._name} declares a {type(space).__name__}, not an ActionSpace.")
-        return space
+        return judged(self.world.spec.name, "declares", self._checked(lambda: self.face.action_space), ActionSpace)
 
     def _describe(self, observation: Observation) -> str:
         avatar = observation.avatar if isinstance(observation, EmbodiedObservation) else None

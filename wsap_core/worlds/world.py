@@ -12,11 +12,12 @@ from typing import Any, cast
 from wsap_core.errors import SnapshotError, UsageError, WorldError
 from wsap_core.factories import build
 from wsap_core.protocol import ActionResult, EmbodiedObservation, Tick, View
-from wsap_core.protocol.avatars import LEAVING, Avatar, AvatarSpec, AvatarState, DeathEvent, JackOutResult
+from wsap_core.protocol.avatars import LEAVING, Avatar, AvatarSpec, AvatarState, DeathEvent, JackInResult, JackOutResult
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams import game as seam
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
+from wsap_core.worlds.answers import judged
 from wsap_core.worlds.mailbox import Mailbox
 from wsap_core.worlds.seat import Seat, blamed
 
@@ -93,7 +94,7 @@ class World:
             avatars = self._avatars.list_avatars(agent_id)
             bound = [a for a in avatars if a.bound_agent == agent_id]
             if bound or avatars:
-                return (bound or avatars)[0]
+                return judged(self.spec.name, "has as an avatar", (bound or avatars)[0], Avatar)
         state = self._bodies.get(agent_id, AvatarState.UNBOUND)
         agent = agent_id if state is AvatarState.BOUND else None
         return Avatar(f"{agent_id}@{self.spec.name}", self.spec.name, agent, state, agent_id)
@@ -102,7 +103,7 @@ class World:
         """Release an agent's avatar: `dormant`, `suspend` or `despawn`. The game may refuse, for example in danger; if
         `forced`, the agent leaves nevertheless and the body stays as it is."""
         if self.has_avatars:
-            result = self._avatars.jack_out(agent_id, mode)
+            result = judged(self.spec.name, "jacked out with", self._avatars.jack_out(agent_id, mode), JackOutResult)
             if result.success or not forced:
                 return result
             return replace(result, success=True, message=f"Left by force: {result.message}")
@@ -120,13 +121,13 @@ class World:
         avatar = observation.avatar if isinstance(observation, EmbodiedObservation) else self.avatar_of(agent_id)
         if avatar.state is not AvatarState.DESTROYED:
             return None
-        return self._avatars.handle_death(avatar.avatar_id)
+        return judged(self.spec.name, "told of a death with", self._avatars.handle_death(avatar.avatar_id), DeathEvent)
 
     def render(self) -> View | None:
         """Return the world's view, or None if the game has none."""
         if "render" not in self.spec.abilities or not isinstance(self.adapter, seam.Renders):
             return None
-        return self.adapter.render()
+        return judged(self.spec.name, "rendered", self.adapter.render(), View)
 
     @property
     def lives(self) -> bool:
@@ -137,9 +138,7 @@ class World:
         """Carry out and return the next tick of a world that lives; `WorldError` if the game fails."""
         with blamed(f"The game {self.spec.name!r} failed in a tick:"):
             tick = await cast(seam.Lives, self.adapter).advance()
-        if not isinstance(tick, Tick):
-            raise WorldError(f"The game {self.spec.name!r} returned a {type(tick).__name__}, not a Tick.")
-        return tick
+        return judged(self.spec.name, "returned", tick, Tick)
 
     async def settle(self) -> None:
         """Wait for the work that a world that lives still has when play ends (`Settles`)."""
@@ -220,8 +219,8 @@ class World:
         avatar = alive[0] if alive else None
         if avatar is None:
             avatar = self._avatars.create_avatar(agent_id, AvatarSpec(name=agent_id))
-        if not isinstance(avatar, Avatar):
-            raise WorldError(f"The game {self.spec.name!r} created no avatar for {agent_id!r}.")
-        result = self._avatars.jack_in(agent_id, avatar.avatar_id)
+            judged(self.spec.name, f"created for {agent_id!r}", avatar, Avatar)
+        bound = self._avatars.jack_in(agent_id, avatar.avatar_id)
+        result = judged(self.spec.name, f"let {agent_id!r} in with", bound, JackInResult)
         if not result.success:
             raise WorldError(f"The game {self.spec.name!r} did not let {agent_id!r} in: {result.message}")

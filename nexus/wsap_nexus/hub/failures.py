@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -19,13 +20,14 @@ from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.entering import PreparedEntry, cancel_entry
-from wsap_nexus.hub.leaving import WorldExit, commit_exit
+from wsap_nexus.hub.leaving import WorldExit, commit_exit, in_any_case
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
 from wsap_nexus.hub.seating import START, KeptVenue
 from wsap_nexus.runs.logged import read_snapshot, read_step
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
+from wsap_nexus.store.errors import OneValueError, UnreadableError
 from wsap_nexus.store.events.agents import AgentFailed
 from wsap_nexus.store.events.endings import FAILED, WORLD_FAILED
 from wsap_nexus.store.events.sessions import EntryRefused, SessionForceClosed, WorldCrashed
@@ -34,27 +36,29 @@ from wsap_nexus.store.repository import Repository
 from wsap_nexus.worlds.port import WorldPort
 from wsap_nexus.worlds.seats import SeatPort, leave
 
+LAST_STATE_SECONDS = 20.0
+"""Seconds to find out the last good state of a world whose agent is recalled."""
+
 
 def last_state(repository: Repository, run_id: str) -> bytes | None:
-    """Return the newest saved state of a world from its run's log; None if there is none."""
-    saved = repository.last_event(run_id, "snapshot")
-    if saved is not None:
-        try:
+    """Return the newest saved state of a world from its run's log; None if there is none that can be read."""
+    with contextlib.suppress(WireError, UnreadableError):  # else the state at the session's start
+        saved = repository.last_event(run_id, "snapshot")
+        if saved is not None:
             return read_snapshot(saved.body)[0]
-        except WireError:
-            pass  # use the state at the session's start
-    for start in repository.read_events(run_id, kinds=(START,)):
-        world = start.data.get("world")
-        return None if world is None else base64.b64decode(world)
+    with contextlib.suppress(UnreadableError, AttributeError, TypeError, ValueError):
+        for start in repository.read_events(run_id, kinds=(START,)):
+            world = start.data.get("world")
+            return None if world is None else base64.b64decode(world)
     return None
 
 
-def logged_stats(repository: Repository, run_id: str, seat: str) -> SessionStats:
-    """Return the statistics of a seat from its run's log."""
-    stats = SessionStats()
-    for event in repository.read_events(run_id, kinds=("step",), seat=seat):
-        stats.count_logged(event)
-    return stats
+def seats_of(repository: Repository, run_id: str) -> dict[str, str]:
+    """Return the seats of the agents that entered with a run, by agent; empty if that can't be read."""
+    with contextlib.suppress(UnreadableError, AttributeError, KeyError, TypeError):
+        starts = repository.read_events(run_id, kinds=(START,))
+        return {arrival["agent"]: arrival["seat"] for start in starts for arrival in start.data["arrivals"]}
+    return {}
 
 
 def force_close(
@@ -199,17 +203,15 @@ class FailureHandler:
         sessions = [stay.session for stay in stays.values()]
         alone = next(iter(stays.values())) if len(run.plan.seats) == 1 else None
         culprit = None if leaving else stays.get(run.failed_seat or "") or alone
-        if isinstance(error, WsapError) and not isinstance(error, WorldError) and culprit:
+        if isinstance(error, WsapError) and not isinstance(error, WorldError | OneValueError) and culprit:
             self.agent_failed(culprit.session.agent_id, error, culprit.session)
             if len(stays) > 1 and culprit.controls.paused:
                 # Its failure was meant to pause it alone, but the run has ended for the others too.
-                self.force_close(sessions, str(error), reason=FAILED, stats=stats, seconds=run.summary().seconds)
+                self.force_close(sessions, str(error), reason=FAILED, stats=stats, seconds=run.seconds)
             return
         if alone is not None:
             state = await self.last_good(alone.session) or state
-        self.world_failed(
-            sessions, sessions[0].world_id, error, state=state, stats=stats, seconds=run.summary().seconds
-        )
+        self.world_failed(sessions, sessions[0].world_id, error, state=state, stats=stats, seconds=run.seconds)
 
     def agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:
         """Pause an agent that failed, or whose model did; it continues where it is once resumed."""
@@ -258,21 +260,30 @@ class FailureHandler:
             spec = AdapterSpec(game, "", "")  # it is no longer installed
         if state is None and living is None:
             state = last_state(repository, run_id)
-        starts = repository.read_events(run_id, kinds=(START,))
-        seats = {arrival["agent"]: arrival["seat"] for start in starts for arrival in start.data["arrivals"]}
-        closed = []
-        with self._context.nexus_store.change() as tx:
+        seats, counted = seats_of(repository, run_id), dict(stats or {})
+        for session in sessions:
+            if session.id not in counted:
+                seat = seats.get(session.agent_id, session.agent_id)
+                counted[session.id] = SessionStats.of_log(repository.read_events(run_id, kinds=("step",), seat=seat))
+
+        def close(tx: Transaction, *, bare: bool) -> list[SessionRecord]:
+            closed = []
             for session in sessions:
                 if tx.session(session.id).closed is not None:
                     continue
-                seat = seats.get(session.agent_id, session.agent_id)
-                done = (stats or {}).get(session.id) or logged_stats(repository, run_id, seat)
+                done, game = counted[session.id], spec
+                if bare:
+                    done, game = SessionStats(steps=done.steps), AdapterSpec(spec.name, "", "")
                 closed.append(
-                    force_close(tx, session, spec, stats=done, reason=reason, error=error, state=state, seconds=seconds)
+                    force_close(tx, session, game, stats=done, reason=reason, error=error, state=state, seconds=seconds)
                 )
-                self._agent_context.save_memories(tx, session)
+                if not bare:
+                    self._agent_context.save_memories(tx, session)
             if living is not None:
                 tx.keep_world(living.id, run_id=run_id)
+            return closed
+
+        closed = in_any_case(self._context.nexus_store, close)
         for session in closed:
             self._agent_context.came_back(session)
             self._context.live.leaving.resolve(session.agent_id, session)
@@ -288,21 +299,22 @@ class FailureHandler:
         with self._context.nexus_store.look() as tx:
             record = tx.world(session.world_id)
         repository, run_id, seat = self._context.store.repository, session.run_id, session.agent_id
-        start = next(iter(repository.read_events(run_id, kinds=(START,))), None)
-        if start is None or start.data.get("world") is None:
-            return None
         port: WorldPort | None = None
         try:
+            start = next(iter(repository.read_events(run_id, kinds=(START,))), None)
+            if start is None or start.data.get("world") is None:
+                return None
             spec = self._context.catalog.spec(session.game)
             codec = codec_of(spec)
             port = self._context.make_world(spec, record)
             venue = KeptVenue(port, seed=record.seed, start=start.body)
-            player = (await venue.open([seat], record.seed))[seat]
-            await _go_through(port, player, repository, run_id, codec)
-            if player.left is None:
-                await leave(player, "suspend")
-            return await port.snapshot()
-        except WsapError:
+            async with asyncio.timeout(LAST_STATE_SECONDS):
+                player = (await venue.open([seat], record.seed))[seat]
+                await _go_through(port, player, repository, run_id, codec)
+                if player.left is None:
+                    await leave(player, "suspend")
+                return await port.snapshot()
+        except (WsapError, TimeoutError, LookupError, TypeError, ValueError):  # the last ones: a damaged log
             return None
         finally:
             if port is not None:

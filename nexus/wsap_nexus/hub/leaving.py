@@ -7,11 +7,12 @@ resumed from the log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from wsap_core.errors import WorldError
+from wsap_core.errors import WireError, WorldError
 from wsap_core.protocol import Avatar, AvatarState, DeathEvent, TransitPackage
 from wsap_core.protocol.wire import encode
 from wsap_core.specs import AdapterSpec
@@ -20,10 +21,15 @@ from wsap_nexus.agents.skills import skill_gains
 from wsap_nexus.hub.item_transfer import lose_world, take_items
 from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.errors import UnfitValueError
 from wsap_nexus.store.events.sessions import Died, Left
-from wsap_nexus.store.nexus_store import Transaction
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.worlds.port import WorldPort, avatar_in
 from wsap_nexus.worlds.seats import SeatPort, leave
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,20 @@ def close(
     )
 
 
+def in_any_case(nexus_store: NexusStore, close: Callable[..., T]) -> T:
+    """Return what `close` does in a transaction; if its statistics don't fit the database, do it again with `bare`.
+
+    So nothing that a game reported can keep an agent in its world.
+    """
+    try:
+        with nexus_store.change() as tx:
+            return close(tx, bare=False)
+    except (UnfitValueError, ValueError, ArithmeticError, LookupError, TypeError, WireError) as problem:
+        _LOG.warning("A session is closed without its statistics, which can't be recorded: %s", problem)
+    with nexus_store.change() as tx:
+        return close(tx, bare=True)
+
+
 async def exit_world(
     world: WorldPort,
     session: SessionRecord,
@@ -176,8 +196,6 @@ async def exit_world(
     if death is not None and not death.respawn_options:
         keeps = False  # nobody can return to it
     package = await world.release(body.avatar_id, transfer_id)
-    if not isinstance(package, TransitPackage):
-        raise WorldError(f"The game {world.spec.name!r} released a {type(package).__name__}, not a TransitPackage.")
     if package.transfer_id != transfer_id:
         raise WorldError(f"The game {world.spec.name!r} released a package of another transfer than {transfer_id!r}.")
     state = await world.snapshot() if keeps else None

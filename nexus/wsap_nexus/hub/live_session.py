@@ -6,16 +6,19 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from wsap_core.errors import WireError
 from wsap_core.protocol import ActionResult
 from wsap_core.protocol.wire import Codec
 from wsap_nexus.agents.exit_rules import Condition, facts_of, parse_condition
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.logged import read_step
 from wsap_nexus.runs.observers import StepTaken
-from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.tally import SeatTally, added
 from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.errors import UnreadableError
 from wsap_nexus.store.records import EventRecord
 
 SHUTDOWN = "shutdown"
@@ -39,7 +42,7 @@ class SessionStats:
     def add(self, action: str, success: bool, reward: float, achievements: Iterable[str]) -> None:
         """Count one step."""
         self.steps += 1
-        self.reward += reward
+        self.reward = added(self.reward, reward)
         if success:
             self.done[f"action:{action}"] += 1
         for name in achievements:
@@ -55,6 +58,18 @@ class SessionStats:
         step = read_step(event.seq, event.episode, event.step or 0, event.body, codec or Codec())
         self.add(step.action.name, step.result.success, step.result.reward, step.result.achievements)
         return step.result
+
+    @classmethod
+    def of_log(cls, events: Iterable[EventRecord]) -> SessionStats:
+        """Return the statistics of logged steps as far as they can be read; of a damaged one only that it was made."""
+        stats = cls()
+        with suppress(UnreadableError):
+            for event in events:
+                try:
+                    stats.count_logged(event)
+                except WireError:
+                    stats.steps += 1
+        return stats
 
 
 @dataclass(eq=False)

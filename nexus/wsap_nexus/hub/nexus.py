@@ -46,6 +46,8 @@ from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.workers.pool import WorkerPool
 
 _LOG = logging.getLogger(__name__)
+_LOOK_AGAIN = 0.5
+"""Seconds between two looks whether an agent that is called back is still played."""
 
 
 class Nexus:
@@ -298,16 +300,21 @@ class Nexus:
         return await arriving
 
     async def exit(self, agent_id: str) -> SessionRecord:
-        """Bring an agent back from its world, safe or not, and return its closed session; NotInWorldError if none."""
-        stuck = self.failures.stuck(agent_id)
-        if stuck is not None:
-            state = await self.failures.last_good(stuck)
-            closed = self.failures.recall(agent_id, state)
-            if closed is not None:
-                return closed
-        leaving = self.await_exit(agent_id)
-        self.live.sessions[agent_id].stop("kicked")
-        return await leaving
+        """Bring an agent back from its world, safe or not, and return its closed session; NotInWorldError if none.
+
+        If nothing plays the session, because the agent is paused or its leaving failed, it is closed without its world.
+        """
+        leaving: asyncio.Future[SessionRecord] | None = None
+        while leaving is None or not leaving.done():
+            if (stuck := self.failures.stuck(agent_id)) is not None:
+                state = await self.failures.last_good(stuck)
+                if (closed := self.failures.recall(agent_id, state)) is not None:
+                    return closed
+            if leaving is None:
+                leaving = self.await_exit(agent_id)
+                self.live.sessions[agent_id].stop("kicked")
+            await asyncio.wait({leaving}, timeout=_LOOK_AGAIN)
+        return leaving.result()
 
     def await_exit(self, agent_id: str) -> asyncio.Future[SessionRecord]:
         """Return a future of the agent's closed session; NotInWorldError if it is in no world, or UnknownNameError."""

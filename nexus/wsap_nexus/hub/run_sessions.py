@@ -11,8 +11,9 @@ resuming the run opens another session.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Text, cast, exists, or_, select, update
@@ -27,7 +28,7 @@ from wsap_nexus.agents.identity import policies_of
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories, merged, options_of
 from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.errors import AlreadyInWorldError
-from wsap_nexus.hub.leaving import close, learn
+from wsap_nexus.hub.leaving import close, in_any_case, learn
 from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.runs.memory import Lessons, MemorySnapshot, kind_of
 from wsap_nexus.runs.observers import StepTaken
@@ -40,7 +41,7 @@ from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events.endings import INTERRUPTED, RUN_FAILED
 from wsap_nexus.store.events.sessions import Entered
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
-from wsap_nexus.store.records import RunStatus
+from wsap_nexus.store.records import EventRecord, RunStatus
 from wsap_nexus.store.repository import NEXUS, Repository
 from wsap_nexus.store.tables import METADATA
 
@@ -138,8 +139,8 @@ class RunSessions(AgentMemories):
         if steps and seat in self.ready:  # a run without any decision changes no memory
             memories = self._merged(seat, steps, lessons)
         seconds = 0.0 if self.run is None else self.run.own_seconds()
-        with self._nexus_store.change() as tx:
-            _leave(tx, session, self._spec, stats, self._reason(seat, error), seconds, memories)
+        reason = self._reason(seat, error)
+        in_any_case(self._nexus_store, partial(_leave, session, self._spec, stats, reason, seconds, memories))
         del self._sessions[seat]
 
     def close(self) -> None:
@@ -192,10 +193,11 @@ def settle_runs(nexus_store: NexusStore, repository: Repository, host: PluginHos
             continue
         try:
             spec = game_of(repository.get_run(session.run_id), host)
-        except (WsapError, KeyError):
+        except (WsapError, LookupError, TypeError, ValueError):
             spec = None  # it is no longer installed, so its skills are unknown
-        with nexus_store.change() as tx:
-            _leave(tx, session, spec, _logged(repository, session), INTERRUPTED, 0.0, None)
+        stats = _logged(repository, session)
+
+        in_any_case(nexus_store, partial(_leave, session, spec, stats, INTERRUPTED, 0.0, None))
     return played
 
 
@@ -221,23 +223,26 @@ def _enter(tx: Transaction, seat: SeatPlan, spec: AdapterSpec, run_id: str, step
 
 
 def _leave(
-    tx: Transaction, session: SessionRecord, spec: AdapterSpec | None, stats: SessionStats, reason: str,
-    seconds: float, memories: bytes | None,
+    session: SessionRecord, spec: AdapterSpec | None, stats: SessionStats, reason: str, seconds: float,
+    memories: bytes | None, tx: Transaction, *, bare: bool,
 ) -> None:  # fmt: skip
+    stats = SessionStats(steps=stats.steps) if bare else stats
     learn(tx, session, (spec.skills if spec is not None else None) or {}, stats)
     close(tx, session, stats, reason, seconds, memories=memories)
     advance(tx, session.agent_id)
 
 
 def _logged(repository: Repository, session: SessionRecord) -> SessionStats:
-    stats, seat = SessionStats(), None
-    for event in repository.read_events(session.run_id, kinds=("session", "step")):
-        if event.kind == "session":
-            mine = event.data["session"] == session.id
-            seat = event.seat if mine else None if event.seat == seat else seat
-        elif seat is not None and event.seat == seat:
-            stats.count_logged(event)
-    return stats
+    def mine() -> Iterator[EventRecord]:
+        seat = None
+        for event in repository.read_events(session.run_id, kinds=("session", "step")):
+            if event.kind == "session":
+                own = event.data["session"] == session.id
+                seat = event.seat if own else None if event.seat == seat else seat
+            elif seat is not None and event.seat == seat:
+                yield event
+
+    return SessionStats.of_log(mine())
 
 
 def _saved(nexus_store: NexusStore, agent: str) -> SavedMemories:

@@ -28,6 +28,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_past
 from wsap_nexus.runs.run import Run
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
+from wsap_nexus.store.errors import OneValueError
 from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.events.sessions import SessionResumed
 from wsap_nexus.store.records import NewRun, RunStatus
@@ -254,10 +255,9 @@ class SessionRunner:
                     reason = self.why_over(run, stay)
                     if reason != SHUTDOWN and not stay.home.is_set():
                         await self._leave(stay, spec, venue, run, reason)
-            except StorageError:
-                raise
             except Exception as error:
-                if self.context.storage.is_passing(error):
+                of_database = isinstance(error, StorageError) and not isinstance(error, OneValueError)
+                if of_database or self.context.storage.is_passing(error):
                     raise
                 await self.failures.run_failed(
                     run, stays, error, state if leaving else saved_on_the_way(venue.port), leaving
@@ -295,9 +295,7 @@ class SessionRunner:
         with self.context.nexus_store.change() as tx:
             transfer_id = tx.prepare_leave(session)
         seat = venue.seat(stay.seat_name)
-        world_exit = await exit_world(
-            port, session, seat, transfer_id, reason, stay.stats, run.summary().seconds, others=others
-        )
+        world_exit = await exit_world(port, session, seat, transfer_id, reason, stay.stats, run.seconds, others=others)
         self.context.store.writer.flush()
         world_exit = self.agent_context.with_memories(world_exit, session, stay.seat_name)
         with self.context.nexus_store.change() as tx:

@@ -142,7 +142,7 @@ class Run:
 
     def summary(self, *, failed: bool = False, reason: str | None = None) -> RunSummary:
         """Return the summary so far, with the `reason` of an error or a pause."""
-        plan, tallies, seconds = self.plan, self.tallies, self._past.seconds + self.own_seconds()
+        plan, tallies, seconds = self.plan, self.tallies, self.seconds
         left = any(loop.seat.left is not None and not loop.let_go for loop in self._loops)
         by: CutOffBy = "failed" if failed else "left" if left else "steps" if self._used_up() else "stopped"
         unplayed = None if plan.lives else cut_off(tallies, plan.asked_episodes, by)
@@ -175,6 +175,11 @@ class Run:
         """The throughput of the models in this run; empty if it is not measured."""
         meter = getattr(self.services.models, "meter", None)
         return meter if isinstance(meter, Meter) else Meter()
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of this run, with those before it was resumed."""
+        return self._past.seconds + self.own_seconds()
 
     def own_seconds(self) -> float:
         """Return the seconds since this run was started or resumed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -10,9 +11,10 @@ from wsap_core.errors import WsapError
 from wsap_core.protocol.lines import plural
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
-from wsap_nexus.runs.tally import NO_WORLD_USAGE, OF_DECISIONS, SeatTally, WorldUsage, add_causes
+from wsap_nexus.runs.tally import NO_WORLD_USAGE, OF_DECISIONS, SeatTally, WorldUsage, add_causes, added
 from wsap_nexus.runs.trajectory import WORLD, combined
 
+_LOG = logging.getLogger("wsap.runs")
 MOST_EPISODES = 200
 """Maximum number of episodes, of all seats, listed in a summary; all of them are in the log."""
 _FEW = 4
@@ -206,12 +208,9 @@ def score(spec: AdapterSpec, seats: Sequence[SeatTally], by: CutOffBy = "stopped
 
 
 def score_so_far(spec: AdapterSpec, seat: SeatTally) -> tuple[tuple[str, float, str], ...]:
-    """Return (metric, value, unit) over all episodes of a seat, including the open one; empty if scoring fails."""
+    """Return (metric, value, unit) over all episodes of a seat, including the open one, without scores that fail."""
     units = {metric.name: metric.unit for metric in spec.score_metrics}
-    try:
-        scores = _scored(seat.all_episodes(), spec).score
-    except WsapError:
-        return ()
+    scores = _scored(seat.all_episodes(), spec, told=True).score
     return tuple((name, value, units.get(name, "")) for name, value in scores.items())
 
 
@@ -285,14 +284,17 @@ def with_world(counted: Mapping[str, Any], own: WorldUsage) -> dict[str, Any]:
     return {**counted, "usage": whole, "world": {**counted.get("world", {}), **asdict(own)}}
 
 
-def _scored(episodes: Sequence[EpisodeSummary], spec: AdapterSpec | None) -> Scored:
-    metrics = () if spec is None or not episodes else spec.score_metrics
-    return Scored(
-        len(episodes),
-        sum(e.steps for e in episodes),
-        round(sum(e.reward for e in episodes), 6),
-        {metric.name: round(metric.of(episodes), 4) for metric in metrics},
-    )
+def _scored(episodes: Sequence[EpisodeSummary], spec: AdapterSpec | None, *, told: bool = False) -> Scored:
+    scores: dict[str, float] = {}
+    for metric in () if spec is None or not episodes else spec.score_metrics:
+        try:
+            scores[metric.name] = round(metric.of(episodes), 4)
+        except WsapError as error:  # a run ends, and an agent comes home, whatever its game's scores do
+            _LOG.log(logging.DEBUG if told else logging.WARNING, "%s It is left out.", error)
+    reward = 0.0
+    for episode in episodes:
+        reward = added(reward, episode.reward)
+    return Scored(len(episodes), sum(e.steps for e in episodes), round(reward, 6), scores)
 
 
 def _short(rewards: Mapping[str, float]) -> str:

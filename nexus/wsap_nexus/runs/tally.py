@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -23,6 +24,8 @@ MOST_CAUSES = 12
 """Maximum number of distinct causes of forced decisions; all others are counted together."""
 OTHER_CAUSES = "other causes"
 
+_MOST = sys.float_info.max
+
 
 def add_causes(causes: dict[str, int], more: Mapping[str, int]) -> None:
     """Add counts by cause, with at most `MOST_CAUSES` distinct causes."""
@@ -31,6 +34,12 @@ def add_causes(causes: dict[str, int], more: Mapping[str, int]) -> None:
         name = text if text in causes or len(causes) < MOST_CAUSES else OTHER_CAUSES
         if text:
             causes[name] = causes.get(name, 0) + times
+
+
+def added(total: float, more: float) -> float:
+    """Return a sum that is finite whatever a recording of an earlier version holds: an overflow stays at the limit."""
+    found = float(total) + float(more)
+    return 0.0 if found != found else max(-_MOST, min(_MOST, found))
 
 
 class ForcedStreak:
@@ -136,9 +145,9 @@ class SeatTally:
         if not self.episode_steps:
             self.unlocked = {}
         self.steps += 1
-        self.reward += reward
+        self.reward = added(self.reward, reward)
         self.episode_steps += 1
-        self._episode_reward += reward
+        self._episode_reward = added(self._episode_reward, reward)
         names = tuple(achievements)
         self.unlocking += bool(names)
         for name in names:

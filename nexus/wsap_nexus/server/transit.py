@@ -125,11 +125,10 @@ def _arrival(nexus: Nexus, session: SessionRecord, base: str) -> dict[str, Any]:
 async def _leave(nexus: Nexus, wanted: requests.ExitRequest) -> SessionRecord:
     # Unless forced, a client's agent asks the world whether leaving is safe.
     agent_id = wanted.agent_id
+    stay = nexus.live.sessions.get(agent_id)
+    if wanted.force or (stay is not None and not _decides_outside(nexus, agent_id, stay.session.game)):
+        return await asyncio.shield(asyncio.ensure_future(nexus.exit(agent_id)))
     leaving = nexus.await_exit(agent_id)
-    game = nexus.live.sessions[agent_id].session.game
-    if wanted.force or not _decides_outside(nexus, agent_id, game):
-        nexus.live.sessions[agent_id].stop("kicked")
-        return await asyncio.shield(leaving)
     seat, _ = await nexus.live.external.observation(agent_id)
     result = await seat.act(Action("jack_out", {"mode": wanted.mode}))
     if not result.success:

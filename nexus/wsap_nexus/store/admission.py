@@ -8,30 +8,31 @@ from typing import Any
 
 from sqlalchemy import text
 
-from wsap_core.errors import StorageError, UnknownNameError
+from wsap_core.errors import UnknownNameError
 from wsap_nexus.store.bodies import LARGEST_BODY
 from wsap_nexus.store.database import Database
+from wsap_nexus.store.errors import UnfitValueError
 from wsap_nexus.store.tables import LONGEST_NAME
 
 
 @lru_cache(maxsize=10_000)
 def check_name(what: str, name: Any) -> None:
-    """Raise StorageError if the kind or seat of an event is not text of 1 to 200 printable characters."""
+    """Raise UnfitValueError if the kind or seat of an event is not text of 1 to 200 printable characters."""
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise StorageError(
+        raise UnfitValueError(
             f"An event can't be recorded: its {what} must be 1 to {LONGEST_NAME} printable characters, "
             f"not {ascii(name)[:80]}."
         )
 
 
 def packed_body(kind: str, body: str | bytes) -> tuple[str, bytes]:
-    """Return the form, "json" or "bytes", and the bytes of a body; StorageError if its type or size is invalid."""
+    """Return the form, "json" or "bytes", and the bytes of a body; UnfitValueError if its type or size is invalid."""
     if type(body) is str:
         form, packed = "json", _encoded(kind, body)
     else:
         form, packed = "bytes", body if type(body) is bytes else _copied(kind, body)
     if len(packed) > LARGEST_BODY:
-        raise StorageError(
+        raise UnfitValueError(
             f"An event of kind {kind!r} is too large to be recorded: {len(packed)} bytes; "
             f"the maximum is {LARGEST_BODY}."
         )
@@ -56,13 +57,13 @@ def found_run(database: Database, run_id: str) -> tuple[int, int]:
 
 
 def checked_count(what: str, value: Any) -> int:
-    """Return a count as an int, also one of numpy; StorageError if it is not from 0 to 2**31 - 1."""
+    """Return a count as an int, also one of numpy; UnfitValueError if it is not from 0 to 2**31 - 1."""
     try:
         number = operator.index(value)
     except TypeError:
         number = -1
     if not 0 <= number < 2**31:
-        raise StorageError(f"An event can't be recorded: its {what} must be a number from 0, not {value!r}.")
+        raise UnfitValueError(f"An event can't be recorded: its {what} must be a number from 0, not {value!r}.")
     return number
 
 
@@ -70,7 +71,7 @@ def _encoded(kind: str, body: str) -> bytes:
     try:
         return body.encode()
     except UnicodeEncodeError:
-        raise StorageError(
+        raise UnfitValueError(
             f"An event of kind {kind!r} can't be recorded: its text contains an unpaired surrogate; "
             "escape such characters in JSON text, as wsap_core.protocol.wire.dumps does."
         ) from None
@@ -79,6 +80,6 @@ def _encoded(kind: str, body: str) -> bytes:
 def _copied(kind: str, body: object) -> bytes:
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body)
-    raise StorageError(
+    raise UnfitValueError(
         f"An event of kind {kind!r} can't be recorded: its body is a {type(body).__name__}, not JSON text or bytes."
     )

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 import zstandard
 
-from wsap_core.errors import StorageError
+from wsap_nexus.store.errors import UnreadableError
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -206,16 +206,16 @@ class BodyDecoder:
         self._by_number[number] = zstandard.ZstdDecompressor(dict_data=dictionary)
 
     def decode(self, encoded: Encoded) -> bytes:
-        """Return a body exactly as it was appended; StorageError if it is damaged or its codec is unknown."""
+        """Return a body exactly as it was appended; UnreadableError if it is damaged or its codec is unknown."""
         if encoded.codec == "raw":
             return encoded.body
         if encoded.codec != "zstd":
-            raise StorageError(f"{self._where} has a body in the unknown codec {encoded.codec!r}; update WSAP.")
+            raise UnreadableError(f"{self._where} has a body in the unknown codec {encoded.codec!r}; update WSAP.")
         if encoded.dictionary is None:
             return self._unpack(self._plain, encoded.body)
         decompressor = self._by_number.get(encoded.dictionary)
         if decompressor is None:
-            raise StorageError(
+            raise UnreadableError(
                 f"{self._where} lacks its dictionary {encoded.dictionary}; restore a backup of the database."
             )
         return self._unpack(decompressor, encoded.body)
@@ -224,9 +224,9 @@ class BodyDecoder:
         try:
             # The declared size is checked first: a forged body must not exhaust the memory.
             if zstandard.frame_content_size(body) > LARGEST_BODY:
-                raise StorageError(f"{self._where} has a body whose declared size is above the maximum.")
+                raise UnreadableError(f"{self._where} has a body whose declared size is above the maximum.")
             return decompressor.decompress(body)
         except zstandard.ZstdError as error:
-            raise StorageError(
+            raise UnreadableError(
                 f"{self._where} has a damaged body ({error}); restore a backup of the database."
             ) from None

@@ -16,6 +16,7 @@ from wsap_core.protocol import ITEM_CATEGORIES, TOP_TIER, Avatar, AvatarState, P
 from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_llm.secrets import redacted
 from wsap_nexus.errors import ConservationError
+from wsap_nexus.store.errors import UnfitValueError
 from wsap_nexus.store.tables import RunFields
 
 AGENT_ID = r"^[a-z0-9][a-z0-9._-]{0,63}$"
@@ -239,13 +240,13 @@ _CODEC = Codec()
 
 
 def checked(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of some columns, validated; StorageError, with the reason, if one does not fit its column."""
+    """Return the values of some columns, validated; UnfitValueError if one does not fit its column."""
     for name, value in values.items():
         if isinstance(value, ColumnElement):
             continue  # computed by the database from checked values
         problem = _problem(table, name, value)
         if problem:
-            raise StorageError(f"The nexus can't record this {table.name}: its {name} {problem}.")
+            raise UnfitValueError(f"The nexus can't record this {table.name}: its {name} {problem}.")
     return dict(values)
 
 

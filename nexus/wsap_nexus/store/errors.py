@@ -23,6 +23,18 @@ LACKING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOB
 """Numbers of system errors that say that the machine lacks open files, memory or processes for the moment."""
 
 _NO_THREAD = "can't start new thread"  # Python's message, whatever the system lacks for it
+class OneValueError(errors.StorageError):
+    """One value can't be recorded, or read; the database itself works."""
+
+
+class UnfitValueError(OneValueError):
+    """A value does not fit the database; nothing was written."""
+
+
+class UnreadableError(OneValueError):
+    """A recorded value is damaged, or of a newer version."""
+
+
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DENIED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 # SQLite reports FULL for ENOSPC only; over a quota or a file size limit it reports a failed write.

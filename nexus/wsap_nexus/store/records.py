@@ -11,8 +11,8 @@ from enum import StrEnum
 from pathlib import PurePath
 from typing import Any
 
-from wsap_core.errors import StorageError
 from wsap_core.protocol.values import JsonValue
+from wsap_nexus.store.errors import UnreadableError
 
 
 class RunStatus(StrEnum):
@@ -94,11 +94,11 @@ class EventRecord:
 
     @property
     def data(self) -> JsonValue:
-        """The body, decoded from JSON; StorageError if it is not JSON."""
+        """The body, decoded from JSON; UnreadableError if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
-            raise StorageError(
+            raise UnreadableError(
                 f"Event {self.seq} of run {self.run_id!r} ({self.kind}) has a body that is not JSON; read it as bytes."
             ) from None
 

@@ -16,6 +16,7 @@ from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
+from wsap_core.worlds.answers import judged
 from wsap_core.worlds.seat import blamed
 from wsap_llm.secrets import with_secrets
 from wsap_nexus.errors import WorldFailedError
@@ -132,35 +133,43 @@ class LocalWorld:
     async def avatars(self, agent_id: str) -> Sequence[protocol.Avatar]:
         """Return the avatars of an agent."""
         if self.world.has_avatars:
-            return await self._ask(lambda: self._bodies.list_avatars(agent_id))
+            bodies: Sequence[object] = await self._ask(lambda: self._bodies.list_avatars(agent_id))
+            return [self._judged("has as an avatar", body, protocol.Avatar) for body in bodies]
         return [self.world.avatar_of(agent_id)]
 
     async def create_avatar(self, agent_id: str, wanted: protocol.AvatarSpec) -> protocol.Avatar | None:
         """Create an avatar; None if the game has no avatars of its own."""
         if not self.world.has_avatars:
             return None
-        return await self._ask(lambda: self._bodies.create_avatar(agent_id, wanted))
+        body: object = await self._ask(lambda: self._bodies.create_avatar(agent_id, wanted))
+        return self._judged(f"created for {agent_id!r}", body, protocol.Avatar)
 
     async def admit(self, avatar_id: str, entry: protocol.Entry) -> protocol.Receipt:
         """Import skills and items."""
         if "transit" not in self.spec.abilities:
             reason = f"{self.spec.display_title} accepts no items."
             return protocol.Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
-        return await self._ask(lambda: cast(Transits, self.world.adapter).admit(avatar_id, entry))
+        receipt: object = await self._ask(lambda: cast(Transits, self.world.adapter).admit(avatar_id, entry))
+        return self._judged("admitted with", receipt, protocol.Receipt)
 
     async def release(self, avatar_id: str, transfer_id: str) -> protocol.TransitPackage:
         """Export the portable items."""
         if "transit" not in self.spec.abilities:
             return protocol.TransitPackage(transfer_id)
-        return await self._ask(lambda: cast(Transits, self.world.adapter).release(avatar_id, transfer_id))
+        package: object = await self._ask(lambda: cast(Transits, self.world.adapter).release(avatar_id, transfer_id))
+        return self._judged("released", package, protocol.TransitPackage)
 
     async def death(self, avatar_id: str) -> protocol.DeathEvent | None:
         """Return the death of a destroyed avatar."""
-        return await self._ask(lambda: self._bodies.handle_death(avatar_id)) if self.world.has_avatars else None
+        if not self.world.has_avatars:
+            return None
+        death: object = await self._ask(lambda: self._bodies.handle_death(avatar_id))
+        return self._judged("told of a death with", death, protocol.DeathEvent)
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
         """Respawn a destroyed avatar."""
-        result: protocol.JackInResult = await self._ask(lambda: self._bodies.respawn(avatar_id, option))
+        answer: object = await self._ask(lambda: self._bodies.respawn(avatar_id, option))
+        result = self._judged("respawned with", answer, protocol.JackInResult)
         if not result.success:
             raise WorldError(f"{self.spec.display_title} did not respawn {avatar_id!r}: {result.message}")
         return result.message
@@ -186,6 +195,9 @@ class LocalWorld:
     @property
     def _bodies(self) -> AvatarGameAdapter:
         return cast(AvatarGameAdapter, self.world.adapter)
+
+    def _judged(self, did: str, answer: object, kind: type[T]) -> T:
+        return judged(self.spec.name, did, answer, kind)
 
     async def _ask(self, question: Callable[[], Any]) -> T:
         # A game's methods may be synchronous or not, regardless of their protocols.

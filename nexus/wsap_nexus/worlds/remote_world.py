@@ -20,6 +20,7 @@ from wsap_core.protocol.wire import Codec, keep_text
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
+from wsap_core.worlds.answers import wrong_in
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.workers.rebuild import SNAPSHOT_EVERY, Lines, OnFailure, RebuildingLine
 
@@ -166,10 +167,14 @@ class RemoteWorld:
         view: protocol.View | None = self.maybe(protocol.View, await self.ask(op, changes=False, **values), "view")
         return view
 
-    def read(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
-        """Return a protocol value of a reply; WorldFailedError if it is invalid."""
+    def read(self, kind: type[Any], told: Mapping[str, Any], name: str, text: str | None = None) -> Any:
+        """Return a protocol value of a reply, of which `text` is the canonical JSON; WorldFailedError if invalid."""
         try:
             value = self._codec.decode(kind, told.get(name), where=f"{name} of {self.spec.name!r}")
+            if text is not None:
+                keep_text(value, text)  # every record of it is made from this
+            if wrong := wrong_in(value):
+                raise WireError(f"it holds {wrong}.")
             # The game's name may differ in its own process.
             return replace(value, game_id=self.spec.name) if isinstance(value, protocol.Avatar) else value
         except WireError as error:
@@ -267,7 +272,7 @@ class RemoteSeat:
     def _read(self, text: bytes) -> protocol.Observation:
         """Return the observation of a reply's text; an unchanged text is not parsed again."""
         if text != self._text:
-            seen = self.world.read(protocol.Observation, {"observation": json.loads(text)}, "observation")
-            # The text is canonical; every record of the observation is made from it.
-            self._seen, self._text = keep_text(seen, text.decode("ascii")), text
+            told = {"observation": json.loads(text)}
+            self._seen = self.world.read(protocol.Observation, told, "observation", text.decode("ascii"))
+            self._text = text
         return self._seen

@@ -92,6 +92,8 @@ def read_answer(content: bytes) -> tuple[Any, bytes | None]:
 
 def failure(error: BaseException, game: str) -> bytes:
     """Return the content of a reply with an error."""
+    if isinstance(error, WireError):
+        error = WorldFailedError(f"The game {game!r} sent an invalid value: {error}")
     if not isinstance(error, WsapError):
         error = WorldFailedError(f"The game {game!r} raised {error_line(error, kind=True)}")
     broken = hub_errors.is_failure(error)
