@@ -91,7 +91,8 @@ class World:
     def avatar_of(self, agent_id: str) -> Avatar:
         """Return the avatar that the agent controls, or controlled last."""
         if self.has_avatars:
-            avatars = self._avatars.list_avatars(agent_id)
+            with blamed(f"The game {self.spec.name!r} raised"):
+                avatars = self._avatars.list_avatars(agent_id)
             bound = [a for a in avatars if a.bound_agent == agent_id]
             if bound or avatars:
                 return judged(self.spec.name, "has as an avatar", (bound or avatars)[0], Avatar)
@@ -103,7 +104,9 @@ class World:
         """Release an agent's avatar: `dormant`, `suspend` or `despawn`. The game may refuse, for example in danger; if
         `forced`, the agent leaves nevertheless and the body stays as it is."""
         if self.has_avatars:
-            result = judged(self.spec.name, "jacked out with", self._avatars.jack_out(agent_id, mode), JackOutResult)
+            with blamed(f"The game {self.spec.name!r} raised"):
+                left = self._avatars.jack_out(agent_id, mode)
+            result = judged(self.spec.name, "jacked out with", left, JackOutResult)
             if result.success or not forced:
                 return result
             return replace(result, success=True, message=f"Left by force: {result.message}")
@@ -121,7 +124,9 @@ class World:
         avatar = observation.avatar if isinstance(observation, EmbodiedObservation) else self.avatar_of(agent_id)
         if avatar.state is not AvatarState.DESTROYED:
             return None
-        return judged(self.spec.name, "told of a death with", self._avatars.handle_death(avatar.avatar_id), DeathEvent)
+        with blamed(f"The game {self.spec.name!r} raised"):
+            death = self._avatars.handle_death(avatar.avatar_id)
+        return judged(self.spec.name, "told of a death with", death, DeathEvent)
 
     def render(self) -> View | None:
         """Return the world's view, or None if the game has none."""

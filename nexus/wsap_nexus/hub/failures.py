@@ -264,7 +264,8 @@ class FailureHandler:
         for session in sessions:
             if session.id not in counted:
                 seat = seats.get(session.agent_id, session.agent_id)
-                counted[session.id] = SessionStats.of_log(repository.read_events(run_id, kinds=("step",), seat=seat))
+                done = SessionStats.of_log(repository.read_events(run_id, kinds=("step",), seat=seat))
+                counted[session.id] = replace(done, steps=repository.count_events(run_id, "step", seat=seat))
 
         def close(tx: Transaction, *, bare: bool) -> list[SessionRecord]:
             closed = []
@@ -314,7 +315,7 @@ class FailureHandler:
                 if player.left is None:
                     await leave(player, "suspend")
                 return await port.snapshot()
-        except (WsapError, TimeoutError, LookupError, TypeError, ValueError):  # the last ones: a damaged log
+        except Exception:  # of the game, whose code runs here, or of a damaged log
             return None
         finally:
             if port is not None:

@@ -298,10 +298,10 @@ class Repository:
         query = select(_EVENT.c.seq, _EVENT.c.step).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq)
         return [(seq, step or 0) for seq, step in self._rows(_of(query, (kind,), None))]
 
-    def count_events(self, run_id: str, kind: str | None = None, *, from_seq: int = 0) -> int:
-        """Return the number of committed events of a run, of all kinds or one, numbered `from_seq` or higher."""
+    def count_events(self, run_id: str, kind: str | None = None, *, from_seq: int = 0, seat: str | None = None) -> int:
+        """Return the number of committed events of a run, numbered `from_seq` or higher: all, or of a kind or seat."""
         query = select(func.count()).select_from(_EVENT).where(_EVENT.c.run_id == run_id, _EVENT.c.seq >= from_seq)
-        query = _of(query, None if kind is None else (kind,), None)
+        query = _of(query, None if kind is None else (kind,), seat)
         return int(self._rows(query)[0][0])
 
 
