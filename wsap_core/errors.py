@@ -17,6 +17,7 @@
     │   ├── StorageVersionError   a newer version of WSAP wrote it
     │   ├── NotADatabaseError     the file is not a WSAP database
     │   ├── StorageFullError      the disk is full
+    │   ├── StorageDamagedError   the file is damaged
     │   └── StorageUnavailableError   it can't be used for the moment
     ├── MissingServiceError       a package is not installed                 exit 7
     ├── CutOffError               not all episodes were played               exit 10
@@ -126,6 +127,10 @@ class StorageVersionError(StorageError, code="STORAGE_VERSION"):
 
 class NotADatabaseError(StorageError, code="NOT_A_DATABASE"):
     """The file is not a WSAP database."""
+
+
+class StorageDamagedError(StorageError, code="STORAGE_DAMAGED", http_status=503):
+    """The file of the database is damaged."""
 
 
 class StorageFullError(StorageError, code="STORAGE_FULL", http_status=507, retryable=True):

@@ -85,7 +85,7 @@ async def paused(place: Place) -> None:
 def damage(place: Place, kind: str, values: str = "body = x'00ff', codec = 'raw', dictionary = NULL") -> None:
     place.nexus.store.writer.flush()
     with place.nexus.store.database.write() as connection:
-        found = connection.exec_driver_sql(f"UPDATE event SET {values} WHERE kind = ?", (kind,))  # noqa: S608
+        found = connection.exec_driver_sql(f"UPDATE event SET {values} WHERE kind = ?", (kind,))
         assert found.rowcount or kind == "snapshot"
 
 
@@ -133,9 +133,9 @@ async def resume(place: Place) -> None:
 
 
 async def remove(place: Place) -> None:
-    with pytest.raises(RemovalRefusedError, match="bring it back first: wsap nexus agents recall ann"):
-        with place.nexus.nexus_store.change() as tx:
-            portable.remove(tx, "ann")
+    told = "bring it back first: wsap nexus agents recall ann"
+    with pytest.raises(RemovalRefusedError, match=told), place.nexus.nexus_store.change() as tx:
+        portable.remove(tx, "ann")
 
 
 def where(place: Place) -> tuple[str, list[tuple[str, str]]]:

@@ -170,9 +170,11 @@ def _database(database: str | None) -> Iterator[Finding]:
     from sqlalchemy import func, select
 
     from wsap_nexus.hub.prune import size_of
-    from wsap_nexus.paths import database_location
+    from wsap_nexus.paths import database_location, is_url
     from wsap_nexus.store import migrate
     from wsap_nexus.store.database import Database
+    from wsap_nexus.store.errors import damaged, said_clearly
+    from wsap_nexus.store.soundness import problems
     from wsap_nexus.store.tables import METADATA
 
     where = database_location(database, os.environ)
@@ -180,6 +182,12 @@ def _database(database: str | None) -> Iterator[Finding]:
         yield Finding("database", "ok", "none yet; the first run creates it")
         return
     try:
+        if not is_url(where) or where.startswith("sqlite:"):
+            path = Path(where.removeprefix("sqlite:///"))
+            with said_clearly(str(path)):
+                wrong = problems(path)
+            if wrong:
+                raise damaged(str(path), wrong[0])
         with Database.open(where, create=False, busy_seconds=1.0) as opened, opened.read() as connection:
             runs = connection.execute(select(func.count()).select_from(METADATA.tables["run"])).scalar_one()
             large = size_of(opened) or 0

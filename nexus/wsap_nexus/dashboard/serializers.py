@@ -10,12 +10,14 @@ from typing import Any
 
 from fastapi import Request, Response
 
+from wsap_core.errors import WireError
 from wsap_core.protocol import GridMapBlock, ImageBlock, Observation, Selection, View
 from wsap_core.protocol.wire import dumps, encode
 from wsap_core.untrusted import single_line
 from wsap_nexus.dashboard.guard import HEADERS
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.store.events import Names, NexusEvent
+from wsap_nexus.store.json_values import finite
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.terminal.story import action_text
 
@@ -36,7 +38,11 @@ def json_response(body: object, request: Request | None = None, *, etag: str | N
         headers["ETag"] = tag
         if request is not None and request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-    return Response(dumps(body), media_type="application/json", headers=headers)
+    try:
+        text = dumps(body)
+    except WireError:  # one odd number must not spoil a page about everybody
+        text = dumps(finite(body))
+    return Response(text, media_type="application/json", headers=headers)
 
 
 def shortened(text: object, most: int = LONGEST) -> str:

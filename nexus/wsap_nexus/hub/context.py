@@ -109,6 +109,8 @@ class LiveState:
     """Whether the nexus is stopping: nothing new starts."""
     held: str = ""
     """The fault of the machine because of which agents are held; empty if there is none."""
+    damaged: str = ""
+    """Why nothing can be read or written any more, if the database is damaged; the nexus is then about to stop."""
 
     def is_active(self, agent_id: str) -> bool:
         """Return whether an agent's task is running."""
@@ -183,7 +185,7 @@ class HubContext:
         controls = Controls(pace=self.settings.pace, gate=self.live.gate)
         if agent.state == "paused":
             controls.pause()
-        if self.live.held:
+        if self.live.held or self.live.damaged:
             controls.hold()
         if self.live.stopping:
             controls.stop()

@@ -7,7 +7,7 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 
-from wsap_core.errors import StorageError, UsageError
+from wsap_core.errors import StorageDamagedError, StorageError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import Context
@@ -134,7 +134,7 @@ class Nexus:
         self._listeners = PluginListeners(self.nexus_store, host)
         self._lock = instance_lock(store.database)
         self._watching_lock: asyncio.Task[None] | None = None
-        self._lost: asyncio.Future[LockLostError] | None = None
+        self._lost: asyncio.Future[StorageError] | None = None
         self._scheduler = Scheduler(self.nexus_store, self.start_agent, self.live.gate)
 
     # --- life -----------------------------------------------------------------------------------
@@ -152,7 +152,15 @@ class Nexus:
         except BaseException:
             self._lock.release()
             raise
-        self._lost = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._lost = loop.create_future()
+
+        def damaged(error: StorageDamagedError) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._stop_for, error)
+
+        self.store.database.on_damage = damaged
+        self.store.database.mark(in_use=True)
         self.storage.start()
         if not self.store.database.is_sqlite:
             self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
@@ -167,13 +175,24 @@ class Nexus:
         self.remote_games.start()
         self._scheduler.start()
 
-    async def until_lost(self) -> LockLostError:
-        """Wait until another nexus takes over the database, and return the error; call it after `start`."""
+    async def until_lost(self) -> StorageError:
+        """Wait until another nexus takes over the database, or it turns out to be damaged, and return the error; call
+        it after `start`."""
         if self._lost is None:
             raise UsageError("The nexus is not running; start it first.")
         return await asyncio.shield(self._lost)
 
-    async def _watch_lock(self, lost: asyncio.Future[LockLostError]) -> None:
+    def _stop_for(self, error: StorageDamagedError) -> None:
+        """Let no agent decide any more, as what it does could not be kept; whoever waits for `until_lost` stops."""
+        if self.live.damaged or self._lost is None:
+            return
+        self.live.damaged = "The database is damaged; restore a backup, or recover what is readable."
+        for controls in self.live.controls.values():
+            controls.hold()
+        if not self._lost.done():
+            self._lost.set_result(error)
+
+    async def _watch_lock(self, lost: asyncio.Future[StorageError]) -> None:
         while not lost.done():
             await self.clock.sleep(EVERY)
             try:
@@ -184,7 +203,7 @@ class Nexus:
     async def stop(self) -> None:
         """Let every agent finish its decision, store everything, and release the lock.
 
-        If another nexus has taken over, nothing is stored: what this one did since then is void.
+        If another nexus has taken over, or the database is damaged, nothing is stored.
         """
         self.live.stopping = True
         await self.storage.stop()
@@ -209,9 +228,11 @@ class Nexus:
             with self.nexus_store.change() as tx:
                 tx.note(NexusStopped())
             self.store.writer.flush()
-        except LockLostError:
-            # Another nexus owns the database and its log now; pending log entries are refused for the same reason.
-            with suppress(LockLostError):
+            self.store.database.mark(in_use=False)
+        except (LockLostError, StorageDamagedError):
+            # Another nexus owns the database and its log now, or nobody can write it; pending log entries are refused
+            # for the same reason.
+            with suppress(LockLostError, StorageDamagedError):
                 self.store.writer.flush()
         except StorageError as error:
             if not is_passing(error):
@@ -220,6 +241,7 @@ class Nexus:
                 await asyncio.to_thread(self.store.writer.close)
             _LOG.warning("The nexus stopped during a fault; the next start continues from what is recorded. %s", error)
         finally:
+            self.store.database.on_damage = None
             await self._listeners.aclose()
             self._lock.release()
 

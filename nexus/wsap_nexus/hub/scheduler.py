@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from wsap_core.errors import WsapError
+from wsap_core.errors import StorageDamagedError, WsapError
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import seat_plan
@@ -130,6 +130,8 @@ class AgentTasks:
                     self.failures.settle(agent_id)
                 await self._live_on(agent_id)
                 return
+            except StorageDamagedError:
+                return  # the nexus stops; it is not the agent's failure, and could not be recorded
             except Exception as error:
                 if not self.context.storage.is_passing(error):
                     raise
@@ -156,6 +158,8 @@ class AgentTasks:
                     await self._travel(prepared)
                 elif not self.context.live.stopping:
                     await self.context.clock.sleep(1.0)
+        except StorageDamagedError:
+            raise
         except WsapError as error:
             if self.context.storage.is_passing(error):
                 raise

@@ -131,12 +131,12 @@ async def about(nexus: Hub, request: Request) -> Response:
 async def health(nexus: Hub, request: Request) -> Response:
     """Health: 200, or 503 with a reason if the database can't be read or written."""
     streams: Streams = request.app.state.streams
-    agents, storage, reason = 0, None, nexus.live.held
+    agents, storage, reason = 0, None, nexus.live.damaged or nexus.live.held
     try:
         agents, storage = _count(nexus), nexus.storage.report()
     except StorageError:
         _LOG.exception("The database can't be read.")
-        reason = "The database can't be read; the log of the nexus says why."
+        reason = nexus.live.damaged or "The database can't be read; the log of the nexus says why."
     body = {
         "status": "degraded" if reason else "ok",
         "reason": reason or None,

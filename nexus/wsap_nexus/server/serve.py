@@ -8,9 +8,9 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from wsap_core.errors import ConfigError
+from wsap_core.errors import ConfigError, StorageError
 from wsap_nexus.dashboard.guard import OneTimeKey
-from wsap_nexus.errors import LockLostError, NexusRunningError
+from wsap_nexus.errors import NexusRunningError
 from wsap_nexus.http.auth import Tokens, own_token
 from wsap_nexus.http.guard import HttpLimits
 from wsap_nexus.http.listening import Address, listen
@@ -41,6 +41,7 @@ async def serve(
         PortInUseError: the port is in use.
         NexusRunningError: another nexus runs on the database.
         LockLostError: another nexus took over the database; this one has stopped.
+        StorageDamagedError: the database turned out to be damaged; the nexus has stopped.
     """
     address.check()
     limits = limits or HttpLimits()
@@ -48,7 +49,7 @@ async def serve(
     listening = listen(address)
     app.state.one_time_key = key
     server = HttpServer(app, listening, limits, until=until, ready=ready)
-    losing: asyncio.Task[LockLostError] | None = None
+    losing: asyncio.Task[StorageError] | None = None
     try:
         try:
             await nexus.start()
@@ -81,7 +82,7 @@ def _app(nexus: Nexus, address: Address, token_file: Path, limits: HttpLimits) -
         raise ConfigError(f"The token file {token_file} can't be used ({error.strerror}).") from None
 
 
-async def _end_when_lost(server: HttpServer, nexus: Nexus) -> LockLostError:
+async def _end_when_lost(server: HttpServer, nexus: Nexus) -> StorageError:
     error = await nexus.until_lost()
     server.end()
     return error

@@ -97,6 +97,7 @@ def _copy(source: Path, target: Path, progress: Progress) -> None:
         reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
         reading.backup(writing, pages=_PAGES, progress=lambda _, left, of: progress(of - left, of))
         writing.execute("PRAGMA journal_mode = DELETE")
+        writing.execute("PRAGMA user_version = 0")  # the copy is not in use; see `soundness`
     descriptor = os.open(target, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -15,19 +15,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from wsap_core import errors
 from wsap_core.protocol import wire
 from wsap_nexus.paths import is_url
 from wsap_nexus.store import migrate
-from wsap_nexus.store.errors import OutdatedDatabaseError, is_damage, is_passing, said_clearly
+from wsap_nexus.store.errors import OutdatedDatabaseError, is_passing, said_clearly
 from wsap_nexus.store.files import check_owner, check_writable, prepare_file, reading_uri
+from wsap_nexus.store.json_values import read_column
+from wsap_nexus.store.soundness import check_after_unclean_end, mark, problems
 
 BUSY_SECONDS = 5.0
 """Seconds to wait for another process that is writing."""
@@ -43,6 +45,7 @@ CHECKPOINT_PAGES = 4000
 
 SETUP_LOCK = 0x57534152
 """The PostgreSQL advisory lock that serializes migrations."""
+_JSON: Any = {"json_serializer": wire.dumps, "json_deserializer": read_column}
 _LOG = logging.getLogger(__name__)
 
 
@@ -62,6 +65,8 @@ class Database:
         If set, the log writer waits for its end instead of failing."""
         self.fault: errors.StorageError | None = None
         """The fault that lasts; `write` raises it again at once instead of waiting for the machine each time."""
+        self.on_damage: Callable[[errors.StorageDamagedError], None] | None = None
+        """Called, on any thread, when the file turns out to be damaged while it is in use."""
         self._busy_seconds = busy_seconds
         self._writing = threading.Lock()
 
@@ -83,6 +88,7 @@ class Database:
             NotADatabaseError: the file is not a WSAP database.
             StorageVersionError: a newer version of WSAP created it.
             StorageReadOnlyError: it is not writable and `read_only` is false.
+            StorageDamagedError: the file is damaged, which is looked for after an unclean end.
             StorageLockedError: another process held it for `busy_seconds`, or was migrating it for `SETUP_SECONDS`.
             StorageError: the folder is missing, the file is missing and `create` is false, or it has a hard link.
             ConfigError: the URL is invalid.
@@ -95,13 +101,17 @@ class Database:
             where = str(path)
             with said_clearly(where):
                 check_owner(path, where, busy_seconds)
+                checked = not read_only and check_after_unclean_end(path, where, busy_seconds)
             engine = _sqlite_engine(path, read_only=read_only, busy_seconds=busy_seconds)
         else:
             where = url.render_as_string(hide_password=True)
+            checked = False
             engine = _server_engine(url, where)
         database = cls(engine, where, read_only=read_only, busy_seconds=busy_seconds)
         try:
             database._bring_up_to_date()
+            if checked:
+                database.mark(in_use=False)
         except BaseException:
             database.close()
             raise
@@ -149,8 +159,13 @@ class Database:
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
+        """Report damage, and faults that pass."""
         try:
             yield
+        except errors.StorageDamagedError as error:
+            if self.on_damage is not None:
+                self.on_damage(error)
+            raise
         except errors.StorageError as error:
             if self.on_fault is not None and is_passing(error) and _is_own(error):
                 self.on_fault(error)
@@ -170,18 +185,22 @@ class Database:
             if mine:
                 self._writing.release()
 
+    def mark(self, *, in_use: bool) -> None:
+        """Mark the file as in use by a nexus, so that also a copy of it is checked, or remove that; see `soundness`."""
+        if not self.is_sqlite:
+            return
+        with self.write() as connection:
+            mark(connection, in_use=in_use)
+        if in_use:  # the mark is in the file before anything that is written after it
+            with said_clearly(self.where), self.engine.connect().execution_options(wsap_begin="SELECT 1") as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
+
     def problems(self) -> list[str]:
         """Return the problems that SQLite finds in the file, reading all of it (1 s per 500 MB); none for a server."""
         if not self.is_sqlite:
             return []
-        with self.read() as connection:
-            try:
-                found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check")]
-            except DatabaseError as error:
-                if not is_damage(error.orig):
-                    raise
-                found = [str(error.orig)]
-        return [] if found == ["ok"] else found
+        with said_clearly(self.where):
+            return problems(Path(self.where), self._busy_seconds)
 
     def close(self) -> None:
         """Close all connections; the last process to close makes a checkpoint."""
@@ -288,7 +307,7 @@ def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engin
             raise
         return connection
 
-    engine = create_engine("sqlite://", creator=connect, json_serializer=wire.dumps, poolclass=QueuePool)
+    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, **_JSON)
     event.listen(engine, "begin", _begin)
     return engine
 
@@ -330,7 +349,7 @@ def _begin(connection: Connection) -> None:
 
 def _server_engine(url: URL, where: str) -> Engine:
     try:
-        return create_engine(url, json_serializer=wire.dumps, pool_pre_ping=True)
+        return create_engine(url, pool_pre_ping=True, **_JSON)
     except (ImportError, NoSuchModuleError):
         raise errors.MissingServiceError(
             f"The database {where} needs a driver that is not installed; "

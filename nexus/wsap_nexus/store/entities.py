@@ -11,12 +11,13 @@ from pydantic import ValidationError
 from sqlalchemy import JSON, Float, Integer, Row, String, Table
 from sqlalchemy.sql import ColumnElement
 
-from wsap_core.errors import StorageError
+from wsap_core.errors import StorageError, WireError
 from wsap_core.protocol import ITEM_CATEGORIES, TOP_TIER, Avatar, AvatarState, PortableItem
 from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_llm.secrets import redacted
 from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.errors import UnfitValueError
+from wsap_nexus.store.json_values import finite
 from wsap_nexus.store.tables import RunFields
 
 AGENT_ID = r"^[a-z0-9][a-z0-9._-]{0,63}$"
@@ -319,21 +320,29 @@ def identity_of(row: Row[Any]) -> AgentIdentity:
         session_id=row.session_id,
         persona=row.persona,
         policies={game: Policy(p["agent"], p["options"]) for game, p in row.policies.items()},
-        core_memories=tuple(row.lore["core_memories"]),
-        strategies=tuple(row.lore["strategies"]),
+        core_memories=tuple(row.lore.get("core_memories", ())),
+        strategies=tuple(row.lore.get("strategies", ())),
         lifetime_steps=row.lifetime_steps,
-        playtime=row.playtime,
+        playtime=finite(row.playtime) or 0.0,
     )
 
 
 def item_of(row: Row[Any]) -> ItemRecord:
-    """Return the item of a row."""
-    return ItemRecord(_CODEC.decode(PortableItem, row.data), row.agent_id, row.place, row.place_id, row.note)
+    """Return the item of a row; if its data is unreadable, a material of that id."""
+    try:
+        item = _CODEC.decode(PortableItem, row.data)
+    except WireError:
+        item = PortableItem(row.id, row.id, "material")
+    return ItemRecord(item, row.agent_id, row.place, row.place_id, row.note)
 
 
 def avatar_of(row: Row[Any]) -> AvatarRecord:
-    """Return the avatar of a row."""
-    return AvatarRecord(row.world_id, row.agent_id, row.game, _CODEC.decode(Avatar, row.data), row.left_at)
+    """Return the avatar of a row; if its data is unreadable, one of that id and state."""
+    try:
+        avatar = _CODEC.decode(Avatar, row.data)
+    except WireError:
+        avatar = Avatar(row.id, row.game, None, AvatarState(row.state))
+    return AvatarRecord(row.world_id, row.agent_id, row.game, avatar, row.left_at)
 
 
 def session_of(row: Row[Any]) -> SessionRecord:

@@ -13,6 +13,7 @@ from typing import Final
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from wsap_core import errors
+from wsap_core.untrusted import single_line
 
 
 class OutdatedDatabaseError(errors.StorageError):
@@ -107,10 +108,7 @@ def translate(error: BaseException, where: str) -> errors.WsapError:
             f"The database {where} can't be opened; check that its folder exists and is readable and writable."
         )
     if is_damage(cause):
-        return errors.StorageError(
-            f"The database {where} is damaged ({reason}); restore a backup, or recover what is readable with "
-            "sqlite3's .recover."
-        )
+        return damaged(where, reason)
     return errors.StorageError(f"The database {where} failed: {reason}.")
 
 
@@ -137,6 +135,14 @@ def lack(error: BaseException) -> Exception | None:
             return at
         at = at.__cause__ or at.__context__
     return None
+
+
+def damaged(where: str, reason: str) -> errors.StorageDamagedError:
+    """Return the error for a damaged file."""
+    return errors.StorageDamagedError(
+        f"The database {where} is damaged ({single_line(reason)[:200]}); restore a backup with: wsap nexus restore, or "
+        "recover what is readable with sqlite3's .recover."
+    )
 
 
 def is_damage(cause: BaseException | None) -> bool:

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-from wsap_core.errors import StorageError, StorageReadOnlyError, WsapError
+from wsap_core.errors import StorageDamagedError, StorageError, StorageReadOnlyError, WsapError
 from wsap_core.protocol import wire
 from wsap_nexus.store.admission import check_name, checked_count, found_run, packed_body
 from wsap_nexus.store.bodies import BodyEncoder
@@ -288,6 +288,8 @@ class LogWriter:
         except BaseException as error:  # reported to the next caller
             failure = translate(error, self._database.where)
             failure.__cause__ = error if failure is not error else error.__cause__
+            if isinstance(failure, StorageDamagedError) and self._database.on_damage is not None:
+                self._database.on_damage(failure)
             with self._lock:
                 self._failure = failure
                 self._pending.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 from wsap_core.protocol.values import JsonValue
 from wsap_nexus.store.errors import UnreadableError
+from wsap_nexus.store.json_values import read_json
 
 
 class RunStatus(StrEnum):
@@ -96,7 +96,7 @@ class EventRecord:
     def data(self) -> JsonValue:
         """The body, decoded from JSON; UnreadableError if it is not JSON."""
         try:
-            return json.loads(self.body)
+            return read_json(self.body)
         except ValueError:
             raise UnreadableError(
                 f"Event {self.seq} of run {self.run_id!r} ({self.kind}) has a body that is not JSON; read it as bytes."

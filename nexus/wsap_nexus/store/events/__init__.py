@@ -6,7 +6,6 @@ the same class. `NexusEvent.sentence` returns its text for all readers.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from wsap_nexus.store.events.base import OtherEvent as OtherEvent
 from wsap_nexus.store.events.base import sentences as sentences
 from wsap_nexus.store.events.endings import ENDINGS as ENDINGS
 from wsap_nexus.store.events.endings import why_ended as why_ended
+from wsap_nexus.store.json_values import read_column
 
 KINDS: Mapping[str, type[NexusEvent]] = {
     str(found.model_fields["kind"].default): found
@@ -57,4 +57,4 @@ def read_event(kind: str, body: Mapping[str, Any], **envelope: Any) -> NexusEven
 def read_row(row: Any) -> NexusEvent:
     """Return the event of a row of the table `nexus_event`. Any: the row."""
     envelope = {name: value for name, value in row._mapping.items() if name not in ("kind", "body")}
-    return read_event(row.kind, json.loads(row.body), **envelope)
+    return read_event(row.kind, read_column(row.body), **envelope)
