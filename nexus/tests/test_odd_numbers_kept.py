@@ -65,9 +65,8 @@ def odd(tmp_path: Path) -> Path:
         )
         assert connection.execute(summary, (run,)).rowcount
         last = "SELECT max(seq) FROM event WHERE kind = 'step' AND run_id = ?"
-        step = (
-            """UPDATE event SET codec = 'raw', dictionary = NULL, body = '{"old":NaN,"huge":1e999}' WHERE run_id = ?"""
-        )
+        body = """CAST('{"old":NaN,"huge":1e999}' AS BLOB)"""
+        step = f"UPDATE event SET codec = 'raw', dictionary = NULL, body = {body} WHERE run_id = ?"
         assert connection.execute(f"{step} AND seq = ({last})", (run, run)).rowcount
     return tmp_path / "wsap.db"
 

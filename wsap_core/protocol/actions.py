@@ -148,7 +148,7 @@ class ActionResult(Part):
     message: str = ""
     """What happened, for the agent to read."""
     reward: float = 0.0
-    """Finite."""
+    """Finite, from -1e15 to 1e15."""
     achievements: Sequence[str] = ()
     """Names of the achievements that this action unlocked."""
     done: bool = False

@@ -105,7 +105,7 @@ class Observation(Part):
     recent_events: Sequence[Event] = ()
     """Events since the last observation, oldest first."""
     step: int = 0
-    """The current game step, from 0."""
+    """The current game step, from 0 to 2**31 - 1."""
     time_of_day: str | None = None
     """"day", "night", ...; None if the game has no time of day."""
     available_actions: Sequence[ActionAvailability] | None = field(default=None, kw_only=True)

@@ -14,7 +14,7 @@ class Tick(Part):
     """The result of one tick of a world. All of it is recorded and part of the trajectory hash."""
 
     number: int
-    """From 1."""
+    """From 1 to 2**31 - 1."""
     body: Mapping[str, JsonValue] = field(default_factory=dict)
     """What happened and changed, in the world's own format, without clock times and run ids."""
     summary: str = ""
