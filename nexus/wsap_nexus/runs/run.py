@@ -36,7 +36,7 @@ from wsap_nexus.runs.rounds import Between, RoundEnd
 from wsap_nexus.runs.saving import Saver
 from wsap_nexus.runs.seated import Seating
 from wsap_nexus.runs.stopping import play_until_stopped, side_by_side, stuck_at
-from wsap_nexus.runs.summary import CutOffBy, RunSummary, cut_off, score
+from wsap_nexus.runs.summary import CutOffBy, RunSummary, cut_off, score, warn
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.totals import TotalsWriter, silent, tell_repeating
 from wsap_nexus.runs.trajectory import WORLD
@@ -131,6 +131,7 @@ class Run:
         self._passages = passages
         self._episode = self._past.first_episode
         self._started = time.monotonic()
+        self._failed_scores: set[str] = set()
 
     def observe(self, observer: Observer) -> None:
         """Add an observer, called after each new decision."""
@@ -147,7 +148,8 @@ class Run:
         by: CutOffBy = "failed" if failed else "left" if left else "steps" if self._used_up() else "stopped"
         unplayed = None if plan.lives else cut_off(tallies, plan.asked_episodes, by)
         return RunSummary(
-            self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, score(self.spec, tallies, by), seconds,
+            self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies,
+            score(self.spec, tallies, by, self._left_out), seconds,
             self.meter.tokens_per_second, unplayed, self.world_journal.usage, self._tallies.get(WORLD),
             self.meter.retries, reason,
         )  # fmt: skip
@@ -175,6 +177,12 @@ class Run:
         """The throughput of the models in this run; empty if it is not measured."""
         meter = getattr(self.services.models, "meter", None)
         return meter if isinstance(meter, Meter) else Meter()
+
+    def _left_out(self, error: WsapError) -> None:
+        """Warn once of each score that fails."""
+        if str(error) not in self._failed_scores:
+            self._failed_scores.add(str(error))
+            warn(error)
 
     @property
     def seconds(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -14,7 +14,6 @@ from wsap_core.specs import AdapterSpec, EpisodeSummary
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, OF_DECISIONS, SeatTally, WorldUsage, add_causes, added
 from wsap_nexus.runs.trajectory import WORLD, combined
 
-_LOG = logging.getLogger("wsap.runs")
 MOST_EPISODES = 200
 """Maximum number of episodes, of all seats, listed in a summary; all of them are in the log."""
 _FEW = 4
@@ -26,6 +25,14 @@ CutOffBy = Literal["steps", "left", "stopped", "failed"]
 """The step limit, a seat that left, a stop, or an error. A run that was stopped or failed can be resumed."""
 EpisodeEnd = Literal["finished", "step_limit", "left", "stopped", "failed"]
 """How an episode ended for a seat: by itself, or as `CutOffBy` says."""
+
+
+FailedScore = Callable[[WsapError], object]
+
+
+def warn(error: WsapError) -> None:
+    """Warn that a score is left out."""
+    logging.getLogger("wsap.runs").warning("%s; it is left out.", str(error).rstrip("."))
 
 
 @dataclass(frozen=True)
@@ -72,16 +79,21 @@ class SeatScore:
     """Finished episodes with most decisions forced."""
 
     @classmethod
-    def of(cls, seat: SeatTally, by: CutOffBy, spec: AdapterSpec | None = None) -> SeatScore:
-        """Return the score of a seat by the game's metrics; `by` ended the run, and with it an open episode."""
+    def of(
+        cls, seat: SeatTally, by: CutOffBy, spec: AdapterSpec | None = None, failed: FailedScore = warn
+    ) -> SeatScore:
+        """Return the score of a seat by the game's metrics; `by` ended the run, and with it an open episode.
+
+        A score that fails is left out, and `failed` is called with its error.
+        """
         end: EpisodeEnd = "step_limit" if by == "steps" else by
         episodes = seat.all_episodes()
         whole = [e for e in episodes if e.done]
         return cls(
             tuple((e, "finished" if e.done else end if e.episode == seat.episode else "left") for e in episodes),
-            _scored([e for e in whole if not is_forfeited(e)], spec),
-            _scored([e for e in episodes if not e.done], spec),
-            _scored([e for e in whole if is_forfeited(e)], spec),
+            _scored([e for e in whole if not is_forfeited(e)], spec, failed),
+            _scored([e for e in episodes if not e.done], spec, failed),
+            _scored([e for e in whole if is_forfeited(e)], spec, failed),
         )
 
     def to_json(self, most: int = MOST_EPISODES) -> dict[str, Any]:
@@ -202,15 +214,17 @@ class RunSummary:
         return data
 
 
-def score(spec: AdapterSpec, seats: Sequence[SeatTally], by: CutOffBy = "stopped") -> dict[str, SeatScore]:
-    """Return the score of each seat, if play ends now."""
-    return {seat.name: SeatScore.of(seat, by, spec) for seat in seats}
+def score(
+    spec: AdapterSpec, seats: Sequence[SeatTally], by: CutOffBy = "stopped", failed: FailedScore = warn
+) -> dict[str, SeatScore]:
+    """Return the score of each seat, if play ends now; `failed` is called with the error of each that is left out."""
+    return {seat.name: SeatScore.of(seat, by, spec, failed) for seat in seats}
 
 
 def score_so_far(spec: AdapterSpec, seat: SeatTally) -> tuple[tuple[str, float, str], ...]:
     """Return (metric, value, unit) over all episodes of a seat, including the open one, without scores that fail."""
     units = {metric.name: metric.unit for metric in spec.score_metrics}
-    scores = _scored(seat.all_episodes(), spec, told=True).score
+    scores = _scored(seat.all_episodes(), spec, lambda error: None).score
     return tuple((name, value, units.get(name, "")) for name, value in scores.items())
 
 
@@ -284,13 +298,13 @@ def with_world(counted: Mapping[str, Any], own: WorldUsage) -> dict[str, Any]:
     return {**counted, "usage": whole, "world": {**counted.get("world", {}), **asdict(own)}}
 
 
-def _scored(episodes: Sequence[EpisodeSummary], spec: AdapterSpec | None, *, told: bool = False) -> Scored:
+def _scored(episodes: Sequence[EpisodeSummary], spec: AdapterSpec | None, failed: FailedScore) -> Scored:
     scores: dict[str, float] = {}
     for metric in () if spec is None or not episodes else spec.score_metrics:
         try:
             scores[metric.name] = round(metric.of(episodes), 4)
         except WsapError as error:  # a run ends, and an agent comes home, whatever its game's scores do
-            _LOG.log(logging.DEBUG if told else logging.WARNING, "%s It is left out.", error)
+            failed(error)
     reward = 0.0
     for episode in episodes:
         reward = added(reward, episode.reward)
