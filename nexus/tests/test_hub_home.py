@@ -12,6 +12,7 @@ import hub_checks
 import hub_kit
 import pytest
 from life_kit import Place, nexus_at
+from warm import begin_python
 
 from wsap_core.host import PluginHost, Registration
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation, PortableItem
@@ -67,9 +68,9 @@ def host(quarry: AdapterSpec) -> PluginHost:
     return found
 
 
-async def stuck(place: Place) -> None:
+async def stuck(place: Place, game: str = "quarry") -> None:
     """Have ann fail in the quarry, so that nobody plays her session."""
-    await place.nexus.enter("ann", "quarry", EntryRequest())
+    await place.nexus.enter("ann", game, EntryRequest())
     await place.until_events("agent_failed", agent="ann")
     await place.until(lambda: place.nexus.failures.stuck("ann") is not None)
 
@@ -207,3 +208,40 @@ def test_an_agent_comes_home_from_a_game_whose_leaving_fails_again_and_again(
                 await comes_home(place)
 
     asyncio.run(scene())
+
+
+GAME = """
+import sys
+from dataclasses import replace
+sys.path.insert(0, sys.argv[1])
+import hub_kit
+from wsap_nexus.worlds.serve_world import serve_world
+serve_world(replace(hub_kit.QUARRY, name="far-quarry"), port=0)
+"""
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["at-once", "after-a-restart"])
+def test_an_agent_comes_home_from_a_game_whose_process_is_gone(tmp_path: Path, again: bool) -> None:
+    process = begin_python(GAME, str(Path(__file__).parent))
+    assert process.stdout is not None
+    url = process.stdout.readline().split()[-1]
+
+    async def scene() -> None:
+        async with asyncio.timeout(240):
+            async with at(tmp_path) as place:
+                give_rope(place)
+                await place.nexus.remote_games.join(url, None, frozenset())
+                await stuck(place, "far-quarry")
+                process.kill()
+                process.communicate()
+                if not again:
+                    await comes_home(place)
+                    return
+            async with at(tmp_path, new=False) as place:
+                await comes_home(place)
+
+    try:
+        asyncio.run(scene())
+    finally:
+        process.kill()
+        process.communicate()

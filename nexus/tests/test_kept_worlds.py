@@ -26,6 +26,7 @@ from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.services import StoreRunner
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
 
 RUN = "nexus-glade"
@@ -258,6 +259,23 @@ def test_a_world_that_fails_comes_back_by_itself_after_longer_and_longer_pauses(
             assert Swamp.times == 4
             assert ticks(place) == list(range(1, len(ticks(place)) + 1))
             assert [seconds for seconds in clock.waited if seconds in (1, 2, 4, 8, 16)][:4] == [1, 2, 4, 8]
+
+    asyncio.run(test())
+
+
+def test_who_is_in_a_world_whose_recording_can_not_be_read_comes_home(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path) as place:
+            await until_tick(place, 3)
+            await place.nexus.enter("ada", "meadow", EntryRequest(world="glade"))
+            await place.until(lambda: len(events(place, "step")) > 2)
+        with Database.open(tmp_path / "nexus.db") as database, database.write() as connection:
+            connection.exec_driver_sql("UPDATE event SET codec = 'unheard of' WHERE kind IN ('joined', 'step', 'tick')")
+        async with glade(tmp_path, agents=()) as place:
+            await place.until_events("left", agent="ada")
+            with place.nexus.nexus_store.look() as tx:
+                assert tx.agent("ada").place == "nexus"
+                assert tx.world("glade").run_id == RUN, "the world is still there to be mended"
 
     asyncio.run(test())
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from wsap_core.errors import SnapshotError, WireError, WorldError, WsapError
+from wsap_core.errors import SnapshotError, UnknownNameError, WireError, WorldError, WsapError
 from wsap_core.protocol import Avatar, AvatarState, TransitPackage
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec
@@ -336,4 +336,11 @@ class FailureHandler:
     def recall(self, agent_id: str, state: bytes | None = None) -> SessionRecord | None:
         """Close an agent's session if nothing plays it, and return it closed; None otherwise."""
         stuck = self.stuck(agent_id)
-        return None if stuck is None else next(iter(self.force_close([stuck], "", reason="kicked", state=state)), None)
+        if stuck is None:
+            return None
+        living = None
+        with contextlib.suppress(UnknownNameError), self._context.nexus_store.look() as tx:
+            if self._context.store.repository.get_run(stuck.run_id).config.get("lives"):
+                living = tx.world(stuck.world_id)  # it goes on in its own run, or will
+        closed = self.force_close([stuck], "", reason="kicked", state=None if living else state, living=living)
+        return next(iter(closed), None)

@@ -32,7 +32,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_past
 from wsap_nexus.runs.store import hold_run
 from wsap_nexus.store.entities import WorldRecord
-from wsap_nexus.store.errors import OneValueError
+from wsap_nexus.store.errors import is_of_database
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.tasks import ended
 
@@ -97,7 +97,7 @@ class KeptWorlds:
         except WsapError as error:
             _LOGGER.error("The world %r can't be played: %s", world.name, error)
             passing = self.context.storage.is_passing(error)
-            if not passing and not isinstance(error, StorageError):
+            if not passing and not is_of_database(error):
                 self._bring_back(world.name, error)
             self._try_later(world, passing=passing)
 
@@ -263,8 +263,8 @@ class KeptWorlds:
                 if not live.stopping:
                     await passages.let_all_out()
         except Exception as error:
-            of_database = isinstance(error, StorageError) and not isinstance(error, OneValueError)
-            if of_database or self.context.storage.is_passing(error):
+            passing = self.context.storage.is_passing(error)
+            if passing or is_of_database(error):
                 raise
             _LOGGER.error("The world %r has failed: %s", kept.record.id, error)
             self._bring_back(kept.record.id, error)

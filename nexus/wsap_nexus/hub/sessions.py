@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wsap_core.errors import StorageError, WorldError, WsapError
+from wsap_core.errors import WorldError, WsapError
 from wsap_core.protocol import ActionResult
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import DiedAsleepError
@@ -28,7 +28,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_past
 from wsap_nexus.runs.run import Run
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
-from wsap_nexus.store.errors import OneValueError
+from wsap_nexus.store.errors import is_of_database
 from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.events.sessions import SessionResumed
 from wsap_nexus.store.records import NewRun, RunStatus
@@ -256,8 +256,7 @@ class SessionRunner:
                     if reason != SHUTDOWN and not stay.home.is_set():
                         await self._leave(stay, spec, venue, run, reason)
             except Exception as error:
-                of_database = isinstance(error, StorageError) and not isinstance(error, OneValueError)
-                if of_database or self.context.storage.is_passing(error):
+                if is_of_database(error) or self.context.storage.is_passing(error):
                     raise
                 await self.failures.run_failed(
                     run, stays, error, state if leaving else saved_on_the_way(venue.port), leaving

@@ -24,6 +24,8 @@ LACKING: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOB
 """Numbers of system errors that say that the machine lacks open files, memory or processes for the moment."""
 
 _NO_THREAD = "can't start new thread"  # Python's message, whatever the system lacks for it
+
+
 class OneValueError(errors.StorageError):
     """One value can't be recorded, or read; the database itself works."""
 
@@ -110,6 +112,11 @@ def translate(error: BaseException, where: str) -> errors.WsapError:
     if is_damage(cause):
         return damaged(where, reason)
     return errors.StorageError(f"The database {where} failed: {reason}.")
+
+
+def is_of_database(error: BaseException) -> bool:
+    """Return whether the whole database failed, rather than one value or whoever gave it."""
+    return isinstance(error, errors.StorageError) and not isinstance(error, OneValueError)
 
 
 def is_passing(error: BaseException) -> bool:
