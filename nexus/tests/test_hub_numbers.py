@@ -97,7 +97,7 @@ def test_a_game_in_its_own_process_that_judges_nothing_is_judged_by_the_nexus(tm
         assert (closed.reason, closed.steps) == ("world_failed", 1)
         error = str(closed.stats["error"])
         assert "'far-quarry'" in error
-        assert lying.SAID[lie][1] in error or "can't be encoded as JSON" in error
+        assert lying.SAID[lie][1] in error
 
     try:
         play(tmp_path, hub_kit.host(), scene, games=("echo",))

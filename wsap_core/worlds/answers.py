@@ -84,8 +84,8 @@ def wrong_in(answer: Any) -> str:
     except RecursionError:
         return "something nested too deeply"
     except (WireError, ValueError, TypeError) as error:
-        return _wrong_value(answer, "") or f"something that is not JSON: {single_line(error).rstrip('.')}"
-    return _wrong_value(answer, "") if suspect else ""
+        return wrong_value(answer, "") or f"something that is not JSON: {single_line(error).rstrip('.')}"
+    return wrong_value(answer, "") if suspect else ""
 
 
 def _wrong_result(result: ActionResult) -> str:
@@ -215,7 +215,7 @@ def _wrong_scalar(value: Any, declared: str, path: str) -> str:
     return "" if fits else f"{path} that is not {_KINDS[declared]}: {_shown(value)}"
 
 
-def _wrong_value(value: Any, path: str) -> str:
+def wrong_value(value: Any, path: str) -> str:
     """Return the first number in a value, at any depth, that is not finite or too large, or what is not JSON."""
     value = _plain(value)
     if is_dataclass(value):
@@ -237,7 +237,7 @@ def _wrong_value(value: Any, path: str) -> str:
         except (WireError, ValueError, TypeError):
             return f"{path} that is a {type(value).__name__}, which is not JSON"
         return ""
-    return next(filter(None, (_wrong_value(each, here) for here, each in named)), "")
+    return next(filter(None, (wrong_value(each, here) for here, each in named)), "")
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ from wsap_core import errors as core_errors
 from wsap_core.errors import WireError, WorldError, WsapError
 from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import error_line
+from wsap_core.worlds.answers import wrong_value
 from wsap_nexus import errors as hub_errors
 from wsap_nexus.errors import WorldFailedError
 
@@ -68,8 +69,11 @@ def request(op: str, world: int, **values: Any) -> bytes:
 
 
 def answer(head: Any, observation: str | None = None) -> bytes:
-    """Return the content of a reply, with an observation's canonical text if there is one."""
-    text = dumps(head)
+    """Return the content of a reply, with the canonical text of an observation, if any; WireError if it is not JSON."""
+    try:
+        text = dumps(head)
+    except WireError as error:
+        raise WireError(f"{wrong_value(head, '') or error}") from None
     return DONE + (text if observation is None else f"{text}\n{observation}").encode()
 
 
