@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from cli_nexus_kit import environ_of, nexus, nexus_json, refused, running, wsap
+from cli_nexus_kit import environ_of, nexus, nexus_json, refused, running, until, wsap
 from life_kit import recounted
 
 from wsap_core.errors import StorageError
@@ -158,6 +158,57 @@ def test_a_copy_that_cannot_be_written_leaves_nothing(store: Database, tmp_path:
 
 
 # --- forgetting -------------------------------------------------------------------------------
+
+
+def long_ago(database: Path, days: int) -> None:
+    """Make everything in a database older by some days, as a clock that is wrong by as much does."""
+    with sqlite3.connect(database) as connection:
+        connection.execute(f"UPDATE nexus_event SET time = time - {days * 86400}")
+        connection.execute(f"UPDATE counter SET value = value - {days * 1440} WHERE name IN ('clock', 'pruned')")
+        for table, columns in {
+            "run": ("created", "updated"), "session": ("opened", "closed"), "transfer": ("created",),
+            "world": ("created",),
+        }.items():  # fmt: skip
+            for column in columns:
+                connection.execute(
+                    f"UPDATE {table} SET {column} = strftime('%Y-%m-%dT%H:%M:%f', {column}, '-{days} days') || '+00:00'"
+                    f" WHERE {column} IS NOT NULL"
+                )
+    connection.close()
+
+
+def recorded(database: Path) -> tuple[set[str], int]:
+    """The recordings, and the number of the oldest event."""
+    with Database.open(database, read_only=True) as opened:
+        runs = {run.id for run in Repository(opened).list_runs()}
+        with NexusStore(opened).look() as tx:
+            return runs, tx.events(limit=1)[0].seq
+
+
+@pytest.mark.slow
+def test_a_start_long_after_the_last_one_deletes_nothing_and_says_so(environ: dict[str, str], tmp_path: Path) -> None:
+    with running(environ) as hub:
+        database = Path(hub.someone_was_away()["database"])
+        assert hub.status()["undeleted"] is None
+        hub.tell(signal.SIGTERM)
+        assert hub.ended()[0] == 0
+    long_ago(database, 400)
+    before = recorded(database)
+    with running(environ) as hub:
+        said = until(lambda: hub.status()["undeleted"], "the sentence")
+        assert said.startswith("Nothing is deleted by age: the clock says ")
+        assert said in nexus(environ, "status")
+        kept = recorded(database)
+        assert before[0] <= kept[0]
+        assert before[1] == kept[1]
+        assert "older than 90 days (before 20" in nexus(environ, "prune")
+        hub.tell(signal.SIGTERM)
+        code, errors = hub.ended()
+        assert code == 0
+        assert said in errors, "the terminal says it, too"
+    with running(environ) as hub:
+        assert hub.someone_was_away()["undeleted"] is None
+    assert len(before[0] & recorded(database)[0]) <= 2, "what the two agents played then"
 
 
 @dataclass

@@ -68,7 +68,8 @@ async def overview(nexus: Hub, request: Request, private: Private) -> Response:
             "names": names,
             "transit": [{"agent": row.agent_id, "kind": row.kind, "world": row.world_id} for row in moving],
             "recent": recent,
-            "attention": _held(nexus) + (_held_up(nexus) + _attention(tx) if private else []),
+            "attention": _held(nexus)
+            + (_held_up(nexus) + _undeleted(nexus) + _attention(tx) if private else []),
             "spent": usage_last_day(nexus, tx),
             "health": _health(nexus, request),
             "games": [encode(info) for info in nexus.entrance.games()],
@@ -311,6 +312,11 @@ def _held_up(nexus: Nexus) -> list[dict[str, Any]]:
         "shrinks once that program ends."
     )
     return [{"kind": "machine", "id": "log", "name": "The database", "what": what}]
+
+
+def _undeleted(nexus: Nexus) -> list[dict[str, Any]]:
+    why = nexus.live.undeleted
+    return [{"kind": "clock", "id": "clock", "name": "Old records are kept", "what": why}] if why else []
 
 
 def _attention(tx: Transaction) -> list[dict[str, Any]]:

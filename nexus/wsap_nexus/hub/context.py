@@ -111,6 +111,8 @@ class LiveState:
     """The fault of the machine because of which agents are held; empty if there is none."""
     damaged: str = ""
     """Why nothing can be read or written any more, if the database is damaged; the nexus is then about to stop."""
+    undeleted: str = ""
+    """Why nothing is deleted by age although it should be; empty if it is."""
 
     def is_active(self, agent_id: str) -> bool:
         """Return whether an agent's task is running."""

@@ -17,12 +17,11 @@ A world whose bodies are all dead ends as any other that no agent can enter: its
 
 from __future__ import annotations
 
-import asyncio
 import json
+import math
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,13 +30,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, case, delete, func, or_, select
 from sqlalchemy.exc import OperationalError
 
-from wsap_core.errors import StorageFullError, WsapError
 from wsap_core.protocol import AvatarState
-from wsap_core.seams.clock import Clock
 from wsap_nexus.hub.item_transfer import lose_world
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.events.nexus import PruneFailed, RecordsPruned
+from wsap_nexus.store.events.nexus import RecordsPruned
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.repository import Repository
@@ -50,8 +47,9 @@ _NEXUS_EVENT, _TRANSFER, _WORLD, _METAGOAL = _T["nexus_event"], _T["transfer"], 
 _AVATAR = _T["avatar"]
 
 DAY = 86_400.0
-EVERY = DAY
-"""Seconds between two prunings in a running nexus."""
+
+_EVER = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+# A time after which nothing is recorded.
 
 _CHUNK = 2000
 # Rows deleted in one transaction, which blocks SQLite's other writers.
@@ -93,7 +91,7 @@ class Pruned:
 
 def measure(database: Database, keep_days: float, *, now: float | None = None) -> Pruned:
     """Return what pruning would delete."""
-    cutoff = (time.time() if now is None else now) - keep_days * DAY
+    cutoff = _cutoff(time.time() if now is None else now, keep_days)
     runs = run_events = size = 0
     with database.read() as connection:
         names = _old_runs(connection, cutoff)
@@ -126,6 +124,7 @@ def prune(
     keep_days: float,
     *,
     limit: int | None = None,
+    share: float = 1.0,
     now: float | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Pruned:
@@ -138,19 +137,28 @@ def prune(
     finds shortened, and that nothing resumes.
 
     Args:
-        keep_days: the age in days from which records are old.
+        keep_days: the age in days from which records are old; 0 for any age, whatever the clock says.
         limit: the size in bytes that is small enough; None to delete everything old.
+        share: the largest part to delete of the recordings, and of the events, that could be deleted at any age.
         now: seconds since 1970; by default from the wall clock.
         progress: called with the numbers of deleted recordings and of all to delete.
     """
     moment = time.time() if now is None else now
-    cutoff = moment - keep_days * DAY
+    cutoff = _cutoff(moment, keep_days)
 
     def enough() -> bool:
         return limit is not None and used_bytes(database) <= _BELOW * limit
 
+    most_worlds = most_events = most_transfers = None
     with database.read() as connection:
         names = _old_runs(connection, cutoff)
+        if share < 1.0:
+            names = names[: math.ceil(share * len(_old_runs(connection, _EVER)))]
+            most_worlds = math.ceil(share * len(_dead_worlds(connection, _EVER)))
+            all_events = select(func.count()).select_from(_NEXUS_EVENT).where(_old_events(connection, _EVER))
+            most_events = math.ceil(share * connection.execute(all_events).scalar_one())
+            settled = select(func.count()).select_from(_TRANSFER).where(_old_transfers(_EVER))
+            most_transfers = math.ceil(share * connection.execute(settled).scalar_one())
     runs = run_events = size = worlds = freed = 0
     for name in names:
         if enough():
@@ -159,12 +167,14 @@ def prune(
         runs, run_events, size = runs + 1, run_events + events, size + length
         progress(runs, len(names))
     if not enough():
-        worlds, freed = _end_dead_worlds(database, cutoff, moment)
-    nexus_events, length = _delete_events(database, cutoff, enough)
+        worlds, freed = _end_dead_worlds(database, cutoff, moment, most_worlds)
+    nexus_events, length = _delete_events(database, cutoff, enough, most_events)
     transfers = 0
     if limit is None:
+        oldest = select(_TRANSFER.c.id).where(_old_transfers(cutoff)).order_by(_TRANSFER.c.created, _TRANSFER.c.id)
         with database.write() as connection:
-            transfers = connection.execute(delete(_TRANSFER).where(_old_transfers(cutoff))).rowcount
+            some = delete(_TRANSFER).where(_TRANSFER.c.id.in_(oldest.limit(most_transfers)))
+            transfers = connection.execute(some).rowcount
     done = Pruned(runs, run_events, nexus_events, transfers, worlds, size + freed + length)
     if done.anything:
         with database.write() as connection:
@@ -180,16 +190,9 @@ def prune(
     return done
 
 
-async def look_after(nexus_store: NexusStore, clock: Clock, keep_days: float) -> None:
-    """Prune now and then once a day by the nexus' clock, until cancelled."""
-    while True:
-        try:
-            await asyncio.to_thread(prune, nexus_store.database, keep_days, now=nexus_store.wall_clock())
-        except WsapError as error:
-            # A full disk or another writer: retry tomorrow, and let an event say why.
-            with suppress(StorageFullError), nexus_store.change() as tx:
-                tx.note(PruneFailed(error=str(error)))
-        await clock.sleep(EVERY)
+def day_before(keep_days: float, now: float | None = None) -> str:
+    """Return the day before which records are old, as ISO 8601; `now` is by default from the wall clock."""
+    return datetime.fromtimestamp((time.time() if now is None else now) - keep_days * DAY, UTC).date().isoformat()
 
 
 def size_of(database: Database) -> int | None:
@@ -217,6 +220,10 @@ def compact(database: Database) -> bool:
 
 
 # --- what is old ------------------------------------------------------------------------------
+
+
+def _cutoff(now: float, keep_days: float) -> float:
+    return now - keep_days * DAY if keep_days else _EVER
 
 
 def _old_runs(connection: Connection, cutoff: float) -> list[str]:
@@ -312,10 +319,10 @@ def _delete_run(database: Database, name: str) -> tuple[int, int]:
             return events, size
 
 
-def _end_dead_worlds(database: Database, cutoff: float, now: float) -> tuple[int, int]:
+def _end_dead_worlds(database: Database, cutoff: float, now: float, most: int | None) -> tuple[int, int]:
     """Delete the states of worlds whose bodies are all dead; return their number and approximate size."""
     with database.read() as connection:
-        names = _dead_worlds(connection, cutoff)
+        names = _dead_worlds(connection, cutoff)[:most]
     count = size = 0
     for name in names:
         with NexusStore(database, wall_clock=lambda: now).change() as tx:
@@ -332,7 +339,7 @@ def _end_dead_worlds(database: Database, cutoff: float, now: float) -> tuple[int
     return count, size
 
 
-def _delete_events(database: Database, cutoff: float, enough: Callable[[], bool]) -> tuple[int, int]:
+def _delete_events(database: Database, cutoff: float, enough: Callable[[], bool], most: int | None) -> tuple[int, int]:
     count = size = after = 0
     if enough():
         return count, size
@@ -342,12 +349,13 @@ def _delete_events(database: Database, cutoff: float, enough: Callable[[], bool]
         with database.write() as connection:
             query = select(_NEXUS_EVENT.c.seq, func.length(_NEXUS_EVENT.c.body))
             query = query.where(_old_events(connection, cutoff), _NEXUS_EVENT.c.seq > after)
-            found = connection.execute(query.order_by(_NEXUS_EVENT.c.seq).limit(_CHUNK)).all()
+            at_most = _CHUNK if most is None else min(_CHUNK, most - count)
+            found = connection.execute(query.order_by(_NEXUS_EVENT.c.seq).limit(at_most)).all()
             rows = [row for row in found if row[0] not in gains]
             for some in _batches([row[0] for row in rows]):
                 connection.execute(delete(_NEXUS_EVENT).where(_NEXUS_EVENT.c.seq.in_(some)))
         count, size = count + len(rows), size + sum(int(row[1]) for row in rows)
-        if len(found) < _CHUNK or enough():
+        if len(found) < at_most or count == most or enough():
             return count, size
         after = found[-1][0]
 

@@ -144,6 +144,7 @@ async def health(nexus: Hub, request: Request) -> Response:
         "agents": agents,
         "in_worlds": len(nexus.live.sessions),
         "streams": streams.count,
+        "undeleted": nexus.live.undeleted or None,
         "storage": None if storage is None else storage.to_json(),
     }
     return answer(body, 503 if reason else 200)

@@ -10,21 +10,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
 
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.http.refusals import KeyInUseError, KeyReusedError
 from wsap_nexus.http.replies import Reply
-from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
 
 _ANSWER = METADATA.tables["answer"]
 KEPT_SECONDS = 24 * 3600.0
-"""Seconds to keep replies."""
+"""Seconds to keep replies, while the nexus runs."""
 _IN_PROGRESS = 0
 _MAX_OPEN = 10_000
 _SWEEP_EVERY = 500
@@ -53,10 +54,17 @@ class IdempotentRequest:
 
 
 class IdempotencyStore:
-    """The replies of a nexus, by caller and key."""
+    """The replies of a nexus, by caller and key.
 
-    def __init__(self, nexus_store: NexusStore) -> None:
+    Their age is the time for which the nexus ran since: a clock that is set or wrong makes none of them older, and a
+    request never takes effect twice because of it.
+    """
+
+    def __init__(self, nexus_store: NexusStore, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._nexus_store = nexus_store
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._newest: float | None = None
         self._open: dict[tuple[str, str], tuple[str, asyncio.Task[Reply]]] = {}
         self._tasks: set[asyncio.Task[Reply]] = set()
         self._count = 0
@@ -85,6 +93,13 @@ class IdempotencyStore:
             return True
         return self._stored(who, key) is not None
 
+    def _now(self, tx: Transaction) -> float:
+        """Return the seconds since 1970, without the time in which the nexus did not run since its newest reply."""
+        if self._newest is None:
+            newest = tx.connection.execute(select(func.max(_ANSWER.c.created))).scalar()
+            self._newest = tx.now if newest is None else float(newest)
+        return self._newest + self._monotonic() - self._began
+
     def _find(self, who: str, key: str, request: IdempotentRequest) -> Reply | asyncio.Task[Reply]:
         opened = self._open.get((who, key))
         if opened is not None:
@@ -110,7 +125,7 @@ class IdempotencyStore:
 
     def _stored(self, who: str, key: str) -> Row[Any] | None:
         with self._nexus_store.look() as tx:
-            query = select(_ANSWER).where(_where(who, key), _ANSWER.c.created >= tx.now - KEPT_SECONDS)
+            query = select(_ANSWER).where(_where(who, key), _ANSWER.c.created >= self._now(tx) - KEPT_SECONDS)
             return tx.connection.execute(query).one_or_none()
 
     async def _do(self, who: str, key: str, request: IdempotentRequest) -> Reply:
@@ -137,13 +152,14 @@ class IdempotencyStore:
         values = {"fingerprint": request.fingerprint, "status": _IN_PROGRESS, "body": dumps(request.intend())}
         self._count += 1
         with self._nexus_store.change() as tx:
+            now = self._now(tx)
             if fresh:
                 tx.connection.execute(delete(_ANSWER).where(_where(who, key)))
-                tx.connection.execute(insert(_ANSWER).values(scope=who, key=key, created=tx.now, **values))
+                tx.connection.execute(insert(_ANSWER).values(scope=who, key=key, created=now, **values))
             else:
-                tx.connection.execute(update(_ANSWER).where(_where(who, key)).values(created=tx.now, **values))
+                tx.connection.execute(update(_ANSWER).where(_where(who, key)).values(created=now, **values))
             if self._count % _SWEEP_EVERY == 1:
-                tx.connection.execute(delete(_ANSWER).where(_ANSWER.c.created < tx.now - KEPT_SECONDS))
+                tx.connection.execute(delete(_ANSWER).where(_ANSWER.c.created < now - KEPT_SECONDS))
 
     def _finish(self, who: str, key: str, reply: Reply) -> None:
         with self._nexus_store.change() as tx:

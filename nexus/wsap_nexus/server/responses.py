@@ -80,6 +80,8 @@ class Health(Answer):
     agents: int
     in_worlds: int
     streams: int
+    undeleted: str | None
+    """Why nothing is deleted by age although it should be: the clock may be wrong."""
     storage: StorageShape | None
 
 

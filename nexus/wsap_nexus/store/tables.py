@@ -306,7 +306,7 @@ class AnswerRow(Base, table=True):
 
 
 class CounterRow(Base, table=True):
-    """How many ids of a kind were issued; never decreases."""
+    """Numbers by name: how many ids of a kind were issued, which never decreases, and a few others of the nexus."""
 
     name: str = Field(primary_key=True, max_length=LONGEST_NAME)
     value: int

@@ -96,11 +96,15 @@ def prune(
 ) -> None:
     """Delete old recordings of the nexus and old events of its log. A running nexus does so once a day.
 
+    If it does not, because its clock may be wrong, this command confirms the clock: look first with --dry-run.
+
     Always kept: data of open sessions and active goals, agents with their skills, items, diaries and
     avatars, worlds, the record of every session, and the runs of wsap play.
     """
     from wsap_nexus.hub import prune as pruning
+    from wsap_nexus.hub.retention import trust
     from wsap_nexus.runs.store import open_database
+    from wsap_nexus.store.nexus_store import NexusStore
 
     if dry_run:
         refuse_given("with --dry-run", "compact")
@@ -126,15 +130,18 @@ def prune(
         with open_database(database) as writable:
             found = pruning.prune(writable, keep_days, progress=progress.tell)
             progress.done()
+            with NexusStore(writable).change() as tx:
+                trust(tx, tx.now)
             compacted = compact and not running and found.anything and pruning.compact(writable)
     if not found.anything:
         text = "There is nothing to delete." if everything else f"Nothing is older than {plural(keep_days, 'day')}."
     else:
         verb = "would be deleted" if dry_run else "deleted"
         worlds = f", {plural(found.worlds, 'world')} without living avatars" if found.worlds else ""
+        age = f", older than {plural(keep_days, 'day')} (before {pruning.day_before(keep_days)})" if keep_days else ""
         text = (
             f"{plural(found.runs, 'recording')} with {plural(found.run_events, 'event')}{worlds}, and "
-            f"{plural(found.nexus_events, 'event')} of the nexus {verb}: about {text_of_size(found.bytes)}."
+            f"{plural(found.nexus_events, 'event')} of the nexus {verb}{age}: about {text_of_size(found.bytes)}."
         )
         if not dry_run and not compacted:
             text += "\nThe file keeps its size; the freed space is reused."

@@ -109,6 +109,8 @@ class Status:
     sessions: int = 0
     reason: str | None = None
     """Why a running nexus holds its agents."""
+    undeleted: str | None = None
+    """Why a running nexus deletes nothing by age although it should."""
     storage: dict[str, Any] | None = None
     """The growth of the database as measured by a running nexus. Any: the shape is the API's."""
 
@@ -127,6 +129,7 @@ def status_of(
         size_of(database) if database is not None else None,
         running.keep_days if running else None,
         reason=None if health is None else health.get("reason"),
+        undeleted=None if health is None else health.get("undeleted"),
         storage=None if health is None else health.get("storage"),
     )
     if database is None:

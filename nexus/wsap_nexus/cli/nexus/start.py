@@ -254,9 +254,10 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         opening = f"{address_of(request, running)}{key.fragment}"
         say_ready(request, running, str(tokens), "Ctrl-C stops it; the next start continues", opening)
         if request.keep is not None:
-            from wsap_nexus.hub.prune import look_after
+            from wsap_nexus.hub.retention import Retention
 
-            housekeeping.append(asyncio.create_task(look_after(hub.nexus_store, hub.clock, request.keep)))
+            retention = Retention(hub.nexus_store, hub.live, hub.clock, request.keep)
+            housekeeping.append(asyncio.create_task(retention.run()))
 
     with told_to_stop(lambda: _write(_STOPPING), lambda: _write(_INSISTED)) as told:
         try:

@@ -53,7 +53,9 @@ def status_lines(found: Status) -> list[str]:
     if found.storage is not None:
         lines += growth_lines(found.storage)
     if found.running:
-        if found.keep_days:
+        if found.undeleted:
+            lines.append(single_line(found.undeleted))
+        elif found.keep_days:
             lines.append(f"Recordings and events older than {plural(found.keep_days, 'day')} are deleted once a day.")
         elif found.storage is None or found.storage["limit"] is None:
             lines.append("Nothing is deleted automatically; see wsap nexus prune.")

@@ -67,6 +67,19 @@ class AgentsHeld(NexusEvent):
     """What the fault was."""
 
 
+class PruneHeld(NexusEvent):
+    """Nothing is deleted by age: the clock has moved on by more than the age limit since the nexus knew the time."""
+
+    PUBLIC = frozenset()
+    TOLD = "Nothing is deleted by age: the clock says {clock}, and the time was last known on {known}"
+    kind: Literal["prune_held"] = "prune_held"
+    clock: str
+    """The day that the clock says: `2026-11-27`."""
+    known: str
+    """The last day on which the nexus ran with a clock that it could trust."""
+    keep_days: float
+
+
 class DiskFull(NexusEvent):
     """The disk of the database was full and has space again; written by earlier versions instead of `held`."""
 

@@ -119,4 +119,13 @@ class EventRepository:
     def next_number(self, what: str) -> int:
         """Return the next number of a kind of ids, each number once."""
         self._put(_COUNTER, {"name": what}, changed={"value": _COUNTER.c.value + 1}, new={"value": 1})
-        return int(self.connection.execute(select(_COUNTER.c.value).where(_COUNTER.c.name == what)).scalar_one())
+        return self.number(what) or 0
+
+    def number(self, what: str) -> int | None:
+        """Return the number stored by a name; None if there is none."""
+        found = self.connection.execute(select(_COUNTER.c.value).where(_COUNTER.c.name == what)).scalar()
+        return None if found is None else int(found)
+
+    def put_number(self, what: str, value: int) -> None:
+        """Store a number by a name."""
+        self._put(_COUNTER, {"name": what}, changed={"value": value}, new={"value": value})
