@@ -360,6 +360,37 @@ def test_status_says_in_one_sentence_how_it_grows(
     assert growth_lines(StorageReport(size, growth, free, limit).to_json()) == [line]
 
 
+def test_after_a_restore_nothing_gets_a_number_that_was_given_since_the_copy(tmp_path: Path) -> None:
+    where = tmp_path / "a.db"
+
+    def live(database: Database) -> tuple[int, str, str, str]:
+        past = Past(database)
+        with past.nexus_store.change() as tx:
+            world = tx.add_world("crafter", "ada", 1, {}).id
+            number = tx.next_number("session")
+            seq = tx.note(OtherEvent(kind="lived"))
+        return seq, f"session-{number}", world, past.run("crafter", "ada", RunStatus.FINISHED)
+
+    with Database.open(where) as database:
+        with NexusStore(database).change() as tx:
+            tx.register("ada")
+        first = live(database)
+        back_up(database, tmp_path / "copy.db")
+        given = [first, *(live(database) for _ in range(5))]
+    restore(tmp_path / "copy.db", where)
+    with Database.open(where) as database:
+        with NexusStore(database).look() as tx:
+            assert tx.last_seq() == first[0]
+        given += [live(database) for _ in range(3)]
+    assert [len(set(each)) for each in zip(*given, strict=True)] == [9] * 4
+    assert [seq for seq, *_ in given] == sorted(seq for seq, *_ in given)
+    # What can't be read any more is no reason not to put a copy in its place.
+    where.write_bytes(b"SQLite format 3\x00" + os.urandom(8192))
+    restore(tmp_path / "copy.db", where)
+    with Database.open(where) as database:
+        live(database)
+
+
 def test_progress_towards_a_goal_is_the_same_after_pruning(past: Past) -> None:
     goal = MetaGoal("there", "Go there three times", (Requirement("visit_game", count=3),))
     with past.nexus_store.change() as tx:

@@ -109,16 +109,34 @@ def test_an_id_that_is_taken_is_not_given_again(database: Database) -> None:
     assert ids == ["20261120-crafter-aaaa", "20261120-crafter-bbbb"]
 
 
-def test_when_a_day_has_used_up_the_short_ids_longer_ones_are_given(database: Database) -> None:
-    tokens = iter(["aaaa", *["aaaa"] * 4, "bbbb", "cccc"])
-    repository = Repository(database, now=lambda: START, token=lambda: next(tokens))
+def test_the_id_of_a_deleted_run_is_not_used_again(database: Database) -> None:
+    repository = Repository(database, now=lambda: START)
+    given = set()
+    for _ in range(50):
+        run = repository.create_run(a_run()).id
+        repository.delete_run(run)
+        given.add(run)
+    assert len(given) == 50
+
+
+def test_ids_are_short_and_grow_only_after_many_runs(database: Database) -> None:
+    repository = Repository(database, now=lambda: START)
+    assert re.fullmatch("20261120-crafter-[0-9a-f]{4}", repository.create_run(a_run()).id)
+    with database.write() as connection:
+        connection.exec_driver_sql("UPDATE counter SET value = 65534 WHERE name = 'run'")
     ids = [repository.create_run(a_run()).id for _ in range(2)]
-    assert ids == ["20261120-crafter-aaaa", "20261120-crafter-bbbbcccc"]
+    assert ids == ["20261120-crafter-ffff", "20261120-crafter-10000"]
+
+
+def test_numbers_that_runs_of_an_older_version_have_are_left_out(database: Database) -> None:
+    repository = Repository(database, now=lambda: START)
+    number = int(repository.create_run(a_run()).id[-4:], 16)
+    Repository(database, now=lambda: START, token=lambda: f"{number + 1:04x}").create_run(a_run())
+    assert repository.create_run(a_run()).id == f"20261120-crafter-{number + 2:04x}"
 
 
 def test_a_source_of_ids_that_repeats_itself_is_an_error_not_a_hang(database: Database) -> None:
     repository = Repository(database, now=lambda: START, token=lambda: "aaaa")
-    repository.create_run(a_run())
     repository.create_run(a_run())
     with pytest.raises(StorageError, match="No free run id"):
         repository.create_run(a_run())
@@ -136,12 +154,12 @@ def test_a_source_of_ids_that_repeats_itself_is_an_error_not_a_hang(database: Da
     ],
 )
 def test_a_run_id_is_made_of_letters_digits_and_dashes(game: str, slug: str) -> None:
-    assert new_run_id(game, START, lambda: "7f3a") == f"20261120-{slug}-7f3a"
+    assert new_run_id(game, START, "7f3a") == f"20261120-{slug}-7f3a"
 
 
 @given(st.text(max_size=60))
 def test_a_run_id_fits_into_a_path_and_a_shell_whatever_the_game_is_called(game: str) -> None:
-    assert re.fullmatch(r"20261120-[a-z0-9]+(-[a-z0-9]+)*-7f3a", new_run_id(game, START, lambda: "7f3a"))
+    assert re.fullmatch(r"20261120-[a-z0-9]+(-[a-z0-9]+)*-7f3a", new_run_id(game, START, "7f3a"))
 
 
 def test_runs_are_listed_newest_first(repository: Repository) -> None:

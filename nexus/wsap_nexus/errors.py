@@ -10,7 +10,7 @@ TransitError                  the nexus refuses a transfer              exit 10
 └── AvatarStateError          an avatar can't change to the requested state
 AgentPausedError              the agent is paused
 NexusRunningError             another nexus runs on this database       exit 6
-└── LockLostError             it took the database over from this one
+└── LockLostError             it took the database over from this one, or its file was replaced
 WorldFailedError              a world crashed, hung, or was not rebuilt identically   exit 4
 """
 
@@ -113,7 +113,7 @@ class NexusRunningError(StorageLockedError):
 
 
 class LockLostError(NexusRunningError):
-    """Another nexus took the database over while the connection was interrupted; nothing was written."""
+    """Another nexus took the database over, or its file was deleted, moved or replaced; nothing more is written."""
 
     code = "LEAD_LOST"
 

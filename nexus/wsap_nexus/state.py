@@ -80,19 +80,24 @@ def write(path: Path, running: Running) -> None:
 
 def read(path: Path) -> Running | None:
     """Return the running nexus of a state file; None if there is none."""
+    found = _written(path)
+    return found if found is not None and found.alive else None
+
+
+def _written(path: Path) -> Running | None:
     try:
         if path.stat().st_size > _LARGEST:
             return None
-        found = Running(**json.loads(path.read_text(encoding="utf-8")))
-        return found if found.alive else None
+        return Running(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 
-def remove(path: Path) -> None:
-    """Remove the state file."""
-    with contextlib.suppress(OSError):
-        path.unlink(missing_ok=True)
+def remove(path: Path, running: Running) -> None:
+    """Remove the state file of a nexus, unless another one has written its own there since."""
+    if _written(path) == running:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def wait_for_end(running: Running, seconds: float) -> bool:

@@ -162,8 +162,7 @@ class Nexus:
         self.store.database.on_damage = damaged
         self.store.database.mark(in_use=True)
         self.storage.start()
-        if not self.store.database.is_sqlite:
-            self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
+        self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
         forget_unfinished(self.nexus_store)
         self.failures.settle()
         settle_cut_off_runs(self.store.repository)
@@ -176,8 +175,11 @@ class Nexus:
         self._scheduler.start()
 
     async def until_lost(self) -> StorageError:
-        """Wait until another nexus takes over the database, or it turns out to be damaged, and return the error; call
-        it after `start`."""
+        """Wait until another nexus takes over the database, or its file is replaced or turns out to be damaged, and
+        return the error.
+
+        Call it after `start`.
+        """
         if self._lost is None:
             raise UsageError("The nexus is not running; start it first.")
         return await asyncio.shield(self._lost)

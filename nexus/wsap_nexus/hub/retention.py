@@ -25,7 +25,7 @@ from wsap_nexus.hub.context import LiveState
 from wsap_nexus.hub.prune import DAY, Pruned, day_before, prune
 from wsap_nexus.store.events.nexus import PruneFailed, PruneHeld
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
-from wsap_nexus.store.tables import METADATA
+from wsap_nexus.store.tables import CLOCK, METADATA, PRUNED
 
 FIRST = 600.0
 """Seconds from the start to the first deletion."""
@@ -40,8 +40,6 @@ SHARE = 0.1
 20 days, so that it keeps up."""
 
 _NEXUS_EVENT = METADATA.tables["nexus_event"]
-_KNOWN, _PRUNED = "clock", "pruned"
-# The names of two stored numbers, both in minutes since 1970: until when the time was known, and the last deletion.
 _MINUTE = 60.0
 _STARTING = 60.0
 # Seconds in which a start writes its events.
@@ -92,7 +90,7 @@ class Retention:
         """Store the time if it can be right; return why nothing may be deleted by age, or an empty text."""
         moment = self.clock.now()
         with self.nexus_store.change() as tx:
-            known = _stored(tx, _KNOWN)
+            known = _stored(tx, CLOCK)
             if known is None:
                 known = _before_start(tx)
             if known != self._known:
@@ -112,7 +110,7 @@ class Retention:
     def _left(self) -> float:
         """Return the seconds until a day has passed since the last deletion."""
         with suppress(WsapError), self.nexus_store.look() as tx:
-            passed = tx.now - (_stored(tx, _PRUNED) or 0.0)
+            passed = tx.now - (_stored(tx, PRUNED) or 0.0)
             return EVERY - passed if 0 <= passed < EVERY else 0.0
         return 0.0
 
@@ -138,13 +136,13 @@ class Retention:
         share = min(1.0, max(SHARE, 2 / self.keep_days))
         done = prune(self.nexus_store.database, self.keep_days, share=share, now=self.nexus_store.wall_clock())
         with self.nexus_store.change() as tx:
-            tx.put_number(_PRUNED, int(tx.now // _MINUTE))
+            tx.put_number(PRUNED, int(tx.now // _MINUTE))
         return done
 
 
 def trust(tx: Transaction, now: float) -> float:
     """Store that the wall clock is right, for `Retention`; return the time as stored."""
-    tx.put_number(_KNOWN, int(now // _MINUTE))
+    tx.put_number(CLOCK, int(now // _MINUTE))
     return int(now // _MINUTE) * _MINUTE
 
 

@@ -16,7 +16,7 @@ from wsap_nexus.paths import database_location, prepare_home
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import OutdatedDatabaseError, said_clearly
 from wsap_nexus.store.eventlog import LogWriter
-from wsap_nexus.store.files import is_held
+from wsap_nexus.store.files import identity_of, is_held, is_same
 from wsap_nexus.store.repository import Repository
 
 # Advisory locks on PostgreSQL; the first number stands for runs.
@@ -89,11 +89,15 @@ def hold_run(database: Database, run_id: str) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise played from None
+    mine = identity_of(path)
     try:
         yield
     finally:
+        # Before its release, and only this one: another process can have a lock of that name already.
+        if mine is not None and is_same(path, mine):
+            with suppress(OSError):  # Windows deletes no file that is open
+                path.unlink(missing_ok=True)
         lock.release()
-        path.unlink(missing_ok=True)
 
 
 def is_played(database: Database, run_id: str) -> bool:

@@ -14,8 +14,12 @@ from wsap_core.errors import NotADatabaseError, StorageError, StorageLockedError
 from wsap_core.untrusted import single_line
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.files import is_held
+from wsap_nexus.store.tables import NOT_IDS
 
 _PAGES = 2000  # per progress report: 8 MB
+
+_NUMBERED = ("nexus_event", "inbox")
+# Tables whose numbers are never used again.
 
 Progress = Callable[[int, int], None]
 """Called with the pages done and the total."""
@@ -59,6 +63,9 @@ def back_up(database: Database, target: Path, *, force: bool = False, progress: 
 def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | None:
     """Replace a database by a copy from `back_up`; return the path of the replaced one, which has `now` in its name.
 
+    The numbers of events, runs, sessions, transfers and worlds go on where the replaced database was, so that none is
+    used again for something else, and who follows its events goes on from the last one known.
+
     Raises:
         NotADatabaseError: the copy is not a WSAP database, or has triggers or views, which none of ours has.
         StorageVersionError: a newer version of WSAP created it.
@@ -80,6 +87,7 @@ def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | N
         with Database.open(fresh, create=False):
             pass  # migrated, or refused
         _check_unused(where)
+        _go_on_counting(fresh, where)
         return _put_in_place(fresh, where, now or datetime.now(UTC))
     except OSError as error:
         raise StorageError(f"The database {where} can't be restored: {error.strerror or error}.") from None
@@ -145,6 +153,35 @@ def _check_unused(where: Path) -> None:
             who = "a nexus runs on it; stop it with: wsap nexus stop" if path.name.endswith(
                 ".nexus.lock") else "a run is being recorded in it; wait for it, or stop it"  # fmt: skip
             raise StorageLockedError(f"The database {where} is in use: {who}.")
+
+
+def _go_on_counting(fresh: Path, where: Path) -> None:
+    if not where.is_file():
+        return
+    try:
+        with closing(sqlite3.connect(f"{where.as_uri()}?mode=ro", uri=True)) as connection:
+            used = connection.execute("SELECT name, value FROM counter").fetchall()
+            numbers = connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall()
+    except sqlite3.Error:
+        return  # damaged, or of an old version: this may be why a copy replaces it
+    with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for name, value in used:
+            if name not in NOT_IDS and isinstance(value, int):
+                connection.execute(
+                    "INSERT INTO counter (name, value) VALUES (?, ?) "
+                    "ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
+                    (name, value),
+                )
+        for name, seq in numbers:
+            if name in _NUMBERED and isinstance(seq, int):
+                connection.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", (seq, name))
+                connection.execute(
+                    "INSERT INTO sqlite_sequence (name, seq) SELECT ?, ? "
+                    "WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?)",
+                    (name, seq, name),
+                )
+        connection.execute("COMMIT")
 
 
 def _put_in_place(fresh: Path, where: Path, now: datetime) -> Path | None:

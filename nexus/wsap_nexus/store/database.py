@@ -26,8 +26,16 @@ from wsap_core import errors
 from wsap_core.protocol import wire
 from wsap_nexus.paths import is_url
 from wsap_nexus.store import migrate
-from wsap_nexus.store.errors import OutdatedDatabaseError, is_passing, said_clearly
-from wsap_nexus.store.files import check_owner, check_writable, prepare_file, reading_uri
+from wsap_nexus.store.errors import DatabaseReplacedError, OutdatedDatabaseError, is_passing, said_clearly
+from wsap_nexus.store.files import (
+    Identity,
+    check_owner,
+    check_writable,
+    identity_of,
+    is_same,
+    prepare_file,
+    reading_uri,
+)
 from wsap_nexus.store.json_values import read_column
 from wsap_nexus.store.soundness import check_after_unclean_end, mark, problems
 
@@ -58,8 +66,9 @@ class Database:
         self.where = where
         """The path or URL, without a password."""
         self.read_only = read_only
-        self.fence: Callable[[Connection], None] | None = None
-        """Called first in each writing transaction; raises if this process may no longer write."""
+        self.fence: Callable[[Connection | None], None] | None = None
+        """Called before each writing transaction on a file, and first in each on a server; raises if this process may
+        no longer write."""
         self.on_fault: Callable[[errors.StorageError], None] | None = None
         """Called, on any thread, at a fault of the machine that passes, such as a full disk or another program's lock.
         If set, the log writer waits for its end instead of failing."""
@@ -69,6 +78,7 @@ class Database:
         """Called, on any thread, when the file turns out to be damaged while it is in use."""
         self._busy_seconds = busy_seconds
         self._writing = threading.Lock()
+        self._identity = identity_of(Path(where)) if self.is_sqlite else None
 
     @classmethod
     def open(
@@ -102,7 +112,7 @@ class Database:
             with said_clearly(where):
                 check_owner(path, where, busy_seconds)
                 checked = not read_only and check_after_unclean_end(path, where, busy_seconds)
-            engine = _sqlite_engine(path, read_only=read_only, busy_seconds=busy_seconds)
+            engine = _sqlite_engine(path, identity_of(path), read_only=read_only, busy_seconds=busy_seconds)
         else:
             where = url.render_as_string(hide_password=True)
             checked = False
@@ -147,15 +157,12 @@ class Database:
             raise again(self.fault)
         # IMMEDIATE: a transaction that reads before it writes could fail if another one writes in between.
         engine = self.engine.execution_options(wsap_begin="BEGIN IMMEDIATE")
-        with (
-            self._reported(),
-            said_clearly(self.where),
-            self.turn_to_write(),
-            engine.begin() as connection,
-        ):
-            if self.fence is not None:
-                self.fence(connection)
-            yield connection
+        with self._reported(), said_clearly(self.where), self.turn_to_write():
+            self.check_file()
+            with engine.begin() as connection:
+                if self.fence is not None and not self.is_sqlite:
+                    self.fence(connection)
+                yield connection
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -170,6 +177,18 @@ class Database:
             if self.on_fault is not None and is_passing(error) and _is_own(error):
                 self.on_fault(error)
             raise
+
+    def check_file(self) -> None:
+        """Raise an error if the path of a database file names another file now, or none; call it before writing.
+
+        A connection keeps the file that it opened: what it writes would be lost, and acknowledged nevertheless.
+        """
+        if self._identity is None:
+            return
+        if self.fence is not None:
+            self.fence(None)
+        if not is_same(Path(self.where), self._identity):
+            raise _replaced(self.where)
 
     @contextmanager
     def turn_to_write(self) -> Iterator[None]:
@@ -293,10 +312,20 @@ def _url(location: str) -> URL:
     return url
 
 
-def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engine:
-    uri = reading_uri(path) if read_only else path.as_uri()
+def _replaced(where: str) -> DatabaseReplacedError:
+    return DatabaseReplacedError(
+        f"The database {where} was deleted, moved or replaced while this process used it, which no longer writes "
+        "anything; start again."
+    )
+
+
+def _sqlite_engine(path: Path, identity: Identity | None, *, read_only: bool, busy_seconds: float) -> Engine:
+    # A missing file is not created: it was there a moment ago.
+    uri = reading_uri(path) if read_only else path.as_uri() + "?mode=rw"
 
     def connect() -> sqlite3.Connection:
+        if identity is not None and not is_same(path, identity):
+            raise _replaced(str(path))
         # isolation_level None: transactions are started by `_begin`, not by sqlite3.
         connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
         try:

@@ -38,6 +38,12 @@ class UnreadableError(OneValueError):
     """A recorded value is damaged, or of a newer version."""
 
 
+class DatabaseReplacedError(errors.StorageError):
+    """The file of the database was deleted, moved or replaced while this process used it; nothing is written to it."""
+
+    code = "DATABASE_REPLACED"
+
+
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DENIED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 # SQLite reports FULL for ENOSPC only; over a quota or a file size limit it reports a failed write.

@@ -77,6 +77,27 @@ def check_owner(path: Path, where: str, busy_seconds: float) -> None:
         raise migrate.not_ours(where)
 
 
+Identity = tuple[int, int]
+"""The device and the number of a file on it."""
+
+
+def identity_of(path: Path) -> Identity | None:
+    """Return the identity of the file that a path names now; None if there is none."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def is_same(path: Path, identity: Identity) -> bool:
+    """Return whether a path still names a file; also if that can't be determined."""
+    try:
+        return identity_of(path) == identity
+    except OSError:
+        return True
+
+
 def is_held(path: Path) -> bool:
     """Return whether a process holds a lock file, or that can't be determined."""
     from filelock import FileLock, Timeout  # deferred for weight

@@ -13,12 +13,13 @@ from wsap_core.errors import WsapError
 from wsap_nexus.errors import LockLostError, NexusRunningError
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import said_clearly
+from wsap_nexus.store.files import Identity, identity_of, is_same
+from wsap_nexus.store.tables import LEAD
 
 EVERY = 2.0
 """Seconds between a running nexus' checks that it still holds the lock."""
 
 _KEY = 0x57534150  # the PostgreSQL advisory lock: "WSAP"
-_EPOCH = "lead"  # the stored name of the counter of lock holders
 _HANGS = 10_000  # milliseconds to wait for a transaction of the previous holder
 _COUNT_ON = text(
     "INSERT INTO counter (name, value) VALUES (:name, 1)"
@@ -48,14 +49,20 @@ def _lost(database: Database) -> str:
 
 
 class _FileLock:
-    """A lock file, held by the process."""
+    """A lock file, held by the process. Its path and the database's must go on naming the same files.
+
+    Somebody can delete or move both while their process lives on, and another nexus can start on new files of the same
+    names. Therefore each writing transaction first looks at the two.
+    """
 
     def __init__(self, database: Database) -> None:
         from filelock import FileLock  # deferred for weight: reading needs no lock
 
         self._database = database
         # Resolved, so that the file has the same lock by every path.
-        self._lock = FileLock(Path(f"{Path(database.where).resolve()}.nexus.lock"), timeout=0)
+        self._file = Path(f"{Path(database.where).resolve()}.nexus.lock")
+        self._lock = FileLock(self._file, timeout=0)
+        self._held: list[tuple[Path, Identity]] = []
 
     def acquire(self, patience: float = 0.0) -> None:
         """Acquire the lock within `patience` seconds; NexusRunningError if another process holds it."""
@@ -65,11 +72,22 @@ class _FileLock:
             self._lock.acquire(timeout=patience)
         except Timeout:
             raise _refusal(self._database) from None
+        found = [(path, identity_of(path)) for path in (self._file, Path(self._database.where))]
+        self._held = [(path, identity) for path, identity in found if identity is not None]
+        self._database.fence = lambda connection: self.check()
 
     def check(self) -> None:
-        """Do nothing: a file lock lasts as long as the process."""
+        """Raise LockLostError if the lock's file or the database was deleted, moved or replaced."""
+        for path, identity in self._held:
+            if not is_same(path, identity):
+                raise LockLostError(
+                    f"The file {path} was deleted, moved or replaced while this nexus ran on it; this one no longer "
+                    "writes, and has stopped. Start again with: wsap nexus start"
+                )
 
     def release(self) -> None:
+        self._database.fence = None
+        self._held = []
         self._lock.release()
 
 
@@ -92,7 +110,7 @@ class _ServerLock:
             with said_clearly(self._database.where), self._database.engine.begin() as connection:
                 # A transaction of the previous holder may hang.
                 connection.execute(text(f"SET LOCAL lock_timeout = {_HANGS}"))
-                self._epoch = int(connection.execute(_COUNT_ON, {"name": _EPOCH}).scalar_one())
+                self._epoch = int(connection.execute(_COUNT_ON, {"name": LEAD}).scalar_one())
         except BaseException:
             self._let_go()
             raise
@@ -146,8 +164,10 @@ class _ServerLock:
         with suppress(SQLAlchemyError):
             connection.close()
 
-    def _check_epoch(self, connection: Connection) -> None:
-        if connection.execute(_LOOK, {"name": _EPOCH}).scalar() != self._epoch:
+    def _check_epoch(self, connection: Connection | None) -> None:
+        if connection is None:
+            return  # only a file is looked at outside a transaction
+        if connection.execute(_LOOK, {"name": LEAD}).scalar() != self._epoch:
             raise LockLostError(_lost(self._database))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -106,9 +106,9 @@ class EventRecord:
 _LONGEST_SLUG = 24
 
 
-def new_run_id(game: str, now: datetime, token: Callable[[], str]) -> str:
-    """Return a run id such as `20261120-crafter-7f3a`; `token` returns its last part, which makes it unique."""
-    return f"{now:%Y%m%d}-{_slug(game)}-{token()}"
+def new_run_id(game: str, now: datetime, token: str) -> str:
+    """Return a run id such as `20261120-crafter-7f3a`; `token` is its last part, which makes it unique."""
+    return f"{now:%Y%m%d}-{_slug(game)}-{token}"
 
 
 def _slug(game: str) -> str:

@@ -26,6 +26,7 @@ _EVENT = METADATA.tables["event"]
 _DICTIONARY = METADATA.tables["dictionary"]
 _INBOX = METADATA.tables["inbox"]
 _SESSION = METADATA.tables["session"]
+_COUNTER = METADATA.tables["counter"]
 
 _IS_REPLAY: ColumnElement[bool] = _RUN.c.config["replay"].as_string().is_not(None)
 
@@ -38,6 +39,11 @@ _PAGE_BYTES, _PAGE_EVENTS = 1 << 20, 256
 _ATTEMPTS, _SHORT_ATTEMPTS = 20, 4
 _DELETED_AT_ONCE = 2000
 
+RUNS = "run"
+"""The counter of runs."""
+_FIRST_NUMBERS = 0x8000
+# The numbers with which a database can begin; they have four digits for long.
+
 
 def utc_now() -> datetime:
     """Return the current time in UTC."""
@@ -45,14 +51,18 @@ def utc_now() -> datetime:
 
 
 class Repository:
-    """Creates runs, and reads runs and events; `token` as in `new_run_id`."""
+    """Creates runs, and reads runs and events.
+
+    Runs are numbered in hexadecimal digits, so that no id is used again, even of a deleted run; each database begins
+    with a random number. `token` returns the last part of an id instead, for tests.
+    """
 
     def __init__(
         self,
         database: Database,
         *,
         now: Callable[[], datetime] = utc_now,
-        token: Callable[[], str] = lambda: secrets.token_hex(2),
+        token: Callable[[], str] | None = None,
     ) -> None:
         self.database = database
         self._now = now
@@ -78,13 +88,10 @@ class Repository:
             "protocol_version": PROTOCOL_VERSION,
             "summary": None,
         }
-        for attempt in range(_ATTEMPTS):
-            # A day with many runs exhausts the short ids.
-            token = self._token if attempt < _SHORT_ATTEMPTS else lambda: self._token() + self._token()
-            values["id"] = new_run_id(run.game, now, token) if run.id is None else run.id
-            check_run(values)
-            if self._insert(values):
-                created = self.find_run(values["id"])
+        for _ in range(_ATTEMPTS):
+            taken = self._insert(values, run.id)
+            if taken is not None:
+                created = self.find_run(taken)
                 assert created is not None
                 return created
             if run.id is not None:
@@ -96,19 +103,26 @@ class Repository:
         with self.database.write() as connection:
             connection.execute(update(_RUN).where(_RUN.c.id == run_id).values(config=dict(config)))
 
-    def _insert(self, values: Mapping[str, Any]) -> bool:
+    def _insert(self, values: Mapping[str, Any], name: str | None) -> str | None:
+        """Insert a run by its name or a new id, and return that; None if it is taken."""
         try:
             with self.database.write() as connection:
-                taken = connection.execute(select(_RUN.c.id).where(_RUN.c.id == values["id"])).first()
+                run_id = name or self._new_id(connection, values["game"])
+                check_run({**values, "id": run_id})
+                taken = connection.execute(select(_RUN.c.id).where(_RUN.c.id == run_id)).first()
                 if taken is not None:
-                    return False
-                connection.execute(insert(_RUN).values(**values))
+                    return None  # the number is used up nevertheless
+                connection.execute(insert(_RUN).values(**{**values, "id": run_id}))
         except StorageError as error:
             # On a server two processes can insert the same id simultaneously.
             if isinstance(error.__cause__, IntegrityError):
-                return False
+                return None
             raise
-        return True
+        return run_id
+
+    def _new_id(self, connection: Connection, game: str) -> str:
+        token = self._token() if self._token is not None else f"{_next_number(connection):04x}"
+        return new_run_id(game, self._now(), token)
 
     def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
         """Set the status of a run at once, and its summary if given; UnknownNameError if the full id is unknown.
@@ -303,6 +317,13 @@ class Repository:
         query = select(func.count()).select_from(_EVENT).where(_EVENT.c.run_id == run_id, _EVENT.c.seq >= from_seq)
         query = _of(query, None if kind is None else (kind,), seat)
         return int(self._rows(query)[0][0])
+
+
+def _next_number(connection: Connection) -> int:
+    counted = update(_COUNTER).where(_COUNTER.c.name == RUNS).values(value=_COUNTER.c.value + 1)
+    if not connection.execute(counted).rowcount:
+        connection.execute(insert(_COUNTER).values(name=RUNS, value=secrets.randbelow(_FIRST_NUMBERS)))
+    return int(connection.execute(select(_COUNTER.c.value).where(_COUNTER.c.name == RUNS)).scalar_one())
 
 
 def _of(query: Select[Any], kinds: Collection[str] | None, seat: str | None) -> Select[Any]:

@@ -159,6 +159,7 @@ class SqliteSink:
         raw = self._raw
         self._wait_for_others()
         with self._database.turn_to_write():
+            self._database.check_file()
             raw.execute("BEGIN IMMEDIATE")
             try:
                 self._write(group)
@@ -183,6 +184,7 @@ class SqliteSink:
         `synchronous = FULL` would sync each commit, which is too slow. SQLite holds no lock on the file, so closing it
         releases none.
         """
+        self._database.check_file()
         with self._wal.open("r+b") as file:
             if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync stops at the drive's cache
                 fcntl.fcntl(file.fileno(), fcntl.F_FULLFSYNC)

@@ -305,6 +305,12 @@ class AnswerRow(Base, table=True):
     created: float
 
 
+CLOCK, PRUNED, LEAD = "clock", "pruned", "lead"
+NOT_IDS = frozenset({CLOCK, PRUNED, LEAD})
+"""The numbers that are no counts of issued ids: minutes since 1970 until which the time was known, the same of the last
+deletion by age, and how many nexuses have held a server's database."""
+
+
 class CounterRow(Base, table=True):
     """Numbers by name: how many ids of a kind were issued, which never decreases, and a few others of the nexus."""
 

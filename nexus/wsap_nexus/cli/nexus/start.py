@@ -242,8 +242,10 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
     tokens = state.token_file(os.environ)
     waiting = _said_if_slow(f"Starting the nexus on {hub.store.database.where}")
     housekeeping: list[asyncio.Task[None]] = []
+    running: state.Running | None = None
 
     def ready(url: str) -> None:
+        nonlocal running
         waiting.close()
         housekeeping.append(asyncio.create_task(collect_regularly(hub.clock)))
         where = hub.store.database.where
@@ -265,15 +267,8 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         finally:
             waiting.close()
             await ended(*housekeeping)
-            if housekeeping or _is_ours(path):
-                state.remove(path)
-
-
-def _is_ours(path: Path) -> bool:
-    from wsap_nexus import state
-
-    found = state.read(path)
-    return found is not None and found.pid == os.getpid()
+            if running is not None:
+                state.remove(path, running)
 
 
 def _write(text: str) -> None:
@@ -327,7 +322,7 @@ def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> No
                 "or kill it with: wsap nexus stop --force"
             )
     if force:
-        state.remove(path)
+        state.remove(path, running)
     said(as_json, "The nexus has stopped. Continue with: wsap nexus start", running=False, stopped=True)
 
 
