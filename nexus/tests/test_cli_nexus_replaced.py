@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from cli_nexus_kit import environ_of, running
 
+from wsap_nexus.cli.nexus.watch_client import WatchClient
 from wsap_nexus.runs.store import hold_run, is_played
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import DatabaseReplacedError
 from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.events import OtherEvent
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
@@ -98,7 +100,7 @@ def test_nobody_writes_into_a_database_that_took_the_place_of_theirs(tmp_path: P
             with Database.open(path) as new, NexusStore(new).change() as tx:
                 tx.register("ada")
             writer.append(run, "step", b"{}", episode=0)
-            with pytest.raises(DatabaseReplacedError, match="no longer writes anything"):
+            with pytest.raises(DatabaseReplacedError, match="was deleted, moved or replaced"):
                 writer.flush()
             with pytest.raises(DatabaseReplacedError):
                 repository.create_run(NewRun(game="echo", agent="random"))
@@ -141,3 +143,29 @@ def test_the_state_file_of_another_nexus_is_left_alone(home: Path) -> None:
         hub.tell(signal.SIGTERM)
         assert hub.ended()[0] == 0
         assert path.exists()
+
+
+def test_who_watches_is_told_that_the_database_is_another_one(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "a.db") as database, NexusStore(database).change() as tx:
+        tx.register("ada")
+    with Database.open(tmp_path / "a.db", read_only=True) as database:
+        client = WatchClient(database, tmp_path / "a.db.nexus.json")
+        client.look()
+        (tmp_path / "a.db").rename(tmp_path / "a.db.before-20261127")
+        with Database.open(tmp_path / "a.db"):
+            pass
+        with pytest.raises(DatabaseReplacedError, match="start again"):
+            client.look()
+
+
+def test_a_listener_that_was_ahead_of_a_log_hears_what_comes_next(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "a.db") as database:
+        with NexusStore(database).change() as tx:
+            tx.place_of_listener("news")
+            tx.keep_place_of_listener("news", 500)
+            number = tx.note(OtherEvent(kind="first"))
+        with NexusStore(database).change() as tx:
+            assert tx.place_of_listener("news") == number
+        with NexusStore(database).change() as tx:
+            tx.note(OtherEvent(kind="second"))
+            assert tx.place_of_listener("news") == number

@@ -264,6 +264,21 @@ def test_the_client_goes_on_listening_over_a_restart(tmp_path: Path) -> None:
         assert [next(events).seq for _ in range(2)] == [3, 4]
 
 
+def test_a_number_beyond_the_newest_event_is_refused_with_the_newest(served: Served) -> None:
+    with NexusClient(served.url, served.token) as client, served.client() as admin:
+        client.register("eve")
+        last = admin.get("/nexus").json()["last_event"]
+        for more in (1, 10**9):
+            with pytest.raises(RefusedError, match=f"the newest is .*after={last}") as refusal:
+                next(client.events(after=last + more))
+            assert refusal.value.told == "EVENTS_AHEAD"
+        resumed = admin.get("/nexus/events", headers={"Last-Event-ID": str(last + 1)})
+        assert problem(resumed) == (409, "EVENTS_AHEAD")
+        events = client.events(after=last)
+        client.register("eva")
+        assert next(events).seq == last + 1
+
+
 def test_a_client_that_is_called_stops_listening_and_is_closed_twice_without_harm(served: Served) -> None:
     with NexusClient(served.url, served.token) as client:
         client.register("eve")

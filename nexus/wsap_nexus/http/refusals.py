@@ -45,6 +45,14 @@ LeavingRefusedError = _refusal(
 AbilityMissingError = _refusal("ABILITY_MISSING", 501, "The game lacks this capability.", UsageError)
 
 
+EventsAheadError = _refusal(
+    "EVENTS_AHEAD",
+    409,
+    "There is no event of that number to resume after: the database is another one, or an older copy was restored.",
+    UsageError,
+)
+
+
 class TooManyRequestsError(WsapError):
     """The caller exceeded its request rate; `Retry-After` has the seconds until the next request is allowed."""
 

@@ -21,6 +21,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http.auth import Caller, sees_event
 from wsap_nexus.http.callers import Reader
+from wsap_nexus.http.refusals import EventsAheadError
 from wsap_nexus.http.replies import answer
 from wsap_nexus.http.streams import Bell, EventStream, Streams
 from wsap_nexus.hub.nexus import Nexus
@@ -167,6 +168,7 @@ def _count(nexus: Nexus) -> int:
     },
 )
 async def events(
+    nexus: Hub,
     request: Request,
     who: Reader,
     last_event_id: Annotated[str | None, Header(max_length=40)] = None,
@@ -177,14 +179,16 @@ async def events(
 ) -> Response:
     """Stream events from now on, or after a given one (`Last-Event-ID` or `after`).
 
-    Without the token of an event's agent, its body has only public fields, and events about what agents say, think and
-    earn are omitted.
+    A number beyond the newest event is refused (`EVENTS_AHEAD`): the database was replaced since. Without the token of
+    an event's agent, its body has only public fields, and events about what agents say, think and earn are omitted.
     """
     state = request.app.state
     feed: Feed = state.feed
     start = after
     if start is None and last_event_id is not None and last_event_id.isdigit() and len(last_event_id) < 19:
         start = int(last_event_id)
+    if start is not None and start > feed.last():
+        _refuse_ahead(nexus.nexus_store, start)
     wanted = frozenset(kind or ())
 
     def told(line: Line) -> str:
@@ -194,6 +198,16 @@ async def events(
 
     later = _told_after(feed, feed.last() if start is None else start, told, until)
     return EventStream(later, state.streams, who)
+
+
+def _refuse_ahead(nexus_store: NexusStore, start: int) -> None:
+    with nexus_store.look() as tx:
+        last = tx.last_seq()
+    if start > last:  # what is committed but not heard yet is no reason
+        raise EventsAheadError(
+            f"There is no event {start}; the newest is {last}. Has an older copy of the database been restored? Read "
+            f"again what you need to know, and go on with after={last}"
+        )
 
 
 def _told_after(

@@ -179,7 +179,9 @@ class Database:
             raise
 
     def check_file(self) -> None:
-        """Raise an error if the path of a database file names another file now, or none; call it before writing.
+        """Raise an error if the path of a database file names another file now, or none.
+
+        Call it before writing, and now and then while reading.
 
         A connection keeps the file that it opened: what it writes would be lost, and acknowledged nevertheless.
         """
@@ -314,8 +316,8 @@ def _url(location: str) -> URL:
 
 def _replaced(where: str) -> DatabaseReplacedError:
     return DatabaseReplacedError(
-        f"The database {where} was deleted, moved or replaced while this process used it, which no longer writes "
-        "anything; start again."
+        f"The database {where} was deleted, moved or replaced while this process used it, which therefore "
+        "stops; start again."
     )
 
 

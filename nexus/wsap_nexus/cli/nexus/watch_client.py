@@ -72,11 +72,16 @@ class WatchClient:
         self._held = ""
 
     def look(self, *, recent: int = KEPT) -> tuple[Sight, list[NexusEvent]]:
-        """Return the current state and the events since the last call; on the first call, the last `recent` ones."""
+        """Return the current state and the events since the last call; on the first call, the last `recent` ones.
+
+        So too if the log has been replaced by an older one. DatabaseReplacedError if its file has.
+        """
+        self.database.check_file()
         running = state.read(self._path)
         with self._nexus_store.look() as tx:
-            if self._seq < 0:
-                self._seq = max(0, tx.last_seq() - recent)
+            last = tx.last_seq()
+            if not 0 <= self._seq <= last:
+                self._seq = max(0, last - recent)
             new = _events(tx, self._seq)
             rows, worlds = agent_rows(tx), worlds_of(tx.connection)
         if new:

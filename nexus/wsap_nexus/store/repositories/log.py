@@ -104,9 +104,13 @@ class EventRepository:
     def place_of_listener(self, name: str, *, new_after: str | None = None) -> int:
         """Return the number of the last event delivered to a listener.
 
-        A new one starts after the newest event, or the newest of the kind `new_after`.
+        A new one starts after the newest event, or the newest of the kind `new_after`; so does one whose event is not
+        there, because the log was replaced by an older one.
         """
         found = self.connection.execute(select(_LISTENER.c.seq).where(_LISTENER.c.name == name)).scalar()
+        if found is not None and found > (last := self.last_seq()):
+            found = last
+            self.keep_place_of_listener(name, last)
         if found is None:
             found = self.last_seq(new_after)
             self._insert(_LISTENER, name=name, seq=found)
