@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from cli_nexus_kit import QUICK, environ_of, nexus, nexus_json, refused, running, until, wsap
 
+from wsap_core import PluginHost
+from wsap_core.references import load_adapter_spec
 from wsap_nexus.cli.nexus.request import StartRequest, words_of
 from wsap_nexus.cli.nexus.start import settings_of, start
 from wsap_nexus.hub.settings import KeptWorld
@@ -40,7 +42,11 @@ def test_a_fresh_nexus_says_where_it_is_and_has_two_agents_that_need_no_model(en
         ]  # fmt: skip
         installed = {row["name"] for row in json.loads(wsap(environ, "games", "--json").stdout)}
         assert {row["game"] for row in nexus_json(environ, "games")} == installed
-        assert {row["status"] for row in nexus_json(environ, "games")} == {"available"}
+        host = PluginHost.discovered()
+        for row in nexus_json(environ, "games"):
+            lives = "lives" in load_adapter_spec(row["game"], host).abilities
+            assert row["status"] == ("offline" if lives else "available")
+            assert (f"start the nexus with --world NAME={row['game']}" in row["reason"]) == lives
 
 
 @pytest.mark.slow
@@ -258,6 +264,24 @@ def test_worlds_that_can_not_go_on_in_a_nexus_are_refused_before_it_starts(
     code, sentence = refused(environ, "start", "--port", "0", *given)
     assert code == 2
     assert words in sentence
+
+
+def test_a_world_that_exists_keeps_its_game_and_its_options(environ: dict[str, str]) -> None:
+    environ = {**environ, "PYTHONPATH": str(Path(__file__).parent)}
+    quick = ("--port", "0", "--workers", "0", "--game", "echo")
+    with running(environ, *quick, "--world", "a=living_worlds:MEADOW,ends=100000") as hub:
+        hub.tell(signal.SIGTERM)
+        assert hub.ended()[0] == 0
+    for world, words in {
+        "a=living_worlds:MEADOW,ends=7": "was made with ends=100000, and --world gives ends=7",
+        "a=living_worlds:MEADOW,rain=7": "was made with no rain, and --world gives rain=7",
+        "a=living_worlds:FAIR": "is one of 'meadow', and --world gives it to 'fair'",
+    }.items():
+        code, sentence = refused(environ, "start", *quick, "--world", world)
+        assert (code, words in sentence, "another name" in sentence) == (2, True, True), sentence
+    for world in ("a=living_worlds:MEADOW", "a=living_worlds:MEADOW,ends=100000"):
+        with running(environ, *quick, "--world", world):
+            pass
 
 
 @pytest.mark.slow

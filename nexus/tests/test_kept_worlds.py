@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import hub_checks
 import pytest
-from life_kit import Place, host_with, nexus_at
+from life_kit import Place, at_desk, host_with, nexus_at
 from living_worlds import FAIR, MEADOW, Meadow
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
@@ -83,6 +83,18 @@ class Hasty(SystemClock):
 
     async def sleep(self, seconds: float) -> None:
         self.waited.append(seconds)
+        await asyncio.sleep(min(seconds, 0.01))
+
+
+class Held(SystemClock):
+    """Waits for a second or longer until it may go on."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds >= 1:
+            await self.go.wait()
         await asyncio.sleep(min(seconds, 0.01))
 
 
@@ -290,6 +302,40 @@ def test_listings_name_the_worlds_that_go_on_by_themselves(tmp_path: Path) -> No
             assert (line.name, line.game, line.agents, line.failures) == ("glade", "meadow", 1, 0)
             assert line.tick >= 3
             assert line.text() == f"glade (meadow): tick {line.tick}, 1 agent"
+
+    asyncio.run(test())
+
+
+def test_a_game_none_of_whose_worlds_lives_here_is_listed_as_offline_with_what_opens_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        settings = {"worlds": (GLADE,), "games": ("echo", "fair")}
+        async with glade(tmp_path, agents=("ada",), **settings) as place:
+            entrance = place.nexus.entrance
+            status = {info.id: (info.status, info.reason) for info in entrance.games()}
+            why = "No world of fair lives here; start the nexus with --world NAME=fair"
+            assert status == {"echo": ("available", ""), "meadow": ("available", ""), "fair": ("offline", why)}
+            with pytest.raises(GameUnavailableError, match=f"fair is offline: {why}"):
+                entrance.request_enter("ada", "fair", EntryRequest())
+            desk = at_desk(place.nexus, "ada")
+            assert "fair is offline" in (await desk.act(Action("list_games"))).message
+            assert why in (await desk.act(Action("game_details", {"game": "fair"}))).message
+            assert [entry.game for entry in desk.observe().suggestions] == ["echo", "meadow"]
+
+    asyncio.run(test())
+
+
+def test_a_world_that_is_to_be_started_again_is_in_maintenance_until_then(tmp_path: Path) -> None:
+    Swamp.times, clock = 0, Held()
+
+    async def test() -> None:
+        worlds = (KeptWorld("glade", "swamp"),)
+        async with glade(tmp_path, agents=("ada",), worlds=worlds, clock=clock, max_failures=100) as place:
+            entrance = place.nexus.entrance
+            await place.until(lambda: entrance.game_info("swamp").status == "maintenance")
+            assert entrance.game_info("swamp").reason == "The world 'glade' has failed and will be started again."
+            Swamp.times = 4
+            clock.go.set()
+            await place.until(lambda: entrance.game_info("swamp").status == "available")
 
     asyncio.run(test())
 

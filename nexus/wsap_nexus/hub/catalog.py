@@ -180,9 +180,9 @@ class Catalog:
             except WsapError:
                 continue
             info = GameInfo.of(spec)
-            standing = self.breaker.of(info.id).status
-            status = "busy" if standing == "available" and busy(spec) else standing
-            found.append(replace(info, active_agents=active.get(info.id, 0), status=status))
+            standing = self.breaker.of(info.id)
+            status = "busy" if standing.status == "available" and busy(spec) else standing.status
+            found.append(replace(info, active_agents=active.get(info.id, 0), status=status, reason=standing.reason))
         return found
 
 

@@ -169,9 +169,10 @@ class NexusAdapter:
         with self._context.nexus_store.look() as tx:
             bodies, dead = tx.avatars(self._agent_id, game), ways_back(tx, self._agent_id, game)
             skills = tx.skills(self._agent_id)
+        status = f"{info.status}: {info.reason}" if info.reason else f"{info.status}."
         parts = [
             f"{info.name}: {info.description} Genre: {info.genre or 'unknown'}. Seats: {info.capacity}.",
-            f"Skills used there: {', '.join(info.skill_domains) or 'none declared'}. It is {info.status}.",
+            f"Skills used there: {', '.join(info.skill_domains) or 'none declared'}. It is {status}",
         ]
         for rule in spec.transfer_rules:
             met = "you have it" if skills.get(rule.domain, 0.0) >= rule.threshold else f"from level {rule.threshold:g}"

@@ -8,11 +8,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
+from wsap_llm.secrets import redacted
 from wsap_nexus.errors import GameUnavailableError
 from wsap_nexus.http.retries import UNTIL_IT_WORKS
 from wsap_nexus.hub.agent_context import AgentContext
@@ -49,10 +50,35 @@ class OpenWorld:
     passages: WorldPassages
 
 
+def no_world(spec: AdapterSpec) -> str:
+    """Return the sentence that no world of a game lives in the nexus, and how to change that."""
+    return f"No world of {spec.display_title} lives here; start the nexus with --world NAME={spec.name}"
+
+
 def must_live(spec: AdapterSpec) -> None:
     """Raise `UsageError` if the worlds of a game do not live."""
     if "lives" not in spec.abilities:
         raise UsageError(f"{spec.display_title} does not live, so it can't be a world of the nexus.")
+
+
+def refuse_other(record: WorldRecord, world: KeptWorld, spec: AdapterSpec) -> None:
+    """Raise `UsageError` if a world exists already with another game or other options than are given now."""
+    if record.game != spec.name:
+        raise UsageError(
+            f"The world {world.name!r} is one of {record.game!r}, and --world gives it to {spec.name!r}; choose "
+            "another name for the new world."
+        )
+    defaults = {option.name: option.default for option in spec.options}
+    made = {**defaults, **record.options}
+    given = redacted(world.options)
+    others = [name for name, value in given.items() if str(made.get(name)) != str(value)]
+    if others:
+        before = ", ".join(f"{name}={made[name]}" if made.get(name) is not None else f"no {name}" for name in others)
+        now = ", ".join(f"{name}={given[name]}" for name in others)
+        raise UsageError(
+            f"The world {world.name!r} was made with {before}, and --world gives {now}. A world keeps the options with "
+            "which it was made: give those or none, or choose another name for a new world."
+        )
 
 
 @dataclass(eq=False)
@@ -66,6 +92,8 @@ class KeptWorlds:
     _worlds: dict[str, OpenWorld] = field(default_factory=dict)
     _failed: dict[str, int] = field(default_factory=dict)
     """Failures of each world since its last tick."""
+    _games: dict[str, str] = field(default_factory=dict)
+    """The game of each world that was to be played."""
     _again: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
@@ -92,6 +120,7 @@ class KeptWorlds:
         await ended(*self._again)
 
     def _try(self, world: KeptWorld) -> None:
+        self._games[world.name] = world.game
         try:
             self._begin(world)
         except WsapError as error:
@@ -117,8 +146,21 @@ class KeptWorlds:
         self._again.add(task)
         task.add_done_callback(self._again.discard)
 
+    def closed(self, spec: AdapterSpec) -> tuple[Literal["offline", "maintenance"], str] | None:
+        """Return the status of a game that lives but has no world in play here, and the reason; None if it is open."""
+        if "lives" not in spec.abilities or self._names(spec):
+            return None
+        again = {task.get_name() for task in self._again}
+        for world, game in self._games.items():
+            if game == spec.name and f"again {world}" in again:
+                return "maintenance", f"The world {world!r} has failed and will be started again."
+        return "offline", no_world(spec)
+
+    def _names(self, spec: AdapterSpec) -> list[str]:
+        return [name for name, kept in self._worlds.items() if kept.record.game == spec.name]
+
     def check(self, spec: AdapterSpec, world: str | None, seat: str | None) -> None:
-        """Raise UsageError if a game has no such world, or GameUnavailableError if none of its worlds is in play."""
+        """Raise UsageError if a game has no such world."""
         if "lives" not in spec.abilities:
             if world is not None or seat is not None:
                 raise UsageError(
@@ -126,11 +168,7 @@ class KeptWorlds:
                     "with avatar."
                 )
             return
-        names = [name for name, kept in self._worlds.items() if kept.record.game == spec.name]
-        if not names:
-            raise GameUnavailableError(
-                f"No world of {spec.display_title} lives here; start the nexus with --world NAME={spec.name}"
-            )
+        names = self._names(spec)
         if world is not None and world not in names:
             raise UsageError(f"{spec.display_title} has no world {world!r}; there are: {', '.join(names)}.")
 
@@ -206,13 +244,13 @@ class KeptWorlds:
         self._worlds[record.id] = kept
         context.live.runs[run_id] = passages.run
         context.live.run_tasks[run_id] = asyncio.create_task(self._play(kept, recorder, again=again))
+        context.wakeups.ring_all()  # agents may wait until the game opens
 
     def _record_of(self, world: KeptWorld, spec: AdapterSpec) -> WorldRecord:
         with self.context.nexus_store.change() as tx:
             if tx.has_world(world.name):
                 record = tx.world(world.name)
-                if record.game != spec.name:
-                    raise UsageError(f"The world {world.name!r} belongs to {record.game!r}; choose another name.")
+                refuse_other(record, world, spec)
                 return record
             seed = derive_seed(self.context.settings.seed, "world", world.name)
             return tx.add_world(spec.name, None, seed, world.options, world_id=world.name)

@@ -7,6 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Literal
 
 from sqlalchemy import select
 
@@ -146,13 +148,20 @@ class Entrance:
     def __init__(self, context: HubContext, capacity: Capacity) -> None:
         self.check: Callable[[AdapterSpec, str | None, str | None], None] = lambda spec, world, seat: None
         """Refuses a world or seat that a game does not have."""
+        self.closed: Callable[[AdapterSpec], tuple[Literal["offline", "maintenance"], str] | None] = lambda spec: None
+        """Returns the status of a game none of whose worlds can be entered, and the reason."""
         self._context = context
         self._capacity = capacity
 
     def games(self) -> list[GameInfo]:
         """Return information about every game."""
         active = Counter(stay.session.game for stay in self._context.live.sessions.values())
-        return self._context.catalog.infos(active, self._capacity.busy)
+        found = self._context.catalog.infos(active, self._capacity.busy)
+        return [self._with_worlds(info) if info.status == "available" else info for info in found]
+
+    def _with_worlds(self, info: GameInfo) -> GameInfo:
+        closed = self.closed(self._context.catalog.spec(info.id))
+        return info if closed is None else replace(info, status=closed[0], reason=closed[1])
 
     def specs(self) -> dict[str, AdapterSpec]:
         """Return the specs of all games by name."""
@@ -172,7 +181,7 @@ class Entrance:
         if info.status == "busy":
             raise _full(self._context.catalog.spec(info.id))
         if info.status != "available":
-            reason = self._context.breaker.of(info.id).reason
+            reason = info.reason
             raise GameUnavailableError(f"{info.name} is {info.status}{': ' if reason else ''}{reason or '.'}")
         if info.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
             raise IncompatibleGameError(

@@ -126,7 +126,7 @@ class Nexus:
         """Runs sessions in worlds."""
         self.kept = KeptWorlds(context, self.agent_context, self.failures, self.sessions)
         """The worlds that live in this nexus."""
-        self.entrance.check = self.kept.check
+        self.entrance.check, self.entrance.closed = self.kept.check, self.kept.closed
         self.agent_tasks = AgentTasks(
             context, self.sessions, self.capacity, self.entrance, self.agent_context, self.failures, self.kept
         )
@@ -195,8 +195,10 @@ class Nexus:
             self._lost.set_result(error)
 
     async def _watch_lock(self, lost: asyncio.Future[StorageError]) -> None:
+        # Files can be replaced at any time, whatever clock the agents live by.
+        sleep = asyncio.sleep if self.store.database.is_sqlite else self.clock.sleep
         while not lost.done():
-            await self.clock.sleep(EVERY)
+            await sleep(EVERY)
             try:
                 await asyncio.to_thread(self._lock.check)
             except LockLostError as error:

@@ -27,7 +27,9 @@ class GameInfo:
     """Simultaneous agents: in total, or per world if the number of worlds is not limited."""
     active_agents: int = 0
     status: Literal["available", "busy", "offline", "maintenance"] = "available"
-    """"busy" if all worlds are full."""
+    """"busy" if all worlds are full; "offline" also if the game lives and none of its worlds is kept in this nexus."""
+    reason: str = ""
+    """Why it is offline or in maintenance, if that is known, and what opens it."""
 
     @classmethod
     def of(cls, spec: AdapterSpec) -> GameInfo:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, ListGroup
 from wsap_core.cli.params import complete_games, json_option
+from wsap_core.errors import WsapError
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, print_lines, said
 from wsap_nexus.cli.nexus.connection import reading, running_on, writing
+
+if TYPE_CHECKING:
+    from wsap_nexus.hub.catalog import Availability
 
 
 @click.group(
@@ -64,17 +69,28 @@ def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
 def _rows(database: str | None) -> list[dict[str, Any]]:
     # Any: JSON.
     from wsap_core.host import PluginHost
+    from wsap_core.references import load_adapter_spec
     from wsap_nexus.cli.nexus.report import kept_of, worlds_of
-    from wsap_nexus.hub.catalog import CircuitBreaker
+    from wsap_nexus.hub.catalog import Availability, CircuitBreaker
+    from wsap_nexus.hub.kept import no_world
 
     nexus = running_on(database)
+    closed: dict[str, tuple[str, str]] = {}
     if nexus is not None:
-        names = [str(g["id"]) for g in nexus.get("nexus", "games")["games"]]
+        listed = nexus.get("nexus", "games")["games"]
+        names = [str(game["id"]) for game in listed]
+        closed = {str(g["id"]): (str(g["status"]), str(g.get("reason", ""))) for g in listed}
     else:
-        names = list(PluginHost.discovered().games.names())
+        host = PluginHost.discovered()
+        names = list(host.games.names())
+        for name in names:
+            with contextlib.suppress(WsapError):  # one that can't be loaded
+                spec = load_adapter_spec(name, host)
+                if "lives" in spec.abilities:
+                    closed[name] = ("offline", no_world(spec))
     with reading(database) as nexus_store:
         if nexus_store is None:
-            return [{"game": name, "status": "available", "reason": "", "worlds": 0, "agents": 0, "kept": []}
+            return [{"game": name, **_standing(Availability(), closed.get(name)), "worlds": 0, "agents": 0, "kept": []}
                     for name in sorted(names)]  # fmt: skip
         standings = CircuitBreaker(nexus_store, 1)
         with nexus_store.look() as tx:
@@ -82,14 +98,21 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
             kept = kept_of(tx.connection)
         rows = []
         for name in sorted({*names, *worlds}):
-            stands = standings.of(name)
-            status = stands.status if name in names else "not installed"
+            standing = _standing(standings.of(name), closed.get(name))
+            if name not in names:
+                standing["status"] = "not installed"
             line = worlds.get(name)
             inside = (line.worlds, line.agents) if line else (0, 0)
-            rows.append({"game": name, "status": status, "reason": stands.reason,
+            rows.append({"game": name, **standing,
                          "worlds": inside[0], "agents": inside[1],
                          "kept": [line.name for line in kept if line.game == name]})  # fmt: skip
         return rows
+
+
+def _standing(stored: Availability, closed: tuple[str, str] | None) -> dict[str, str]:
+    if stored.status == "available" and closed is not None:
+        return {"status": closed[0], "reason": closed[1]}
+    return {"status": stored.status, "reason": stored.reason}
 
 
 def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | None) -> None:

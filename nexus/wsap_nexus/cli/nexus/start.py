@@ -205,7 +205,7 @@ def settings_of(request: StartRequest) -> Settings:
 
 def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
     from wsap_core.references import load_adapter_spec
-    from wsap_nexus.hub.kept import must_live
+    from wsap_nexus.hub.kept import must_live, refuse_other
     from wsap_nexus.hub.nexus import Nexus
     from wsap_nexus.store.entities import Policy
 
@@ -219,6 +219,9 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
         raise UsageError(f"--world gives the name {twice[0]!r} to two worlds; choose another one.")
     hub = Nexus(host, store, settings)
     with hub.nexus_store.change() as tx:
+        for world in settings.worlds:
+            if tx.has_world(world.name):
+                refuse_other(tx.world(world.name), world, load_adapter_spec(world.game, host))
         if not tx.agents(limit=1) and not tx.last_seq():
             policies = {"nexus": Policy("wanderer")}
             if request.model is not None:

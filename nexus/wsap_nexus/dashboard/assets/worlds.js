@@ -39,6 +39,7 @@ export async function worldsPage(context) {
   fill(games, infos.length ? el('div.games', {}, infos.map((game) => el('article', {},
     el('h3', {}, game.name, el('span.tag', { class: game.status === 'available' ? 'good' : 'warn' }, game.status)),
     el('p', {}, game.description),
+    game.reason ? el('p.where', {}, game.reason) : null,
     el('small', {}, [game.id === game.name.toLowerCase() ? '' : game.id, game.genre, game.multiplayer ? `up to ${game.capacity} at a time` : 'single player', game.active_agents ? `${many(game.active_agents, 'agent')} there now` : '', game.transit_compatible ? 'items can be transferred' : ''].filter(Boolean).join(' · ')))))
     : empty('No games are installed. Try: pip install wsap-crafter'));
   await load();
