@@ -107,13 +107,20 @@ def test_a_move_in_doubt_is_shown_and_settled_while_no_nexus_runs(environ: dict[
     nexus(environ, "agents", "add", "cleo")
     transfer = in_doubt(Path(environ["WSAP_HOME"]) / "wsap.db")
     assert f"unresolved transfer: {transfer} to far with 1 item" in nexus(environ, "agents", "show", "cleo")
+    nexus(environ, "games", "offline", "echo", "--reason", "cleaning")
+    told, status = nexus(environ, "status"), nexus_json(environ, "status")
+    assert f"  cleo: {transfer} to far with 1 item, since 20" in told
+    assert "wsap nexus agents settle NAME" in told
+    assert "  echo is offline: cleaning" in told
+    assert [(line["agent"], line["transfer"], line["items"]) for line in status["in_doubt"]] == [("cleo", transfer, 1)]
+    assert status["closed"] == [{"game": "echo", "status": "offline", "reason": "cleaning"}]
     code, sentence = refused(environ, "agents", "remove", "cleo", "--yes")
     assert "is unresolved" in sentence
     (settled,) = nexus_json(environ, "agents", "settle", "cleo", "--as", "arrived")["settled"]
     assert (settled["transfer"], settled["place"]) == (transfer, "lost")
     shown = nexus_json(environ, "agents", "show", "cleo")
     assert [(item["item"]["item_id"], item["place"]) for item in shown["items"]] == [("sword-1", "lost")]
-    assert shown["in_doubt"] == []
+    assert shown["in_doubt"] == nexus_json(environ, "status")["in_doubt"] == []
     code, sentence = refused(environ, "agents", "settle", "cleo", "--as", "arrived")
     assert (code, "No transfer of 'cleo' is unresolved" in sentence) == (10, True)
 
@@ -211,6 +218,9 @@ def test_an_agent_that_comes_over_the_wire_gets_a_token_once(environ: dict[str, 
         (("add", "cleo", "--policy", "echo=olama/x"), "no backend called 'olama'"),
         (("add", "cleo", "--policy", "echo"), "GAME=AGENT"),
         (("add", "nexus"), "is reserved"),
+        (("add", "a-person"), "is reserved"),
+        (("add", "cleo", "--title", "The Owner"), "is reserved"),
+        (("change", "ada", "--title", "A person"), "is reserved"),
         (("add", "cleo", "--model", "nothing/x"), "nothing"),
         (("add", "cleo", "--model", "scripted/x"), "The model scripted/x can't be used: The scripted backend requires"),
         (("add", "cleo", "--memory", "facts"), "--model"),

@@ -304,3 +304,19 @@ def test_what_is_asked_often_is_looked_up_by_an_index(tmp_path: Path, query: str
     with Database.open(tmp_path / "wsap.db") as database, database.read() as connection:
         plan = " ".join(str(row[-1]) for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))
     assert f"INDEX {index}" in plan
+
+
+@pytest.mark.parametrize("word", ["owner", "Owner", "a person", "A-Person", "the_system", "everyone", "user", "nexus"])
+def test_no_agent_is_called_like_others_who_speak_or_hear(database: Database, word: str) -> None:
+    store = NexusStore(database)
+    with store.change() as tx:
+        tx.register("ada", name="Owner of the mill")
+    with pytest.raises(UsageError, match="is reserved"), store.change() as tx:
+        tx.register("cleo", name=word)
+    with pytest.raises(UsageError, match="is reserved"), store.change() as tx:
+        tx.update_agent("ada", name=word)
+    if word == word.lower() and " " not in word:
+        with pytest.raises(UsageError, match="is reserved"), store.change() as tx:
+            tx.register(word)
+    with store.look() as tx:
+        assert [(agent.id, agent.name) for agent in tx.agents()] == [("ada", "Owner of the mill")]

@@ -37,6 +37,7 @@ def test_nobody_leaves_a_body_in_danger_by_choice(tmp_path: Path, mode: str) -> 
         ):
             assert problem(refused) == (409, "LEAVING_REFUSED")
             assert "rope" in refused.json()["error"]["message"]
+            assert "go on from its observation" in refused.json()["error"]["message"]
         assert problem(eve.post("/nexus/transit/exit", json={"agent_id": "eve", "force": True})) == (403, "FORBIDDEN")
         with served.client() as owner:
             forced = owner.post("/nexus/transit/exit", json={"agent_id": "eve", "force": True})

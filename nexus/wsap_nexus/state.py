@@ -20,7 +20,7 @@ from wsap_core.paths import home
 from wsap_nexus.paths import is_url
 
 TOKEN_NAME = "nexus.token"  # noqa: S105 the name of a file
-"""The file in the home folder with the administrator's token."""
+"""The file in the home folder with the owner's token."""
 
 _LARGEST = 65536
 
@@ -59,7 +59,7 @@ def state_file(database: str, environ: Mapping[str, str]) -> Path:
 
 
 def token_file(environ: Mapping[str, str]) -> Path:
-    """Return the file with the administrator's token."""
+    """Return the file with the owner's token."""
     return home(environ) / TOKEN_NAME
 
 

@@ -36,7 +36,7 @@ class AsyncNexusClient:
 
     Args:
         base_url: such as `http://127.0.0.1:9998`.
-        token: the administrator's or an agent's; None for public data only.
+        token: the owner's or an agent's; None for public data only.
         wire_types: games' subclasses of messages, to decode as such.
         retries: how often failed requests are retried.
         within: maximum seconds for one request with its retries; None for no limit.
@@ -122,7 +122,7 @@ class AsyncNexusClient:
         return await self._do("POST", path, lambda data: list(data["recipients"]), body)
 
     async def talk(self, agent_id: str, text: str, *, key: str | None = None) -> Answered:
-        """Talk to an agent and return its answer; needs the administrator's token."""
+        """Talk to an agent and return its answer; needs the owner's token."""
         read = lambda data: Answered(str(data["text"]), data["how"])  # noqa: E731
         path = _of_agent(agent_id, "/talk")
         return await self._do("POST", path, read, {"text": text}, key=key or _new_key(), waits=True)

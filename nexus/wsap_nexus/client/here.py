@@ -10,7 +10,7 @@ from wsap_nexus.state import read, state_file, token_file
 
 
 def here(database: str | None = None) -> tuple[str, str]:
-    """Return the address and the administrator's token of the nexus on this machine: `NexusClient(*here())`.
+    """Return the address and the owner's token of the nexus on this machine: `NexusClient(*here())`.
 
     Args:
         database: path or URL of its database; None for the default of `wsap nexus start`.

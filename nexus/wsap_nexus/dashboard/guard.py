@@ -38,7 +38,7 @@ async def spectator(request: Request, who: Reader) -> bool:
     if who is None and not is_local(request):
         raise UnauthorizedError("From another machine, reading needs the token, too.")
     if who is not None and who.agent_id is not None:
-        raise ForbiddenError("The dashboard needs the administrator's token.")
+        raise ForbiddenError("The dashboard needs the owner's token.")
     return who is not None
 
 

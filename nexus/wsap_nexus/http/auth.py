@@ -1,6 +1,6 @@
 """Tokens: one for the admin of the nexus, and one for each agent on request.
 
-The database contains only hashes of agents' tokens. The admin's token is in a file that only its owner can read.
+The database contains only hashes of agents' tokens. The owner's token is in a file that only its owner can read.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Tokens:
 
     @property
     def own(self) -> str:
-        """The admin's token."""
+        """The owner's token."""
         return self._own.decode()
 
     def check(self, header: str | None) -> Caller:

@@ -14,7 +14,7 @@ from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
 _BEARER = HTTPBearer(
     auto_error=False,
     scheme_name="token",
-    description="The admin's token, or an agent's, which is valid only for that agent.",
+    description="The owner's token, or an agent's, which is valid only for that agent.",
 )
 
 
@@ -40,7 +40,7 @@ async def caller(who: Annotated[Caller | None, Depends(reader)], _: Annotated[ob
 async def admin(who: Annotated[Caller, Depends(caller)]) -> Caller:
     """Return the caller; ForbiddenError if it is not the admin."""
     if who.agent_id is not None:
-        raise ForbiddenError("This needs the admin's token.")
+        raise ForbiddenError("This needs the owner's token.")
     return who
 
 

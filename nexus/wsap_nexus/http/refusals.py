@@ -40,7 +40,11 @@ SessionManagedError = _refusal(
     "SESSION_MANAGED", 409, "The nexus does this itself for a session, as part of transit.", TransitError
 )
 LeavingRefusedError = _refusal(
-    "LEAVING_REFUSED", 409, "The world does not let the agent leave now; the message says why.", TransitError
+    "LEAVING_REFUSED",
+    409,
+    "The world does not let the agent leave now; the message says why. Go on acting and leave later, or let the owner "
+    "bring the agent back with `force`.",
+    TransitError,
 )
 AbilityMissingError = _refusal("ABILITY_MISSING", 501, "The game lacks this capability.", UsageError)
 

@@ -1,4 +1,4 @@
-"""Routes for the admin: pause, resume, halt, settle and remove agents."""
+"""Routes for the owner: pause, resume, halt, settle and remove agents."""
 
 from __future__ import annotations
 

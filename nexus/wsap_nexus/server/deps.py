@@ -52,7 +52,7 @@ async def _own_session(nexus: Hub, session_id: SessionId, by: Known) -> SessionR
 OwnAgent = Annotated[str, Depends(_own_agent)]
 """The id of an agent that the caller may act for."""
 ManagedAgent = Annotated[str, Depends(_managed_agent)]
-"""The id of an agent that was not removed; only for the admin."""
+"""The id of an agent that was not removed; only for the owner."""
 OwnSession = Annotated[SessionRecord, Depends(_own_session)]
 """A session, open or closed, of an agent that the caller may act for."""
 

@@ -91,7 +91,14 @@ class EnterRequest(TermsRequest):
     """The character to play in such a world; by default the agent itself."""
 
 
-Mode = Literal["dormant", "suspend", "despawn"]
+Mode = Annotated[
+    Literal["dormant", "suspend", "despawn"],
+    Field(
+        description="What becomes of the avatar. `dormant`: it stays where it is, and time passes for it while its "
+        "agent is away. `suspend`: it leaves the world and returns unchanged. `despawn`: it is given up, and its "
+        "agent can't return to it. A game decides which of them it supports."
+    ),
+]
 
 
 class ExitRequest(Request):
@@ -102,7 +109,7 @@ class ExitRequest(Request):
     agent_id: str = Field(pattern=AGENT_ID)
     mode: Mode = "dormant"
     force: bool = False
-    """Leave without asking the world whether it is safe; only for the admin."""
+    """Leave without asking the world whether it is safe, with the avatar suspended; needs the owner's token."""
     destination: EnterRequest | None = None
     """The next game."""
 

@@ -32,7 +32,7 @@ async def serve(
     """Start a nexus, serve it until stopped, and stop it.
 
     Args:
-        token_file: the file with the admin's token.
+        token_file: the file with the owner's token.
         ready: called with the URL once requests are served.
         until: set to stop; None to serve until the task is cancelled.
         key: unlocks the dashboard once; None to accept only the token.

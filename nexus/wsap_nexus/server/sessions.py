@@ -82,7 +82,7 @@ async def avatars(nexus: Hub, live: Live) -> Response:
 
 @router.get("/view", responses=replies(responses.ViewAnswer))
 async def view(nexus: Hub, live: Live, by: Known) -> Response:
-    """The agent's view; for the admin, the view of the whole world."""
+    """The agent's view; for the owner, the view of the whole world."""
     port = _port(nexus, live)
     if "render" not in port.spec.abilities:
         raise AbilityMissingError(f"{port.spec.display_title} has no views.")
@@ -156,7 +156,7 @@ async def release(nexus: Hub, record: OwnSession, request: requests.TransferRequ
 
 @router.get("/snapshot", responses=replies(responses.SnapshotAnswer))
 async def snapshot(nexus: Hub, live: Live, by: Admin) -> Response:
-    """The whole state of the world, for the admin."""
+    """The whole state of the world, for the owner."""
     port = _port(nexus, live)
     if not port.can_snapshot:
         raise AbilityMissingError(f"{port.spec.display_title} can't be saved during an episode.")

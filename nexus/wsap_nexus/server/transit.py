@@ -43,7 +43,7 @@ async def leave(nexus: Hub, wanted: requests.ExitRequest, request: Request, by: 
     """Bring an agent back with its items, and send it to the destination, if any."""
     by.may_act_for(wanted.agent_id)
     if wanted.force and by.agent_id is not None:
-        raise ForbiddenError("Leaving by force needs the admin's token.")
+        raise ForbiddenError("Leaving by force needs the owner's token.")
     if wanted.destination is not None and wanted.destination.agent_id != wanted.agent_id:
         raise ForbiddenError("The destination is for another agent.")
     return await once.reply(idempotent_exit(nexus, wanted, str(request.base_url)), ON_ITS_WAY)
@@ -132,7 +132,10 @@ async def _leave(nexus: Nexus, wanted: requests.ExitRequest) -> SessionRecord:
     seat, _ = await nexus.live.external.observation(agent_id)
     result = await seat.act(Action("jack_out", {"mode": wanted.mode}))
     if not result.success:
-        raise LeavingRefusedError(result.message)
+        raise LeavingRefusedError(
+            f"{result.message.rstrip('. ')}. The agent is still there: go on from its observation, and leave once it "
+            "is safe; or the owner brings it back (wsap nexus agents recall, or force)"
+        )
     return await asyncio.shield(leaving)
 
 

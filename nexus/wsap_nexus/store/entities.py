@@ -21,8 +21,18 @@ from wsap_nexus.store.json_values import finite
 from wsap_nexus.store.tables import RunFields
 
 AGENT_ID = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-RESERVED = frozenset({"nexus"})
-"""Ids that name something else and can't be used by new agents."""
+RESERVED = frozenset({
+    "admin", "administrator", "nexus", "owner", "person",  # who acts besides agents
+    "assistant", "developer", "system", "tool", "user",  # the roles of messages to a model
+    "all", "anybody", "everybody", "everyone", "nobody", "team",  # who hears a message
+})  # fmt: skip
+"""Words that name other senders and hearers than agents: no new agent has one as its id or its name."""
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether an id or a name is reserved, also with an article or in capitals: `A person`."""
+    words = name.casefold().replace("-", " ").replace("_", " ").replace(".", " ").split()
+    return " ".join(words[1:] if words[:1] in (["a"], ["an"], ["the"]) else words) in RESERVED
 
 
 @dataclass(frozen=True)

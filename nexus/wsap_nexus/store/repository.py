@@ -36,7 +36,7 @@ NEXUS = "nexus"
 # A page is about 1 MiB of stored bodies. Each is read in its own transaction, so that a slow reader does not prevent
 # SQLite's checkpoints.
 _PAGE_BYTES, _PAGE_EVENTS = 1 << 20, 256
-_ATTEMPTS, _SHORT_ATTEMPTS = 20, 4
+_ATTEMPTS = 20
 _DELETED_AT_ONCE = 2000
 
 RUNS = "run"

@@ -73,7 +73,11 @@ def _session_in(answer: dict[str, Any], name: str) -> dict[str, Any]:
 @command("wsap nexus agents recall ada")
 @click.argument("name")
 def recall(*, name: str, as_json: bool, database: str | None) -> None:
-    """Bring the agent NAME back into the nexus, even if it is in danger. Its avatar becomes dormant."""
+    """Bring the agent NAME back into the nexus, even if it is in danger.
+
+    Its avatar is suspended: nothing happens to it until NAME returns. In a world that lives it stays
+    (dormant), and in a game that others play on it is given up.
+    """
     nexus = require_nexus(database, "bring an agent back")
     session = _session_in(nexus.post("nexus", "transit", "exit", body={"agent_id": name, "force": True}), name)
     text = (

@@ -26,7 +26,7 @@ from wsap_nexus.store.tables import METADATA
 
 _EVENT, _NEXUS_EVENT = METADATA.tables["event"], METADATA.tables["nexus_event"]
 _SESSION, _AGENT, _WORLD = METADATA.tables["session"], METADATA.tables["agent"], METADATA.tables["world"]
-_RUN = METADATA.tables["run"]
+_RUN, _GAME = METADATA.tables["run"], METADATA.tables["game"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,41 @@ class KeptLine:
 
 
 @dataclass(frozen=True)
+class DoubtLine:
+    """A transfer whose outcome is unknown."""
+
+    agent: str
+    transfer: str
+    game: str
+    since: str
+    """When it was prepared: ISO 8601."""
+    items: int
+    """The number of items in it."""
+    why: str
+
+    def text(self) -> str:
+        """Return it as one line."""
+        carried = f" with {plural(self.items, 'item')}" if self.items else ""
+        return single_line(
+            f"{self.agent}: {self.transfer} to {self.game}{carried}, since {self.since[:16]}: {self.why}"
+        )
+
+
+@dataclass(frozen=True)
+class ClosedLine:
+    """A game that was closed, by a person or because it failed."""
+
+    game: str
+    status: str
+    """"offline" or "maintenance"."""
+    reason: str
+
+    def text(self) -> str:
+        """Return it as one line."""
+        return single_line(f"{self.game} is {self.status}" + (f": {self.reason}" if self.reason else ""))
+
+
+@dataclass(frozen=True)
 class Status:
     """A nexus at one moment."""
 
@@ -104,6 +139,10 @@ class Status:
     worlds: list[WorldLine] = field(default_factory=list)
     kept: list[KeptLine] = field(default_factory=list)
     """The worlds that live, by name."""
+    in_doubt: list[DoubtLine] = field(default_factory=list)
+    """The unresolved transfers, oldest first."""
+    closed: list[ClosedLine] = field(default_factory=list)
+    """The games that can't be entered, by name."""
     events: int = 0
     """Events in the log of the nexus."""
     sessions: int = 0
@@ -142,6 +181,8 @@ def status_of(
             agents=agent_rows(tx),
             worlds=worlds_of(tx.connection),
             kept=kept_of(tx.connection),
+            in_doubt=in_doubt_of(tx),
+            closed=closed_of(tx.connection),
             events=int(count),
             sessions=int(sessions),
         )
@@ -212,6 +253,27 @@ def kept_of(connection: Connection) -> list[KeptLine]:
         agents = int(connection.execute(inside).scalar_one())
         found.append(KeptLine(world.id, world.game, tick, agents, world.failures))
     return found
+
+
+def in_doubt_of(tx: Transaction) -> list[DoubtLine]:
+    """Return the transfers whose outcome is unknown, oldest first."""
+    return [
+        DoubtLine(
+            str(row.agent_id),
+            str(row.id),
+            str(row.data.get("game", "")),
+            str(row.created),
+            len(tx.items(row.agent_id, place="transfer", place_id=str(row.id))),
+            str(row.data.get("why", "")),
+        )
+        for row in tx.transfers("unknown")
+    ]
+
+
+def closed_of(connection: Connection) -> list[ClosedLine]:
+    """Return the games that were closed, by a person or because they failed."""
+    rows = connection.execute(select(_GAME).where(_GAME.c.status != "available").order_by(_GAME.c.name))
+    return [ClosedLine(row.name, row.status, row.reason) for row in rows]
 
 
 # Any, in this module: JSON-ready data.

@@ -68,6 +68,23 @@ def status_lines(found: Status) -> list[str]:
         ]
     if found.kept:
         lines += ["", "Worlds that live:", *(f"  {line.text()}" for line in found.kept)]
+    return lines + trouble_lines(found)
+
+
+def trouble_lines(found: Status) -> list[str]:
+    """Return the games that can't be entered and the unresolved transfers as lines."""
+    lines: list[str] = []
+    if found.closed:
+        lines += ["", "Games that can't be entered (open one with: wsap nexus games online GAME):"]
+        lines += [f"  {line.text()}" for line in found.closed]
+    if found.in_doubt:
+        lines += [
+            "",
+            "Unresolved transfers; the nexus asks their games again. If a game will not come back, settle them",
+        ]
+        lines += ["with: wsap nexus agents settle NAME --as arrived|returned"]
+        lines += [f"  {line.text()}" for line in found.in_doubt[:SHOWN]]
+        lines += [f"  ... and {len(found.in_doubt) - SHOWN} more: --json"] if len(found.in_doubt) > SHOWN else []
     return lines
 
 

@@ -14,11 +14,11 @@ from wsap_core.protocol.wire import encode
 from wsap_nexus.store.entities import (
     AGENT_ID,
     LONGEST_TEXT,
-    RESERVED,
     AgentIdentity,
     Policy,
     SkillGain,
     identity_of,
+    is_reserved,
     recorded,
 )
 from wsap_nexus.store.events import Names, NexusEvent
@@ -40,6 +40,13 @@ def check_agent_id(agent_id: str) -> str:
             "starting with a letter or digit."
         )
     return agent_id
+
+
+def _refuse_reserved(word: str) -> None:
+    if is_reserved(word):
+        raise UsageError(
+            f"An agent can't be called {word!r}, which is reserved for others that act and speak; choose another name."
+        )
 
 
 def _check_identity(agent_id: str, name: str, persona: str) -> None:
@@ -80,8 +87,8 @@ class AgentRepository(EventRepository):
     ) -> None:
         """Add the row of a new agent, without an event; UsageError if its identity is refused. Any: JSON."""
         _check_identity(agent_id, name, persona)
-        if agent_id in RESERVED:
-            raise UsageError(f"An agent can't be called {agent_id!r}, which is reserved; choose another id.")
+        for word in (agent_id, name):
+            _refuse_reserved(word)
         self._insert(
             _AGENT,
             id=agent_id,
@@ -122,7 +129,9 @@ class AgentRepository(EventRepository):
         return int(self.connection.execute(query).scalar_one())
 
     def update_agent(self, agent_id: str, **values: Any) -> None:
-        """Change columns of an agent; StorageError if a value does not fit."""
+        """Change columns of an agent; StorageError if a value does not fit, UsageError for a reserved name."""
+        if values.get("name") is not None and values["name"] != self.agent(agent_id).name:
+            _refuse_reserved(values["name"])
         self._update(_AGENT, _AGENT.c.id == agent_id, **values)
 
     def memories(self, agent_id: str) -> bytes | None:
