@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.seams.agent import GetDefault
+
+SILENCES = 2
+"""Deadlines in a row that a client misses without any request, after which it counts as silent."""
 
 
 class ActionPendingError(UsageError):
@@ -30,9 +35,11 @@ class ExternalAgent:
 
     Args:
         deadline: seconds for a decision, after which the world takes its default action; None for no limit.
+        let_go: called when the client is silent, or late in a world without a default action; ends this seat's play
+            and returns True, or returns False if that is not possible.
     """
 
-    def __init__(self, deadline: float | None = None) -> None:
+    def __init__(self, deadline: float | None = None, let_go: Callable[[], bool] = lambda: False) -> None:
         self.description = ""
         """The game, its goals and mechanics."""
         self.action_space = ActionSpace()
@@ -40,6 +47,13 @@ class ExternalAgent:
         self.decisions = 0
         """Decisions made in this seat; those before a restart are not counted."""
         self._deadline = deadline
+        self._let_go = let_go
+        self._default: GetDefault | None = None
+        self._heard = False
+        """Whether the client has made a request since the last missed deadline."""
+        self._silent = 0
+        """Deadlines missed in a row without a request."""
+        self._acting_since: float | None = None
         self._seen: asyncio.Future[Observation] | None = None
         self._wanted: asyncio.Future[Action] | None = None
         self._early: Action | None = None
@@ -54,8 +68,16 @@ class ExternalAgent:
         """Store the game's description and actions."""
         self.description, self.action_space = game_desc, action_space
 
+    def take_default_from(self, get_default: GetDefault) -> None:
+        """Store the function that returns the seat's default action."""
+        self._default = get_default
+
     async def decide(self, observation: Observation) -> Action:
-        """Publish the observation and wait for the action; TimeoutError after the deadline."""
+        """Publish the observation and wait for the action; TimeoutError after the deadline.
+
+        A client that is silent for `SILENCES` deadlines is let go instead, and so is a late one if the world has no
+        default action.
+        """
         loop = asyncio.get_running_loop()
         if self._seen is None or self._seen.done():
             self._seen = loop.create_future()
@@ -66,10 +88,27 @@ class ExternalAgent:
             self._early = None
         try:
             async with asyncio.timeout(self._deadline):
-                return await self._wanted
+                action = await self._wanted
+            self._silent = 0
+            return action
+        except TimeoutError:
+            self._silent = 0 if self._heard else self._silent + 1
+            self._heard = False
+            default = None if self._default is None else await self._default()
+            if (default is None or self._silent >= SILENCES) and self._let_go():
+                await loop.create_future()  # until this seat's play is cancelled
+            raise
         finally:
             self._wanted = None
             self._resolving = True
+            self._begin_acting()
+
+    def _begin_acting(self) -> None:
+        # The observation that was decided upon is not a decision point any more.
+        if self._seen is not None and self._seen.done():
+            self._seen = None
+        if self._acting_since is None:
+            self._acting_since = time.monotonic()
 
     def reflect(self, result: ActionResult) -> None:
         """Deliver the result to the client that sent the action."""
@@ -78,6 +117,7 @@ class ExternalAgent:
             self._seen = None
         self.decisions += 1
         self._resolving = False
+        self._acting_since = None
         if self._early is None:
             opened, self._open = self._open, None
             if opened is not None and not opened.done():
@@ -102,10 +142,19 @@ class ExternalAgent:
         """Whether the agent has left this seat."""
         return self._closed
 
+    @property
+    def acting(self) -> float | None:
+        """Seconds for which an action has been in progress; None if none is."""
+        return None if self._acting_since is None else time.monotonic() - self._acting_since
+
     async def observation(self) -> Observation:
-        """Wait for the agent's next observation and return it; SeatLeftError if it has left this seat."""
+        """Wait for the agent's next decision point and return its observation; SeatLeftError if it has left this seat.
+
+        While an action is being resolved there is no decision point.
+        """
         if self._closed:
             raise SeatLeftError("The agent has left this seat; ask where it is now.")
+        self._heard = True
         if self._seen is None:
             self._seen = asyncio.get_running_loop().create_future()
         return await asyncio.shield(self._seen)
@@ -119,13 +168,17 @@ class ExternalAgent:
         """
         if self._closed:
             raise SeatLeftError("The agent has left this seat; ask where it is now.")
+        self._heard = True
         if self._resolving or self._open is not None:
-            raise ActionPendingError("The agent's last action is being resolved; ask for its observation first.")
+            raise ActionPendingError(
+                "The agent's last action is being resolved; wait for its next observation, which comes afterwards."
+            )
         opened = self._open = asyncio.get_running_loop().create_future()
-        if self._wanted is None:
+        if self._wanted is None or self._wanted.done():
             self._early = action
         else:
             self._wanted.set_result(action)
+            self._begin_acting()
         return await asyncio.shield(opened)
 
 

@@ -23,6 +23,7 @@ from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.hub.passages import Past, WorldPassages
+from wsap_nexus.hub.seating import within_reason
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.life_log import LoggedPassage, read_life
@@ -211,7 +212,7 @@ class KeptWorlds:
 
     def _begin(self, world: KeptWorld) -> None:
         context = self.context
-        spec = context.catalog.spec(world.game, world.options)
+        spec = within_reason(context.catalog.spec(world.game, world.options), context.settings.thinking)
         must_live(spec)
         record = self._record_of(world, spec)
         run_id = record.run_id or self._new_run(record, spec)

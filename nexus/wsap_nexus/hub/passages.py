@@ -30,7 +30,7 @@ from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, commit_enter, ent
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.leaving import commit_exit, exit_world
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
-from wsap_nexus.hub.seating import decider
+from wsap_nexus.hub.seating import decider, patience_with
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.visitor_seat import VisitorSeat
 from wsap_nexus.runs.controls import Controls
@@ -266,7 +266,9 @@ class WorldPassages:
             self.controls[name] = Controls()
             self.controls[name].finish()
         self._visits[name] = Visit(session, guest)
-        deadline = self.spec.deadline
+        deadline = patience_with(
+            self.context.catalog.spec(self.spec.name, self.record.options), self.context.settings.patience
+        )
         spec = decider(self.context, session.agent_id if open_ else f"({name})", plan.agent, deadline)
         try:
             await run.join(plan, spec, guest, limit=limit, resting=resting)

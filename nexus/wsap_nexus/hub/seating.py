@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from typing_extensions import override
@@ -21,6 +22,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.venue import Venue
 from wsap_nexus.runs.world_calls import JournalledModels, WorldJournal
 from wsap_nexus.store.entities import EXTERNAL
+from wsap_nexus.store.events.endings import SILENT
 from wsap_nexus.worlds.port import LocalWorld, WorldPort, let_in_again
 from wsap_nexus.worlds.seats import SeatPort
 
@@ -39,10 +41,23 @@ def run_plan(context: HubContext, entries: Sequence[PreparedEntry], names: Seque
 
 def deciders_for(context: HubContext, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
     """Return the decider of each seat; `agents` maps seats to agents of the nexus."""
-    # A client may be gone for good, so the world's deadline applies to it too.
-    deadline = context.catalog.spec(plan.game).deadline
+    deadline = patience_with(context.catalog.spec(plan.game), context.settings.patience)
     # A seat whose agent has left gets an id in parentheses, which no agent can have.
     return {s.name: decider(context, agents.get(s.name, f"({s.name})"), s.agent, deadline) for s in plan.seats}
+
+
+def patience_with(spec: AdapterSpec, patience: float) -> float | None:
+    """Return the seconds that a client has for a decision: the game's deadline, or `patience` where others wait for it.
+
+    None for a world of its own: a client may come back to that at any time.
+    """
+    waited_for = "lives" in spec.abilities or spec.seats[1] > 1
+    return spec.deadline if spec.deadline is not None or not waited_for else patience
+
+
+def within_reason(spec: AdapterSpec, most: float) -> AdapterSpec:
+    """Return the spec of a world in which no seat's agent decides without a deadline, if others wait for it."""
+    return replace(spec, deadline=patience_with(spec, most))
 
 
 def decider(context: HubContext, agent_id: str, agent: str, deadline: float | None = None) -> AgentSpec:
@@ -50,8 +65,16 @@ def decider(context: HubContext, agent_id: str, agent: str, deadline: float | No
     if agent != EXTERNAL.agent:
         return load_agent_spec(agent, context.host)
 
+    def let_go() -> bool:
+        stay = context.live.sessions.get(agent_id)
+        if stay is None:
+            return False
+        # At once: this decision follows everything that is recorded.
+        stay.stop(stay.stopped or SILENT, at_once=True)
+        return True
+
     def create() -> ExternalAgent:
-        context.live.external[agent_id] = ExternalAgent(deadline)
+        context.live.external[agent_id] = ExternalAgent(deadline, let_go)
         return context.live.external[agent_id]
 
     # Interactive: the client is not asked while recorded steps are replayed.

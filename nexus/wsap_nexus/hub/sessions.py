@@ -21,7 +21,7 @@ from wsap_nexus.hub.leaving import commit_exit, exit_world
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession, SessionStats
 from wsap_nexus.hub.lobby import Capacity
 from wsap_nexus.hub.run_sessions import config_of
-from wsap_nexus.hub.seating import START, KeptVenue, deciders_for, record_start, run_plan, seat_names
+from wsap_nexus.hub.seating import START, KeptVenue, deciders_for, record_start, run_plan, seat_names, within_reason
 from wsap_nexus.hub.visitor_seat import EXIT_GAME
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
@@ -213,7 +213,7 @@ class SessionRunner:
 
         run = Run(
             plan,
-            spec,
+            within_reason(spec, self.context.settings.thinking),
             deciders_for(self.context, plan, {seat: agent.id for seat, agent in agents.items()}),
             recorder=recorder,
             run_id=run_id,

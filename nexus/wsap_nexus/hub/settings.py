@@ -53,6 +53,10 @@ class Settings:
     """Decisions between two snapshots of a session's world."""
     lobby_seconds: float = 3.0
     """How long a game of several seats waits for agents before the empty seats are filled."""
+    patience: float = 30.0
+    """Seconds that a client has for a decision that others wait for, in a game without a deadline of its own."""
+    thinking: float = 600.0
+    """The same for agents that decide here, whose models may be slow."""
     max_failures: int = 3
     """Failures of a game within ten minutes after which it is taken offline."""
     workers: int = 0

@@ -45,6 +45,7 @@ class StartRequest:
     as_json: bool
     database: str | None
     worlds: tuple[str, ...] = ()
+    patience: float = 30.0
 
     @property
     def keep(self) -> float | None:

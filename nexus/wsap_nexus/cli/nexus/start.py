@@ -48,7 +48,7 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
     "wsap nexus start --model ollama/qwen3:8b --game crafter",
     "wsap nexus start --world village=sandbox:village,language=en",
     sections={
-        "Agents": ("model", "limits", "pace", "seed"),
+        "Agents": ("model", "limits", "pace", "patience", "seed"),
         "Games": ("games", "worlds", "game_hosts", "workers", "worker_memory"),
         "Network": ("host", "port", "expose"),
         "Recording": ("database", "keep_days", "keep_size"),
@@ -70,6 +70,9 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed.")
 @click.option("--pace", type=FiniteRange(0, 10_000), default=4.0, show_default=True,
               help="Maximum decisions per second of each agent; 0 for full speed.")  # fmt: skip
+@click.option("--patience", type=FiniteRange(0.1, 86_400), default=30.0, show_default=True, metavar="SECONDS",
+              help="How long a world of several agents, or one that lives, waits for the decision of a client, unless its "
+              "game sets a deadline.")  # fmt: skip
 @click.option(
     "--game",
     "games",
@@ -192,6 +195,7 @@ def settings_of(request: StartRequest) -> Settings:
     return Settings(
         seed=request.seed,
         pace=request.pace or None,
+        patience=request.patience,
         games=request.games or None,
         worlds=tuple(map(KeptWorld.parse, request.worlds)),
         workers=sensible_workers() if request.workers is None else request.workers,

@@ -13,6 +13,8 @@ FAILED: Final = "failed"
 """Another agent in the session's world failed for good."""
 GAME_OFFLINE: Final = "game_offline"
 """The game was taken offline although the world was intact."""
+SILENT: Final = "silent"
+"""The agent's client said nothing while others waited for it."""
 INTERRUPTED: Final = "interrupted"
 """The run, outside the nexus, was stopped, paused by a budget, or killed."""
 RUN_FAILED: Final = "run_failed"
@@ -29,6 +31,7 @@ ENDINGS: Mapping[str, str] = {
     FAILED: "another agent failed",
     WORLD_FAILED: "the world failed",
     GAME_OFFLINE: "the game was taken offline",
+    SILENT: "its client said nothing",
     INTERRUPTED: "the run was interrupted",
     RUN_FAILED: "the run failed",
 }

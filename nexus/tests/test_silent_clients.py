@@ -1,0 +1,166 @@
+"""Clients that say nothing: a world that others live in waits for them for a while, and goes on without them then."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from life_kit import host_with
+from living_worlds import MEADOW
+from wire_server import PATIENCE, Served, serving
+
+from wsap_core.protocol import Action, ActionResult, Observation
+from wsap_nexus.hub.external import ActionPendingError, ExternalAgent
+from wsap_nexus.hub.nexus import Settings
+from wsap_nexus.hub.settings import KeptWorld
+
+VILLAGE = KeptWorld("village", "sandbox:village", {"language": "en"})
+GLADE = KeptWorld("glade", "meadow")
+
+
+@contextmanager
+def nexus_with(folder: Path, *worlds: KeptWorld, patience: float = 0.3) -> Iterator[Served]:
+    how = Settings(seed=7, lobby_seconds=0.05, pace=50.0, worlds=worlds, games=("echo", "matrix"), patience=patience)
+    with serving(folder, host=host_with(MEADOW), settings=how) as served:
+        yield served
+
+
+def ticks(served: Served, run: str) -> list[int]:
+    served.nexus.store.writer.flush()
+    return [event.step or 0 for event in served.nexus.store.repository.read_events(run, kinds=("tick",))]
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        threading.Event().wait(0.02)
+
+
+def ended(served: Served, agent: str) -> list[str | None]:
+    with served.nexus.nexus_store.look() as tx:
+        return [session.reason for session in tx.sessions(agent_id=agent) if session.closed]
+
+
+def forced(served: Served, run: str, seat: str) -> list[bool]:
+    """Return of each decision of a seat whether it was forced."""
+    served.nexus.store.writer.flush()
+    read = served.nexus.store.repository.read_events
+    return [bool((e.data.get("decision") or {}).get("forced")) for e in read(run, kinds=("chosen",), seat=seat)]
+
+
+def enter(client: Any, agent: str, game: str, **more: Any) -> str:
+    arrived = client.post("/nexus/transit/enter", json={"agent_id": agent, "game": game, **more}, params={"wait": 60})
+    assert arrived.status_code == 201, arrived.text
+    return str(arrived.json()["bridge_url"])
+
+
+def test_a_village_goes_on_although_a_guest_says_nothing_and_the_character_lives_on_by_itself(tmp_path: Path) -> None:
+    with nexus_with(tmp_path, VILLAGE) as served, served.register("mute") as mute:
+        enter(mute, "mute", "sandbox:village", seat="gregory")
+        until(lambda: ended(served, "mute") == ["silent"])
+        left_at = ticks(served, "nexus-village")[-1]
+        until(lambda: ticks(served, "nexus-village")[-1] >= left_at + 5)
+        # The first missed deadline was answered with the default action of the seat, and the last with its end.
+        assert set(forced(served, "nexus-village", "gregory")) == {True}
+        served.nexus.store.writer.flush()
+        newest = served.nexus.store.repository.last_event("nexus-village", "tick")
+        assert newest is not None
+        decided = {one["id"]: one["decided_by"] for one in newest.data["body"]["characters"]}
+        assert decided["gregory"] == "model"
+        assert mute.get("/nexus/agents/mute").json()["agent"]["place"] == "nexus"
+        enter(mute, "mute", "sandbox:village", seat="gregory")  # it may come again
+
+
+def test_a_restarted_nexus_does_not_wait_for_a_silent_guest_either(tmp_path: Path) -> None:
+    with nexus_with(tmp_path, VILLAGE, patience=PATIENCE) as served, served.register("mute") as mute:
+        enter(mute, "mute", "sandbox:village", seat="gregory")
+        before = ticks(served, "nexus-village")
+    with nexus_with(tmp_path, VILLAGE) as served:
+        until(lambda: ended(served, "mute") == ["silent"])
+        until(lambda: ticks(served, "nexus-village")[-1] >= (before or [0])[-1] + 5)
+
+
+def test_a_guest_of_a_world_without_a_default_action_is_let_go_at_its_first_missed_deadline(tmp_path: Path) -> None:
+    with nexus_with(tmp_path, GLADE) as served, served.register("mute") as mute:
+        enter(mute, "mute", "meadow")
+        until(lambda: ended(served, "mute") == ["silent"])
+        left_at = ticks(served, "nexus-glade")[-1]
+        until(lambda: ticks(served, "nexus-glade")[-1] >= left_at + 5)
+        assert forced(served, "nexus-glade", "mute") == []
+        assert served.nexus.nexus_store is not None
+        with served.nexus.nexus_store.look() as tx:
+            assert tx.agent("mute").state == "active"
+
+
+def test_a_slow_client_that_asks_now_and_then_is_not_let_go(tmp_path: Path) -> None:
+    with nexus_with(tmp_path, VILLAGE) as served, served.register("slow") as slow:
+        enter(slow, "slow", "sandbox:village", seat="gregory")
+        while len(forced(served, "nexus-village", "gregory")) < 5:
+            assert slow.get("/nexus/agents/slow/observation", params={"wait": 60}).status_code == 200
+        assert ended(served, "slow") == []
+        assert all(forced(served, "nexus-village", "gregory")[:5])
+
+
+@pytest.mark.slow
+def test_the_others_of_a_game_without_a_deadline_do_not_wait_for_a_silent_client(tmp_path: Path) -> None:
+    with nexus_with(tmp_path) as served, served.register("here") as here, served.register("mute") as mute:
+        known = served.nexus.catalog
+        known.known["matrix"] = replace(known.spec("matrix"), deadline=None)
+        with ThreadPoolExecutor(2) as both:
+            paths = list(both.map(lambda c: enter(c[0], c[1], "matrix"), ((here, "here"), (mute, "mute"))))
+        for _ in range(4):
+            seen = here.get(f"{paths[0]}/observation", params={"wait": 60})
+            assert seen.status_code == 200, seen.text
+            action = seen.json()["observation"]["available_actions"][0]["name"]
+            acted = here.post(f"{paths[0]}/act", json={"name": action}, params={"wait": 60})
+            assert acted.status_code == 200, acted.text
+        until(lambda: ended(served, "mute") == ["silent"])
+        assert ended(served, "here") == []
+
+
+def test_a_client_of_a_world_of_its_own_may_be_silent_for_as_long_as_it_likes(tmp_path: Path) -> None:
+    with nexus_with(tmp_path, patience=0.01) as served, served.register("alone") as alone:
+        path = enter(alone, "alone", "echo")
+        alone.get(f"{path}/observation")
+        outside = served.nexus.live.external["alone"]
+        assert outside.decisions == 0
+        assert outside._deadline is None
+        assert ended(served, "alone") == []
+
+
+def test_while_an_action_is_being_resolved_there_is_no_observation_to_decide_upon() -> None:
+    async def turns() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def play() -> None:
+        seat = ExternalAgent()
+        deciding = asyncio.create_task(seat.decide(Observation(step=1)))
+        assert (await seat.observation()).step == 1
+        acting = asyncio.create_task(seat.act(Action("noop")))
+        await turns()
+        assert deciding.done()
+        asked = asyncio.create_task(seat.observation())
+        await turns()
+        assert not asked.done()
+        assert seat.acting is not None
+        with pytest.raises(ActionPendingError, match="wait for its next observation"):
+            await seat.act(Action("noop"))
+        seat.reflect(ActionResult(True, "", observation=Observation(step=2)))
+        assert (await acting).success
+        assert seat.acting is None
+        deciding = asyncio.create_task(seat.decide(Observation(step=2)))
+        assert (await asked).step == 2
+        deciding.cancel()
+
+    asyncio.run(play())
