@@ -83,6 +83,8 @@ class LiveState:
     """Open sessions in play, by agent."""
     entries: dict[str, PreparedEntry] = field(default_factory=dict)
     """Prepared entries into worlds, by agent, until they are used."""
+    entering: dict[str, tuple[str, asyncio.Event]] = field(default_factory=dict)
+    """The agents that a world is about to let in, with the game, and what is set to call the entry off."""
     external: Outside = field(default_factory=Outside)
     """The seats of externally controlled agents, in worlds or in the nexus."""
     arriving: PendingFutures[LiveSession] = field(default_factory=PendingFutures)
@@ -140,10 +142,14 @@ class LiveState:
             listener(stay, step)
 
     def stop_game(self, game: str) -> None:
-        """End all open sessions in a game that goes offline, before their next decision."""
+        """End all open sessions in a game that goes offline, before their next decision, and call off its entries."""
         for stay in list(self.sessions.values()):
             if stay.session.game == game:
                 stay.stop(GAME_OFFLINE)
+                stay.insisted.set()
+        for into, called_off in list(self.entering.values()):
+            if into == game:
+                called_off.set()
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.entering import PreparedEntry, cancel_entry
 from wsap_nexus.hub.leaving import WorldExit, commit_exit, in_any_case
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
+from wsap_nexus.hub.patience import INSISTED
 from wsap_nexus.hub.seating import START, KeptVenue
 from wsap_nexus.runs.logged import read_snapshot, read_step
 from wsap_nexus.runs.run import Run
@@ -37,7 +38,7 @@ from wsap_nexus.worlds.port import WorldPort
 from wsap_nexus.worlds.seats import SeatPort, leave
 
 LAST_STATE_SECONDS = 20.0
-"""Seconds to find out the last good state of a world whose agent is recalled."""
+"""Seconds to find out the last good state of a world; after that its last saved state is kept."""
 
 
 def last_state(repository: Repository, run_id: str) -> bytes | None:
@@ -210,7 +211,9 @@ class FailureHandler:
                 self.force_close(sessions, str(error), reason=FAILED, stats=stats, seconds=run.seconds)
             return
         if alone is not None:
-            state = await self.last_good(alone.session) or state
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(INSISTED if alone.insisted.is_set() else LAST_STATE_SECONDS):
+                    state = await self.last_good(alone.session) or state
         self.world_failed(sessions, sessions[0].world_id, error, state=state, stats=stats, seconds=run.seconds)
 
     def agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:

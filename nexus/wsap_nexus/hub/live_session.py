@@ -87,6 +87,8 @@ class LiveSession:
     """Whether recorded decisions are being replayed: until then the world is behind the log, and must not be left."""
     home: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     """Set once it is no longer played: its agent is back, or the nexus has stopped."""
+    insisted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    """Set once a person wants it to end soon, whatever its world does."""
     last: StepTaken | None = field(default=None, init=False)
     """The latest step."""
     began: float = field(default_factory=time.monotonic, init=False)

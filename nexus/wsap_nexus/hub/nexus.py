@@ -295,6 +295,7 @@ class Nexus:
                 asked = True
                 await self.exit(agent_id)
             else:
+                self.recall(agent_id)
                 await self.clock.sleep(0.02)
         await self.agent_tasks.end([agent_id])
 
@@ -303,10 +304,17 @@ class Nexus:
             return bool(tx.open_transfers(agent_id))
 
     def recall(self, agent_id: str) -> bool:
-        """Make an agent leave its world, safe or not; return whether it was in one."""
+        """Make an agent leave its world, safe or not; return whether it was in one or about to enter one.
+
+        Its world has some seconds to let it out with its items; after that it comes home without the world's help.
+        """
         stay = self.live.sessions.get(agent_id)
         if stay is not None:
             stay.stop("kicked")
+            stay.insisted.set()
+        elif agent_id in self.live.entering:
+            self.live.entering[agent_id][1].set()
+            return True
         return stay is not None or self.failures.recall(agent_id) is not None
 
     async def enter(self, agent_id: str, game: str, terms: EntryRequest) -> LiveSession:
@@ -338,7 +346,7 @@ class Nexus:
                     return closed
             if leaving is None:
                 leaving = self.await_exit(agent_id)
-                self.live.sessions[agent_id].stop("kicked")
+                self.recall(agent_id)
             await asyncio.wait({leaving}, timeout=_LOOK_AGAIN)
         return leaving.result()
 

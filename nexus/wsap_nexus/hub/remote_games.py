@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,7 +33,7 @@ from wsap_nexus.store.events.sessions import TransferCancelled, TransferUnresolv
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.tasks import ended
-from wsap_nexus.worlds.game_client import GameClient
+from wsap_nexus.worlds.game_client import GameClient, GameLostError
 from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.placement import FailureListener
 from wsap_nexus.worlds.remote_world import RemoteWorld
@@ -171,14 +171,21 @@ class RemoteGames:
 
     async def settle(self) -> int:
         """Ask once about each unresolved transfer, settle those answered, and return how many are left."""
-        left = 0
         with self.nexus_store.look() as tx:
             rows = [row for row in tx.transfers("unknown") if row.kind == "enter"]
+        by_game: dict[str, list[Row[Any]]] = {}
         for row in rows:
-            spec = self.specs().get(str(row.data.get("game")))
-            if spec is None or not isinstance(spec.factory, GameClient):
-                left += 1
-                continue
+            by_game.setdefault(str(row.data.get("game")), []).append(row)
+        # Side by side, so that a game that does not answer holds up no other.
+        return sum(await asyncio.gather(*(self._settle_with(game, each) for game, each in by_game.items())))
+
+    async def _settle_with(self, game: str, rows: Sequence[Row[Any]]) -> int:
+        """Ask one game about its unresolved transfers, and return how many are left."""
+        spec = self.specs().get(game)
+        if spec is None or not isinstance(spec.factory, GameClient):
+            return len(rows)
+        left = 0
+        for number, row in enumerate(rows):
             path = f"/transfers/{row.id}"
             spec.factory.begin_work(path)
             try:
@@ -188,6 +195,8 @@ class RemoteGames:
                 left += 1
                 with contextlib.suppress(StorageError):
                     self._still_unknown(row, error)
+                if isinstance(error, GameLostError) and not error.answered:
+                    return left + len(rows) - number - 1  # it would not answer about the others either
                 continue
             finally:
                 spec.factory.end_work(path)
@@ -259,6 +268,7 @@ def read_spec(told: Mapping[str, Any], client: GameClient) -> AdapterSpec:
         raise WorldFailedError(f"The service at {client.url} does not describe a game.")
     version = str(game.get("protocol_version") or told.get("protocol_version") or "")
     _check_version(version, client)
+    client.echoes = told.get("echoes") is True
     try:
         return _spec(game, version, client)
     except (KeyError, TypeError, ValueError, AttributeError, WireError) as error:

@@ -15,11 +15,12 @@ from wsap_nexus.errors import DiedAsleepError
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.entering import PreparedEntry, commit_death, commit_enter, enter_world, entry_seed
+from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, commit_death, commit_enter, enter_world, entry_seed
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.leaving import commit_exit, exit_world
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession, SessionStats
 from wsap_nexus.hub.lobby import Capacity
+from wsap_nexus.hub.patience import within
 from wsap_nexus.hub.run_sessions import config_of
 from wsap_nexus.hub.seating import START, KeptVenue, deciders_for, record_start, run_plan, seat_names, within_reason
 from wsap_nexus.hub.visitor_seat import EXIT_GAME
@@ -63,13 +64,7 @@ class SessionRunner:
         names = seat_names(entries, spec)
         try:
             port = self.context.make_world(spec, record)
-            if kept is None:
-                await port.begin(record.seed)
-            arrivals = [
-                await enter_world(self.context.nexus_store, port, record, prepared, seat_name=name, kept=kept)
-                for prepared, name in zip(entries, names, strict=False)
-            ]
-            world_state = await port.snapshot() if port.can_snapshot and len(names) == 1 else None
+            arrivals, world_state = await self._let_in(entries, spec, record, kept, port, names)
             plan = run_plan(self.context, entries, names, spec)
             run_id = self.record_run(plan, spec.name)
             recorder = Recorder(self.context.store.writer, run_id)
@@ -98,6 +93,41 @@ class SessionRunner:
         venue = KeptVenue(port, seed=record.seed, seats={a.seat_name: a.seat for a in arrivals})
         self._start_run(sessions, spec, plan, recorder, venue, {}, None)
         return run_id
+
+    async def _let_in(
+        self,
+        entries: Sequence[PreparedEntry],
+        spec: AdapterSpec,
+        record: WorldRecord,
+        kept: bytes | None,
+        port: WorldPort,
+        names: Sequence[str],
+    ) -> tuple[list[WorldEntry], bytes | None]:
+        """Bring agents into a world and return their arrivals and, in a world of one seat, its state."""
+
+        async def enter() -> tuple[list[WorldEntry], bytes | None]:
+            if kept is None:
+                await port.begin(record.seed)
+            arrivals = [
+                await enter_world(self.context.nexus_store, port, record, prepared, seat_name=name, kept=kept)
+                for prepared, name in zip(entries, names, strict=False)
+            ]
+            return arrivals, await port.snapshot() if port.can_snapshot and len(names) == 1 else None
+
+        coming = self.context.live.entering
+        called_off = {prepared.agent_id: (spec.name, asyncio.Event()) for prepared in entries}
+        coming.update(called_off)
+        who = ", ".join(map(repr, called_off))
+        try:
+            return await within(
+                enter(),
+                f"{spec.display_title} did not let {who} in",
+                [event for _, event in called_off.values()],
+                remote=spec.name in self.context.remote_games.specs(),
+            )
+        finally:
+            for agent_id in called_off:
+                coming.pop(agent_id, None)
 
     async def go_on(self, session_id: str) -> None:
         """Resume an open session with all others in its run, and return when its agent is back."""
@@ -294,7 +324,12 @@ class SessionRunner:
         with self.context.nexus_store.change() as tx:
             transfer_id = tx.prepare_leave(session)
         seat = venue.seat(stay.seat_name)
-        world_exit = await exit_world(port, session, seat, transfer_id, reason, stay.stats, run.seconds, others=others)
+        world_exit = await within(
+            exit_world(port, session, seat, transfer_id, reason, stay.stats, run.seconds, others=others),
+            f"{spec.display_title} did not let {session.agent_id!r} go",
+            [stay.insisted],
+            remote=spec.name in self.context.remote_games.specs(),
+        )
         self.context.store.writer.flush()
         world_exit = self.agent_context.with_memories(world_exit, session, stay.seat_name)
         with self.context.nexus_store.change() as tx:

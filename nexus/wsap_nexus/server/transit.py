@@ -11,6 +11,7 @@ from sqlalchemy import select
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Action, TransitPackage
 from wsap_core.protocol.wire import dumps, encode
+from wsap_nexus.errors import NotInWorldError
 from wsap_nexus.http.callers import Known
 from wsap_nexus.http.errors import error_body
 from wsap_nexus.http.refusals import ForbiddenError, LeavingRefusedError
@@ -125,6 +126,8 @@ def _arrival(nexus: Nexus, session: SessionRecord, base: str) -> dict[str, Any]:
 async def _leave(nexus: Nexus, wanted: requests.ExitRequest) -> SessionRecord:
     # Unless forced, a client's agent asks the world whether leaving is safe.
     agent_id = wanted.agent_id
+    if wanted.force and agent_id in nexus.live.entering:
+        return await _called_off(nexus, agent_id)
     stay = nexus.live.sessions.get(agent_id)
     if wanted.force or (stay is not None and not _decides_outside(nexus, agent_id, stay.session.game)):
         return await asyncio.shield(asyncio.ensure_future(nexus.exit(agent_id)))
@@ -137,6 +140,18 @@ async def _leave(nexus: Nexus, wanted: requests.ExitRequest) -> SessionRecord:
             "is safe; or the owner brings it back (wsap nexus agents recall, or force)"
         )
     return await asyncio.shield(leaving)
+
+
+async def _called_off(nexus: Nexus, agent_id: str) -> SessionRecord:
+    """Call off an agent's entry into a world that does not let it in, or bring it back if it has just arrived."""
+    game = nexus.live.entering[agent_id][0]
+    arriving = nexus.live.arriving.wait(agent_id)
+    nexus.recall(agent_id)
+    try:
+        await asyncio.shield(arriving)
+    except WsapError as error:
+        raise NotInWorldError(f"{agent_id!r} is back in the nexus and did not enter {game!r}: {error}") from error
+    return await nexus.exit(agent_id)
 
 
 def _decides_outside(nexus: Nexus, agent_id: str, place: str) -> bool:

@@ -1,7 +1,8 @@
 """The routes of a game's bridge; docs/reference/wire-api.md describes them ("The bridge of a game").
 
 A route that changes something takes an idempotency key: requests with the same key take effect once. It responds 202
-if it takes longer than `wait` seconds; repeat the request with the same key for the result.
+if it takes longer than `wait` seconds; repeat the request with the same key for the result. Each reply repeats the key
+of its request as `request`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_nexus.http.replies import Key, Wait, answer, pending
 from wsap_nexus.http.replies import Request as Shape
 from wsap_nexus.worlds.bridge import ROUTES, Bridge
-from wsap_nexus.worlds.game_host import GameHost
+from wsap_nexus.worlds.game_host import GameHost, echoing
 
 router = APIRouter()
 
@@ -123,12 +124,12 @@ def _serve(name: str) -> None:
         in_path = {key: value for key, value in request.path_params.items() if key != "world_id"}
         return partial(getattr(world, name), **in_path, **(asked.model_dump() if asked else {}))
 
-    async def get(request: Request, host: Host, world: World) -> Response:
-        return answer(await operation(request, host, world)())
+    async def get(request: Request, host: Host, world: World, key: Key = None) -> Response:
+        return answer(echoing(await operation(request, host, world)(), key))
 
-    async def change(request: Request, host: Host, world: World, once: Once, asked: Shape) -> Response:
+    async def change(request: Request, host: Host, world: World, once: Once, asked: Shape, key: Key = None) -> Response:
         do = operation(request, host, world, asked)
-        return await once(do, asked) if route.once else answer(await do())
+        return await once(do, asked) if route.once else answer(echoing(await do(), key))
 
     change.__annotations__["asked"] = _BODIES.get(name, Shape)  # FastAPI reads the body's type there
     endpoint = get if route.method == "GET" else change
@@ -143,9 +144,9 @@ for _name in _ASKED:
 
 
 @router.get("/")
-async def about(host: Host) -> Response:
+async def about(host: Host, key: Key = None) -> Response:
     """The game's description."""
-    return answer(host.about())
+    return answer(echoing(host.about(), key))
 
 
 @router.put(WORLD)
@@ -155,10 +156,10 @@ async def begin(host: Host, world_id: Id, how: BeginShape, once: Once) -> Respon
 
 
 @router.delete(WORLD)
-async def end(host: Host, world_id: Id) -> Response:
+async def end(host: Host, world_id: Id, key: Key = None) -> Response:
     """Close a world."""
     await host.end(world_id)
-    return answer({"ended": True})
+    return answer(echoing({"ended": True}, key))
 
 
 @router.post(WORLD + "/seats/{seat}/jack-in")
@@ -172,23 +173,23 @@ async def jack_in(world: World, seat: Id, once: Once) -> Response:
 
 
 @router.get(WORLD + "/seats/{seat}/description")
-async def description(world: World, seat: Id) -> Response:
+async def description(world: World, seat: Id, key: Key = None) -> Response:
     """The game, its goals and mechanics."""
-    return answer({"description": world.seat(seat).game_description})
+    return answer(echoing({"description": world.seat(seat).game_description}, key))
 
 
 @router.get(WORLD + "/seats/{seat}/action-space")
-async def action_space(world: World, seat: Id) -> Response:
+async def action_space(world: World, seat: Id, key: Key = None) -> Response:
     """All actions of the seat."""
-    return answer({"action_space": world.seat(seat).action_space})
+    return answer(echoing({"action_space": world.seat(seat).action_space}, key))
 
 
 @router.get(WORLD + "/seats/{seat}/observation")
-async def observation(world: World, seat: Id, wait: Wait = 10.0) -> Response:
+async def observation(world: World, seat: Id, wait: Wait = 10.0, key: Key = None) -> Response:
     """The seat's observation at its next decision point; 202 while there is none."""
     try:
         async with asyncio.timeout(wait):
-            return answer(await world.observe(seat))
+            return answer(echoing(await world.observe(seat), key))
     except TimeoutError:
         return pending("There is nothing to decide yet.")
 
@@ -200,6 +201,6 @@ async def admit(host: Host, world_id: Id, avatar: Id, asked: EntryShape, once: O
 
 
 @router.post("/transfers/{transfer_id}/withdraw")
-async def withdraw(host: Host, transfer_id: Id) -> Response:
+async def withdraw(host: Host, transfer_id: Id, key: Key = None) -> Response:
     """Undo the import of a transfer, and refuse any later import of it."""
-    return answer(await host.withdraw(transfer_id))
+    return answer(echoing(await host.withdraw(transfer_id), key))

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import Response
 
-from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
@@ -31,6 +31,11 @@ _SPEC_FIELDS = (
 )  # fmt: skip
 
 
+def echoing(told: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    """Return a reply that repeats the key of its request, if there is one."""
+    return {**told, **({} if key is None else {"request": key})}
+
+
 class GameHost:
     """The worlds of a game in this process, with responses by idempotency key and entries by transfer."""
 
@@ -48,6 +53,7 @@ class GameHost:
         return {
             "protocol_version": PROTOCOL_VERSION,
             "boot": self.process_id,
+            "echoes": True,
             "game": {name: getattr(self.spec, name) for name in _SPEC_FIELDS},
         }
 
@@ -105,14 +111,22 @@ class GameHost:
             raise AbilityMissingError(f"{self.spec.display_title} lacks the ability {ability!r}.")
 
     async def once(self, key: str | None, what: str, do: Callable[[], Awaitable[Any]], wait: float) -> Response:
-        """Run an operation once per idempotency key; respond with its result, or 202 while it runs."""
+        """Run an operation once per idempotency key; respond with its result and the key, or 202 while it runs.
+
+        A refusal that asks for a repetition (`retry`) is not stored, so that the repetition is carried out.
+        """
         kept = self._answers.get(key) if key is not None else None
         if kept is not None and kept[0] != what:
             raise KeyReusedError("The idempotency key was used for another request.")
         if kept is None:
 
             async def run() -> Reply:
-                return reply_of(await do())
+                try:
+                    return reply_of(echoing(await do(), key))
+                except WsapError as error:
+                    if error.retryable and key is not None:
+                        self._answers.pop(key, None)
+                    raise
 
             kept = (what, asyncio.ensure_future(run()))
             self._answers[key or secrets.token_hex(8)] = kept

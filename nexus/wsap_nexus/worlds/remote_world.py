@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from wsap_core import protocol
-from wsap_core.errors import WireError, WsapError
+from wsap_core.errors import WireError, WorldError, WsapError
 from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec, keep_text
 from wsap_core.seams.game import ChoiceKey
@@ -157,8 +157,16 @@ class RemoteWorld:
         return told
 
     async def ask_turn(self, op: str, **values: Any) -> tuple[Mapping[str, Any], bytes | None]:
-        """Send a request that may wait for other seats; return the reply and the text of its observation, if any."""
-        return await self._line.ask_seat(op, waits=True, **values)
+        """Send a request that may wait for other seats; return the reply and the text of its observation, if any.
+
+        Whatever a game raises here is its failure, not that of the seat's agent.
+        """
+        try:
+            return await self._line.ask_seat(op, waits=True, **values)
+        except WorldError:
+            raise
+        except WsapError as error:
+            raise WorldFailedError(f"The game {self.spec.name!r} failed: {error}") from error
 
     async def view(self, op: str, **values: Any) -> protocol.View | None:
         """Return a view; None if the game has none."""
@@ -252,9 +260,10 @@ class RemoteSeat:
         world = self.world
         told, text = await world.ask_turn("resolve", seat=self.agent_id, action=action)
         result: protocol.ActionResult = world.read(protocol.ActionResult, told, "result")
+        result = result if text is None else replace(result, observation=self._read(text))
         outcome = Outcome(
             world.read(protocol.Action, told, "action"),
-            result if text is None else replace(result, observation=self._read(text)),
+            result,
             bool(told.get("stepped")),
             world.maybe(protocol.JackOutResult, told, "out"),
             world.maybe(protocol.DeathEvent, told, "death"),
@@ -272,7 +281,10 @@ class RemoteSeat:
     def _read(self, text: bytes) -> protocol.Observation:
         """Return the observation of a reply's text; an unchanged text is not parsed again."""
         if text != self._text:
-            told = {"observation": json.loads(text)}
+            try:
+                told = {"observation": json.loads(text)}
+            except (ValueError, RecursionError) as error:
+                raise WorldFailedError(f"The game {self.world.spec.name!r} sent an invalid observation.") from error
             self._seen = self.world.read(protocol.Observation, told, "observation", text.decode("ascii"))
             self._text = text
         return self._seen
