@@ -21,6 +21,7 @@ from wsap_core.protocol import Action
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub import patience
 from wsap_nexus.hub.nexus import Settings
+from wsap_nexus.hub.waits import waits
 from wsap_nexus.worlds import game_client, http_lines
 from wsap_nexus.worlds.game_client import GameBusyError, GameLostError, GameTimeouts
 
@@ -271,6 +272,9 @@ def test_one_command_brings_an_agent_home_that_a_game_holds_while_it_leaves(
         assert eve.post(f"{path}/jack-out", json={}, params={"wait": 0}).status_code == 202
         until(lambda: "release" in liar.asked)
         assert place(served, "eve") == "world"
+        assert [wait.text.partition(",")[0] for wait in waits(served.nexus.live, 0.0)] == [
+            "eve waits for far-quarry (to be let go"
+        ]
         away(served, by)
         until(lambda: place(served, "eve") == "nexus")
         assert where(served, "eve") == {"rope-1": "world"}
@@ -288,6 +292,9 @@ def test_one_command_calls_off_an_entry_into_a_game_that_does_not_answer(
         way = {"agent_id": "eve", "game": "far-quarry"}
         assert eve.post("/nexus/transit/enter", json=way, params={"wait": 0}).status_code == 202
         until(lambda: "admit" in liar.asked)
+        assert [wait.text.partition(",")[0] for wait in waits(served.nexus.live, 0.0)] == [
+            "eve waits for far-quarry (to be let in"
+        ]
         away(served, by)
 
         def unresolved() -> int:
@@ -309,6 +316,8 @@ def test_while_a_game_does_not_answer_an_action_its_client_is_told_to_wait(tmp_p
         key = {"Idempotency-Key": "one"}
         assert eve.post(f"{path}/act", json={"name": "dig"}, headers=key, params={"wait": 0}).status_code == 202
         until(lambda: "act" in liar.asked)
+        (wait,) = waits(served.nexus.live, 0.0)
+        assert (wait.who, wait.whom, wait.what) == ("eve", "far-quarry", "resolve of 'eve'")
         for _ in range(3):
             assert eve.get(f"{path}/observation", params={"wait": 0}).status_code == 202
             assert eve.post(f"{path}/act", json={"name": "dig"}, headers=key, params={"wait": 0}).status_code == 202

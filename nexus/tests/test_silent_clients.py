@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from living_worlds import MEADOW
 from wire_server import PATIENCE, Served, serving
 
 from wsap_core.protocol import Action, ActionResult, Observation
+from wsap_nexus.cli.nexus.report import status_of
+from wsap_nexus.cli.nexus.status import status_lines
 from wsap_nexus.hub.external import ActionPendingError, ExternalAgent
 from wsap_nexus.hub.nexus import Settings
 from wsap_nexus.hub.settings import KeptWorld
@@ -109,6 +112,30 @@ def test_a_slow_client_that_asks_now_and_then_is_not_let_go(tmp_path: Path) -> N
             assert slow.get("/nexus/agents/slow/observation", params={"wait": 60}).status_code == 200
         assert ended(served, "slow") == []
         assert all(forced(served, "nexus-village", "gregory")[:5])
+
+
+def test_it_is_told_who_waits_for_whom_but_only_to_the_owner(tmp_path: Path) -> None:
+    with (
+        nexus_with(tmp_path, VILLAGE, patience=PATIENCE) as served,
+        served.register("ext-0") as mute,
+        served.client() as owner,
+        served.client("") as anybody,
+    ):
+        enter(mute, "ext-0", "sandbox:village", seat="gregory")
+        until(lambda: owner.get("/nexus/health").json()["waits"])
+        health = owner.get("/nexus/health").json()
+        (wait,) = health["waits"]
+        assert (wait["who"], wait["whom"], wait["kind"]) == ("village", "ext-0", "agent")
+        assert re.fullmatch(r"village waits for ext-0 \(its decision, \d+ s\)", wait["text"])
+        assert anybody.get("/nexus/health").json()["waits"] == []
+        assert mute.get("/nexus/health").json()["waits"] == []
+        lines = status_lines(status_of(served.nexus.store.database, None, "here", health=health))
+        assert lines[lines.index("Waiting:") + 1] == f"  {wait['text']}"
+        until(lambda: owner.get("/dashboard/data/overview").json()["attention"])
+        (told,) = owner.get("/dashboard/data/overview").json()["attention"]
+        assert told["what"].startswith("village waits for ext-0 (its decision, ")
+        assert (told["kind"], told["id"]) == ("agent", "ext-0")
+        assert anybody.get("/dashboard/data/overview").json()["attention"] == []
 
 
 @pytest.mark.slow

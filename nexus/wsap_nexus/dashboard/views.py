@@ -22,6 +22,7 @@ from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.prune import size_of
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.storage import LOG_MOST
+from wsap_nexus.hub.waits import ATTENTION_AFTER, waits
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import PUBLIC_KINDS, read_row, why_ended
 from wsap_nexus.store.nexus_store import Transaction
@@ -69,7 +70,7 @@ async def overview(nexus: Hub, request: Request, private: Private) -> Response:
             "transit": [{"agent": row.agent_id, "kind": row.kind, "world": row.world_id} for row in moving],
             "recent": recent,
             "attention": _held(nexus)
-            + (_held_up(nexus) + _undeleted(nexus) + _attention(tx) if private else []),
+            + (_held_up(nexus) + _undeleted(nexus) + _waiting(nexus) + _attention(tx) if private else []),
             "spent": usage_last_day(nexus, tx),
             "health": _health(nexus, request),
             "games": [encode(info) for info in nexus.entrance.games()],
@@ -317,6 +318,14 @@ def _held_up(nexus: Nexus) -> list[dict[str, Any]]:
 def _undeleted(nexus: Nexus) -> list[dict[str, Any]]:
     why = nexus.live.undeleted
     return [{"kind": "clock", "id": "clock", "name": "Old records are kept", "what": why}] if why else []
+
+
+def _waiting(nexus: Nexus) -> list[dict[str, Any]]:
+    """Return who has been waiting for whom for long; private, as whose turn it is may be a secret of the game."""
+    return [
+        {"kind": wait.kind, "id": wait.whom, "name": wait.whom, "what": shortened(f"{wait.text}.", 500)}
+        for wait in waits(nexus.live, ATTENTION_AFTER)[:20]
+    ]
 
 
 def _attention(tx: Transaction) -> list[dict[str, Any]]:

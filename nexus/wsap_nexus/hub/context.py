@@ -75,6 +75,17 @@ StepListener = Callable[[LiveSession, StepTaken], None]
 """Called after each decision in a world."""
 
 
+@dataclass(frozen=True)
+class Entering:
+    """An entry into a world that has not let the agent in yet."""
+
+    game: str
+    since: float
+    """When it began, in seconds of the monotonic clock."""
+    called_off: asyncio.Event
+    """Set to call it off."""
+
+
 @dataclass
 class LiveState:
     """The state of a running nexus that is held in memory only."""
@@ -83,8 +94,10 @@ class LiveState:
     """Open sessions in play, by agent."""
     entries: dict[str, PreparedEntry] = field(default_factory=dict)
     """Prepared entries into worlds, by agent, until they are used."""
-    entering: dict[str, tuple[str, asyncio.Event]] = field(default_factory=dict)
-    """The agents that a world is about to let in, with the game, and what is set to call the entry off."""
+    entering: dict[str, Entering] = field(default_factory=dict)
+    """The entries that wait for a world, by agent."""
+    worlds: dict[str, str] = field(default_factory=dict)
+    """The worlds of runs in play, by run."""
     external: Outside = field(default_factory=Outside)
     """The seats of externally controlled agents, in worlds or in the nexus."""
     arriving: PendingFutures[LiveSession] = field(default_factory=PendingFutures)
@@ -147,9 +160,9 @@ class LiveState:
             if stay.session.game == game:
                 stay.stop(GAME_OFFLINE)
                 stay.insisted.set()
-        for into, called_off in list(self.entering.values()):
-            if into == game:
-                called_off.set()
+        for entry in list(self.entering.values()):
+            if entry.game == game:
+                entry.called_off.set()
 
 
 @dataclass(frozen=True)

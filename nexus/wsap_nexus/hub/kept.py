@@ -243,7 +243,7 @@ class KeptWorlds:
         )
         kept = OpenWorld(world, record, run_id, passages)
         self._worlds[record.id] = kept
-        context.live.runs[run_id] = passages.run
+        context.live.runs[run_id], context.live.worlds[run_id] = passages.run, record.id
         context.live.run_tasks[run_id] = asyncio.create_task(self._play(kept, recorder, again=again))
         context.wakeups.ring_all()  # agents may wait until the game opens
 
@@ -315,7 +315,7 @@ class KeptWorlds:
             for stay in list(passages.stays.values()):
                 self.sessions.forget(stay)
             self.agent_context.over(kept.run_id)
-            for held in (live.run_tasks, live.runs, live.ports):
+            for held in (live.run_tasks, live.runs, live.ports, live.worlds):
                 held.pop(kept.run_id, None)
             if failed and not live.stopping:
                 with contextlib.suppress(StorageError):

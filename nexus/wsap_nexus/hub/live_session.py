@@ -89,6 +89,8 @@ class LiveSession:
     """Set once it is no longer played: its agent is back, or the nexus has stopped."""
     insisted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     """Set once a person wants it to end soon, whatever its world does."""
+    leaving_since: float | None = field(default=None, init=False)
+    """When its world was asked to let the agent go, in seconds of the monotonic clock; None before that."""
     last: StepTaken | None = field(default=None, init=False)
     """The latest step."""
     began: float = field(default_factory=time.monotonic, init=False)

@@ -313,7 +313,7 @@ class Nexus:
             stay.stop("kicked")
             stay.insisted.set()
         elif agent_id in self.live.entering:
-            self.live.entering[agent_id][1].set()
+            self.live.entering[agent_id].called_off.set()
             return True
         return stay is not None or self.failures.recall(agent_id) is not None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import DiedAsleepError
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
-from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.context import Entering, HubContext
 from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, commit_death, commit_enter, enter_world, entry_seed
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.leaving import commit_exit, exit_world
@@ -115,14 +116,15 @@ class SessionRunner:
             return arrivals, await port.snapshot() if port.can_snapshot and len(names) == 1 else None
 
         coming = self.context.live.entering
-        called_off = {prepared.agent_id: (spec.name, asyncio.Event()) for prepared in entries}
+        now = time.monotonic()
+        called_off = {prepared.agent_id: Entering(spec.name, now, asyncio.Event()) for prepared in entries}
         coming.update(called_off)
         who = ", ".join(map(repr, called_off))
         try:
             return await within(
                 enter(),
                 f"{spec.display_title} did not let {who} in",
-                [event for _, event in called_off.values()],
+                [entry.called_off for entry in called_off.values()],
                 remote=spec.name in self.context.remote_games.specs(),
             )
         finally:
@@ -262,6 +264,7 @@ class SessionRunner:
         venue.wrap_seat = self.agent_context.guests(sessions, past, recorder)
         self.runs[run_id] = run
         self.context.live.ports[run_id] = venue.port
+        self.context.live.worlds[run_id] = next(iter(sessions.values())).world_id
         if self.context.live.stopping:
             # They arrived while the nexus was stopping: the session starts with the next start of the nexus.
             run.controls.stop()
@@ -298,6 +301,7 @@ class SessionRunner:
             self.tasks.pop(str(run.run_id), None)
             self.runs.pop(str(run.run_id), None)
             self.context.live.ports.pop(str(run.run_id), None)
+            self.context.live.worlds.pop(str(run.run_id), None)
             with contextlib.suppress(WorldError), self.capacity.closing(spec, str(run.run_id)):
                 await venue.port.close()  # a failure does not matter any more
 
@@ -324,6 +328,7 @@ class SessionRunner:
         with self.context.nexus_store.change() as tx:
             transfer_id = tx.prepare_leave(session)
         seat = venue.seat(stay.seat_name)
+        stay.leaving_since = time.monotonic()
         world_exit = await within(
             exit_world(port, session, seat, transfer_id, reason, stay.stats, run.seconds, others=others),
             f"{spec.display_title} did not let {session.agent_id!r} go",

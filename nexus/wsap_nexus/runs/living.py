@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -88,6 +89,8 @@ class Life:
     done: bool = False
     interrupted: bool = False
     """Whether the world was stopped in the middle of a tick."""
+    ticking_since: float | None = None
+    """When the current tick began, in seconds of the monotonic clock; None between two ticks."""
     _taken: set[int] = field(default_factory=set)
 
     async def play(self, episode: int, order: ReplayOrder, seats: Sequence[asyncio.Task[None]]) -> None:
@@ -185,12 +188,15 @@ class Life:
         await self._passed(tick, new=self.again)
 
     async def _advance(self) -> Tick:
-        self.interrupted = True
-        if self.order is None:
-            tick = await self.world.advance()
-        else:
-            with self.order.deadlock.world(WORLD):
+        self.interrupted, self.ticking_since = True, time.monotonic()
+        try:
+            if self.order is None:
                 tick = await self.world.advance()
+            else:
+                with self.order.deadlock.world(WORLD):
+                    tick = await self.world.advance()
+        finally:
+            self.ticking_since = None
         self.interrupted = False
         # A run's first tick may have any number: the world may have started in another run.
         if tick.number != self.number + 1 and (self.number or tick.number < 1):

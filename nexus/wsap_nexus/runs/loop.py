@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -86,6 +87,8 @@ class SeatLoop:
         """Whether a choice is recorded whose result is not processed yet."""
         self.taking_in = self.idle = False
         """Whether the loop is processing a result; whether it waits for its next decision."""
+        self.deciding_since: float | None = None
+        """When the current decision began, in seconds of the monotonic clock; None while none is being made."""
         self.let_go = False
         """Whether the seat was removed from the world, rather than leaving by choice."""
 
@@ -219,7 +222,11 @@ class SeatLoop:
             action, info = GAME_OVER, None  # the agent is not asked
         else:
             asked = self._ask(lambda: self.agent.decide(observation))
-            action, late = await decide(self.seat, asked, self._deadline)
+            self.deciding_since = time.monotonic()
+            try:
+                action, late = await decide(self.seat, asked, self._deadline)
+            finally:
+                self.deciding_since = None
             info = self._how(before, late)
         if self._order is not None:
             await self._order.ended(seat)

@@ -189,6 +189,18 @@ class Run:
         """The seconds of this run, with those before it was resumed."""
         return self._past.seconds + self.own_seconds()
 
+    def deciding(self) -> dict[str, float]:
+        """Return the seats whose agents are deciding, with the seconds for which they have been."""
+        now = time.monotonic()
+        since = {loop.seat.agent_id: loop.deciding_since for loop in self._loops}
+        return {seat: now - began for seat, began in since.items() if began is not None}
+
+    @property
+    def ticking(self) -> float | None:
+        """Seconds for which the current tick of a world that lives has been carried out; None between two ticks."""
+        began = None if self._life is None else self._life.ticking_since
+        return None if began is None else time.monotonic() - began
+
     def own_seconds(self) -> float:
         """Return the seconds since this run was started or resumed."""
         return time.monotonic() - self._started

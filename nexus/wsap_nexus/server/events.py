@@ -10,7 +10,7 @@ import bisect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -26,6 +26,7 @@ from wsap_nexus.http.replies import answer
 from wsap_nexus.http.streams import Bell, EventStream, Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.hub.waits import waits
 from wsap_nexus.server import responses
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore
@@ -129,10 +130,11 @@ async def about(nexus: Hub, request: Request) -> Response:
 
 
 @router.get("/health", responses={200: {"model": responses.Health}, 503: {"model": responses.Health}})
-async def health(nexus: Hub, request: Request) -> Response:
-    """Health: 200, or 503 with a reason if the database can't be read or written."""
+async def health(nexus: Hub, request: Request, who: Reader) -> Response:
+    """Health: 200, or 503 with a reason if the database can't be read or written; for the admin, who waits for whom."""
     streams: Streams = request.app.state.streams
     agents, storage, reason = 0, None, nexus.live.damaged or nexus.live.held
+    owner = who is not None and who.agent_id is None
     try:
         agents, storage = _count(nexus), nexus.storage.report()
     except StorageError:
@@ -146,6 +148,7 @@ async def health(nexus: Hub, request: Request) -> Response:
         "in_worlds": len(nexus.live.sessions),
         "streams": streams.count,
         "undeleted": nexus.live.undeleted or None,
+        "waits": [{"text": wait.text, **asdict(wait)} for wait in waits(nexus.live)] if owner else [],
         "storage": None if storage is None else storage.to_json(),
     }
     return answer(body, 503 if reason else 200)

@@ -69,6 +69,21 @@ class StorageShape(Answer):
     """Whether that log has grown too large."""
 
 
+class WaitShape(Answer):
+    """A world or agent that has been waiting for some seconds."""
+
+    text: str
+    """One line: `village waits for ext-0 (its decision, 12 s)`."""
+    who: str
+    """A world or an agent."""
+    whom: str
+    """The agent or game that it waits for."""
+    kind: Literal["agent", "game"]
+    """What `whom` is."""
+    what: str
+    seconds: float
+
+
 class Health(Answer):
     """The health of the nexus."""
 
@@ -82,6 +97,8 @@ class Health(Answer):
     streams: int
     undeleted: str | None
     """Why nothing is deleted by age although it should be: the clock may be wrong."""
+    waits: list[WaitShape]
+    """Who waits for whom, longest first; for the admin only, as whose turn it is may be a secret of a game."""
     storage: StorageShape | None
 
 

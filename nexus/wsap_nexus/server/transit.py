@@ -144,7 +144,7 @@ async def _leave(nexus: Nexus, wanted: requests.ExitRequest) -> SessionRecord:
 
 async def _called_off(nexus: Nexus, agent_id: str) -> SessionRecord:
     """Call off an agent's entry into a world that does not let it in, or bring it back if it has just arrived."""
-    game = nexus.live.entering[agent_id][0]
+    game = nexus.live.entering[agent_id].game
     arriving = nexus.live.arriving.wait(agent_id)
     nexus.recall(agent_id)
     try:

@@ -71,6 +71,11 @@ class RemoteWorld:
         """How often it was rebuilt after the end of its process."""
         return self._line.rebuilt
 
+    @property
+    def asked(self) -> tuple[str, float] | None:
+        """The oldest unanswered call, such as "resolve of 'eve'", and its seconds; None if there is none."""
+        return self._line.asked
+
     async def begin(self, seed: int) -> None:
         """Start the first episode; if that recreates the world, its seats are closed."""
         told = await self.ask("begin", seed=seed)

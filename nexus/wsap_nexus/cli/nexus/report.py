@@ -150,6 +150,8 @@ class Status:
     """Why a running nexus holds its agents."""
     undeleted: str | None = None
     """Why a running nexus deletes nothing by age although it should."""
+    waits: list[dict[str, Any]] = field(default_factory=list)
+    """Who waits for whom in a running nexus, longest first. Any: the shape is the API's."""
     storage: dict[str, Any] | None = None
     """The growth of the database as measured by a running nexus. Any: the shape is the API's."""
 
@@ -169,6 +171,7 @@ def status_of(
         running.keep_days if running else None,
         reason=None if health is None else health.get("reason"),
         undeleted=None if health is None else health.get("undeleted"),
+        waits=[] if health is None else list(health.get("waits") or ()),
         storage=None if health is None else health.get("storage"),
     )
     if database is None:

@@ -66,6 +66,7 @@ def status_lines(found: Status) -> list[str]:
             "",
             *(f"{single_line(w.game)}: {plural(w.worlds, 'world')}, {plural(w.agents, 'agent')}" for w in found.worlds),
         ]
+    lines += waiting_lines(found)
     if found.kept:
         lines += ["", "Worlds that live:", *(f"  {line.text()}" for line in found.kept)]
     return lines + trouble_lines(found)
@@ -86,6 +87,12 @@ def trouble_lines(found: Status) -> list[str]:
         lines += [f"  {line.text()}" for line in found.in_doubt[:SHOWN]]
         lines += [f"  ... and {len(found.in_doubt) - SHOWN} more: --json"] if len(found.in_doubt) > SHOWN else []
     return lines
+
+
+def waiting_lines(found: Status) -> list[str]:
+    """Return who waits for whom."""
+    lines = [f"  {single_line(str(wait['text']))}" for wait in found.waits[:SHOWN]]
+    return ["", "Waiting:", *lines] if lines else []
 
 
 def growth_lines(storage: Mapping[str, Any]) -> list[str]:

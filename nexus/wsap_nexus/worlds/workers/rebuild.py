@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
@@ -101,6 +102,7 @@ class RebuildingLine:
         self._on_failure = on_failure
         self._every = snapshot_every if "snapshot" in spec.abilities else 0
         self._reads: list[journals.JournalEntry] = []
+        self._asked: dict[journals.JournalEntry, float] = {}
         self._opened: list[str] = []
         self._begun_with: int = seed
         self._steps = 0
@@ -118,6 +120,13 @@ class RebuildingLine:
     def last_state(self) -> bytes | None:
         """The newest saved state."""
         return None if self.journal.state is None else base64.b64decode(self.journal.state)
+
+    @property
+    def asked(self) -> tuple[str, float] | None:
+        """The oldest unanswered call and its seconds; None if there is none."""
+        for entry, began in self._asked.items():
+            return entry.what, time.monotonic() - began
+        return None
 
     # --- calls ------------------------------------------------------------------------------------------
 
@@ -152,11 +161,14 @@ class RebuildingLine:
         else:
             self._reads.append(entry)
         self._transmit(entry)
+        self._asked[entry] = time.monotonic()
         try:
             reply = await answer
         except asyncio.CancelledError:
             self._take_back(entry)
             raise
+        finally:
+            del self._asked[entry]
         if reply[:1] == TAKEN_BACK:
             raise WorldFailedError(f"The game {self._spec.name!r} cancelled {what}.")
         return read_answer(reply)
