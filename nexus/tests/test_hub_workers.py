@@ -102,6 +102,55 @@ async def crafter_stay(face: WorldPort, steps: int, before_call: Callable[[], No
     return lines
 
 
+TRAP = """
+import asyncio
+from wsap_core import ActionDef, ActionSpace, Observation
+
+
+class Face:
+    game_description = "A trap."
+    action_space = ActionSpace((ActionDef("step", "Step in."),))
+
+    def observe(self):
+        return Observation()
+
+    async def act(self, action):
+        await asyncio.Event().wait()
+
+
+class Trap(Face):
+    wsap_spec = {"abilities": ("multi-seat",), "seats": (2, 2), "timing": "simultaneous"}
+
+    def reset(self):
+        return Observation()
+
+    def seat(self, agent_id):
+        return Face()
+"""
+
+
+def test_a_world_that_all_its_seats_wait_for_without_an_end_has_failed(tmp_path: Path) -> None:
+    (tmp_path / "trap.py").write_text(TRAP, encoding="utf-8")
+    spec = load_adapter_spec(f"{tmp_path / 'trap.py'}:Trap")
+
+    async def test(pool: WorkerPool) -> None:
+        world = world_in(pool, spec)
+        await world.begin(5)
+        ada, bob = [await world.open_seat(name) for name in ("ada", "bob")]
+        first = asyncio.create_task(ada.step(Action("step")))
+        # It waits for the other, who has not decided yet.
+        assert not (await asyncio.wait({first}, timeout=3 * pool.timeouts.deadline))[0]
+        assert world.asked is not None
+        assert world.asked[0] == "resolve of 'ada'"
+        with pytest.raises(WorldFailedError, match="all seats waited for it"):
+            await bob.step(Action("step"))
+        with pytest.raises(WorldFailedError, match="all seats waited for it"):
+            await first
+        await world.close()
+
+    in_pool(test, deadline=1.0)
+
+
 # --- the same as anywhere else ---------------------------------------------------------------------
 
 

@@ -14,16 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from life_kit import host_with
+from life_kit import host_with, nexus_at
 from living_worlds import MEADOW
+from test_kept_worlds import Planter
 from wire_server import PATIENCE, Served, serving
 
+from wsap_core import AgentSpec
 from wsap_core.protocol import Action, ActionResult, Observation
 from wsap_nexus.cli.nexus.report import status_of
 from wsap_nexus.cli.nexus.status import status_lines
 from wsap_nexus.hub.external import ActionPendingError, ExternalAgent
 from wsap_nexus.hub.nexus import Settings
 from wsap_nexus.hub.settings import KeptWorld
+from wsap_nexus.runs import loop
+from wsap_nexus.store.entities import EntryRequest, Policy
 
 VILLAGE = KeptWorld("village", "sandbox:village", {"language": "en"})
 GLADE = KeptWorld("glade", "meadow")
@@ -163,6 +167,51 @@ def test_a_client_of_a_world_of_its_own_may_be_silent_for_as_long_as_it_likes(tm
         assert outside.decisions == 0
         assert outside._deadline is None
         assert ended(served, "alone") == []
+
+
+class Absorbed(Planter):
+    """Thinks about its first result for ever."""
+
+    async def reflect(self, result: ActionResult) -> None:
+        await asyncio.Event().wait()
+
+
+class Undecided(Planter):
+    """Never decides in a meadow."""
+
+    async def decide(self, observation: Observation) -> Action:  # type: ignore[override]
+        if self._world == "meadow":
+            await asyncio.Event().wait()
+        return super().decide(observation)
+
+
+@pytest.mark.parametrize(("agent", "why"), [(Absorbed, "reflected or planned"), (Undecided, "took longer")])
+def test_a_world_does_not_wait_for_ever_for_an_agent_of_the_nexus_either(
+    tmp_path: Path, agent: type[Planter], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "THOUGHT", 0.2)
+
+    async def test() -> None:
+        policies = {"ada": {"*": Policy("stuck"), "nexus": Policy("stuck")}}
+        host = host_with(MEADOW, AgentSpec("stuck", "Is stuck.", agent))
+        settings: dict[str, Any] = {"worlds": (GLADE,), "games": ("echo",), "pace": 400.0, "thinking": 0.2}
+        async with nexus_at(tmp_path, policies, host=host, **settings) as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest(world="glade"))
+            (failed,) = await place.until_events("agent_failed", agent="ada")
+            assert why in failed.body["error"]
+            await place.until_events("left", agent="ada")
+            place.nexus.store.writer.flush()
+            ticks = place.nexus.store.repository.last_event("nexus-glade", "tick")
+            newest = 0 if ticks is None else ticks.step or 0
+
+            def later() -> bool:
+                place.nexus.store.writer.flush()
+                found = place.nexus.store.repository.last_event("nexus-glade", "tick")
+                return found is not None and (found.step or 0) >= newest + 5
+
+            await place.until(later)
+
+    asyncio.run(test())
 
 
 def test_while_an_action_is_being_resolved_there_is_no_observation_to_decide_upon() -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from wsap_core.errors import RecordMismatchError
+from wsap_core.errors import PluginError, RecordMismatchError
 from wsap_core.protocol import Action, Observation
 from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesDefault, UsesVision
 from wsap_core.seams.game import ChoiceKey
@@ -30,6 +30,9 @@ from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.worlds.seats import SeatPort, default_action, leave
 
 T = TypeVar("T")
+
+THOUGHT = 900.0
+"""Seconds that an agent may take to reflect or plan in a world with a deadline, whose other seats wait meanwhile."""
 
 
 class SeatLoop:
@@ -261,7 +264,7 @@ class SeatLoop:
         self._recorder.step(seat, episode, number, line, action, result, info)
         if outcome.death is not None:
             self._recorder.death(seat, episode, number, outcome.death)
-        await self._ask(lambda: self.agent.reflect(result))
+        await self._think(lambda: self.agent.reflect(result))
         self._record_lessons(episode, number)
         self._latest = None if info is None or self._told() is before else (episode, number, info)
         self.settle()
@@ -360,7 +363,7 @@ class SeatLoop:
         return info if isinstance(info, DecisionInfo) else None
 
     async def _make_plan(self, episode: int, observation: Observation) -> None:
-        lines = await self._ask(lambda: self.agent.plan(list(observation.current_goals)))
+        lines = await self._think(lambda: self.agent.plan(list(observation.current_goals)))
         before, self._plan = self._plan, tuple(single_line(line) for line in lines or ())
         self._planned = self.tally.steps + 1
         if (self._plan or before) and not self._history:
@@ -372,6 +375,23 @@ class SeatLoop:
         if isinstance(found, ReflectionInfo) and step not in self.lessons:
             self.lessons[step] = found.lessons
             self._recorder.lessons(self.seat.agent_id, episode, step, found.lessons)
+
+    async def _think(self, question: Callable[[], T | Awaitable[T]]) -> T:
+        """Ask the agent something while others may wait for it."""
+        limit = None if self._deadline is None else max(self._deadline, THOUGHT)
+        self.deciding_since = time.monotonic()
+        try:
+            async with asyncio.timeout(limit):
+                return await self._ask(question)
+        except TimeoutError:
+            if limit is None:
+                raise
+            raise PluginError(
+                f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r} reflected or planned for more than "
+                f"{limit:g} s while others waited."
+            ) from None
+        finally:
+            self.deciding_since = None
 
     async def _ask(self, question: Callable[[], T | Awaitable[T]]) -> T:
         return await ask(question, f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r}")

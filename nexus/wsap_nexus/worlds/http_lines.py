@@ -82,6 +82,11 @@ class HttpLine:
             task.cancel()
             on_reply(TAKEN_BACK)
 
+    def give_up(self, world: int, why: str) -> None:
+        """Lose the line because the world does not answer."""
+        self.late = True
+        self._lose(why, to_blame=True)
+
     def close(self) -> None:
         """Cancel all calls."""
         self.gone = True

@@ -132,6 +132,10 @@ class WorkerPipe(asyncio.SubprocessProtocol):
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
+    def give_up(self, world: int, why: str) -> None:
+        """Kill the process because of one of its worlds."""
+        self.kill(why, world)
+
     async def close(self) -> None:
         """Let the process exit; kill it after `GOODBYE` seconds."""
         if self.gone or self._process is None:

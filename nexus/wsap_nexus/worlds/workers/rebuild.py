@@ -46,6 +46,10 @@ class Line(Protocol):
         """Request the cancellation of a call."""
         ...
 
+    def give_up(self, world: int, why: str) -> None:
+        """Lose the line because of a world, which is to blame."""
+        ...
+
 
 class Lines(Protocol):
     """A source of lines."""
@@ -103,6 +107,10 @@ class RebuildingLine:
         self._every = snapshot_every if "snapshot" in spec.abilities else 0
         self._reads: list[journals.JournalEntry] = []
         self._asked: dict[journals.JournalEntry, float] = {}
+        self._moved = time.monotonic()
+        """When something was last asked or answered."""
+        self._playing: set[str] = set()
+        """The seats whose episode goes on."""
         self._opened: list[str] = []
         self._begun_with: int = seed
         self._steps = 0
@@ -161,9 +169,9 @@ class RebuildingLine:
         else:
             self._reads.append(entry)
         self._transmit(entry)
-        self._asked[entry] = time.monotonic()
+        self._asked[entry] = self._moved = time.monotonic()
         try:
-            reply = await answer
+            reply = await self._answered(answer, timed=deadline is not None)
         except asyncio.CancelledError:
             self._take_back(entry)
             raise
@@ -171,7 +179,34 @@ class RebuildingLine:
             del self._asked[entry]
         if reply[:1] == TAKEN_BACK:
             raise WorldFailedError(f"The game {self._spec.name!r} cancelled {what}.")
-        return read_answer(reply)
+        said, text = read_answer(reply)
+        self._follow(op, seat, said)
+        return said, text
+
+    async def _answered(self, answer: asyncio.Future[bytes], *, timed: bool) -> bytes:
+        """Return an answer, and give the world up if all its seats wait for it alone for as long as a call may take."""
+        while not timed:
+            done, _ = await asyncio.wait({answer}, timeout=self._deadline)
+            if done:
+                break
+            still = time.monotonic() - self._moved
+            if self._link is not None and not self._is_coming and self._all_wait and still >= self._deadline:
+                self._moved = time.monotonic()
+                self._link.give_up(self.number, f"all seats waited for it for {self._deadline:g} s")
+        return await answer
+
+    @property
+    def _all_wait(self) -> bool:
+        return self._playing <= {entry.seat for entry in self._asked}
+
+    def _follow(self, op: str, seat: str, said: Any) -> None:
+        """Track which seats play."""
+        if op == "begin":
+            self._playing = set(self._opened)
+        elif op == "open_seat":
+            self._playing.add(seat)
+        elif op == "leave" or (op == "resolve" and isinstance(said, dict) and (said.get("done") or said.get("left"))):
+            self._playing.discard(seat)
 
     async def save(self) -> bytes:
         """Return the world's whole state, from which it will be rebuilt."""
@@ -209,6 +244,7 @@ class RebuildingLine:
         return link.call(self.number, content, on_reply, deadline)
 
     def _on_reply(self, entry: journals.JournalEntry, reply: bytes) -> None:
+        self._moved = time.monotonic()
         self._blamed_in_row = self._lost_in_row = 0
         if entry in self._reads:
             self._reads.remove(entry)
