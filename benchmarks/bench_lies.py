@@ -2,10 +2,10 @@
 
     python benchmarks/bench_lies.py [--lies N] [--pace N] [--seconds S] [--json]
 
-A nexus with six agents that play Crafter at up to eight decisions a second each, in its own process, and a quarry in another
-process behind a proxy that lies (`nexus/tests/lies.py`). An agent with items enters the quarry, acts and leaves, again
-and again; each time the proxy tells one of 40 lies: broken, foreign, impossible, late or missing replies to one of the
-routes. Where a reply never comes, the owner recalls the agent after three seconds.
+A nexus with six agents that play Crafter at up to eight decisions a second each, in its own process, and a quarry in
+another process behind a proxy that lies (`nexus/tests/lies.py`). An agent with items enters the quarry, acts and
+leaves, again and again; each time the proxy tells one of 40 lies: broken, foreign, impossible, late or missing replies
+to one of the routes. Where a reply never comes, the owner recalls the agent after three seconds.
 
 Measures for each lie the decisions per second of the six before, during and after it, and the seconds until the agent
 is home. Limits: in the median the rates during and after a lie are at least 90 % of those before it; the agent is home
@@ -58,7 +58,6 @@ STAYS = 2.0
 RECALLED = 30.0
 """The same once it is recalled: ten seconds to let it go, ten to rebuild its world, and some more."""
 
-ENTRY = ("malformed", "html", "empty", "500", "503 again", "another request", "hang")
 LIES: tuple[tuple[str, str], ...] = (
     *(("act", how) for how in (
         "malformed", "html", "list", "empty", "deep", "500", "500 again", "429 again", "503 again", "400", "404",

@@ -23,7 +23,7 @@ from wsap_core import AgentSpec
 from wsap_core.protocol import Action, ActionResult, Observation
 from wsap_nexus.cli.nexus.report import status_of
 from wsap_nexus.cli.nexus.status import status_lines
-from wsap_nexus.hub.external import ActionPendingError, ExternalAgent
+from wsap_nexus.hub.external import MISSED, ActionPendingError, ExternalAgent
 from wsap_nexus.hub.nexus import Settings
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs import loop
@@ -116,6 +116,10 @@ def test_a_slow_client_that_asks_now_and_then_is_not_let_go(tmp_path: Path) -> N
             assert slow.get("/nexus/agents/slow/observation", params={"wait": 60}).status_code == 200
         assert ended(served, "slow") == []
         assert all(forced(served, "nexus-village", "gregory")[:5])
+        while not ended(served, "slow"):  # but others do not wait for it again and again
+            assert len(forced(served, "nexus-village", "gregory")) < MISSED
+            slow.get("/nexus/agents/slow/observation", params={"wait": 1})
+        assert ended(served, "slow") == ["silent"]
 
 
 def test_it_is_told_who_waits_for_whom_but_only_to_the_owner(tmp_path: Path) -> None:

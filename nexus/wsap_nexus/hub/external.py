@@ -12,6 +12,8 @@ from wsap_core.seams.agent import GetDefault
 
 SILENCES = 2
 """Deadlines in a row that a client misses without any request, after which it counts as silent."""
+MISSED = 10
+"""Deadlines in a row that a client misses, whatever it requests, after which it counts as silent, too."""
 
 
 class ActionPendingError(UsageError):
@@ -53,6 +55,8 @@ class ExternalAgent:
         """Whether the client has made a request since the last missed deadline."""
         self._silent = 0
         """Deadlines missed in a row without a request."""
+        self._missed = 0
+        """Deadlines missed in a row."""
         self._acting_since: float | None = None
         self._seen: asyncio.Future[Observation] | None = None
         self._wanted: asyncio.Future[Action] | None = None
@@ -75,8 +79,8 @@ class ExternalAgent:
     async def decide(self, observation: Observation) -> Action:
         """Publish the observation and wait for the action; TimeoutError after the deadline.
 
-        A client that is silent for `SILENCES` deadlines is let go instead, and so is a late one if the world has no
-        default action.
+        A client that is silent for `SILENCES` deadlines, or misses `MISSED` in a row, is let go instead, and so is a
+        late one if the world has no default action.
         """
         loop = asyncio.get_running_loop()
         if self._seen is None or self._seen.done():
@@ -89,13 +93,15 @@ class ExternalAgent:
         try:
             async with asyncio.timeout(self._deadline):
                 action = await self._wanted
-            self._silent = 0
+            self._silent = self._missed = 0
             return action
         except TimeoutError:
             self._silent = 0 if self._heard else self._silent + 1
             self._heard = False
+            self._missed += 1
+            silent = self._silent >= SILENCES or self._missed >= MISSED
             default = None if self._default is None else await self._default()
-            if (default is None or self._silent >= SILENCES) and self._let_go():
+            if (default is None or silent) and self._let_go():
                 await loop.create_future()  # until this seat's play is cancelled
             raise
         finally:
