@@ -1,6 +1,6 @@
 """Measure what lies of a remote game do to the others in a nexus while they play.
 
-    python benchmarks/bench_lies.py [--lies N] [--pace N] [--seconds S] [--json]
+    python benchmarks/bench_lies.py [--lies N] [--route NAME] [--pace N] [--seconds S] [--json]
 
 A nexus with six agents that play Crafter at up to eight decisions a second each, in its own process, and a quarry in
 another process behind a proxy that lies (`nexus/tests/lies.py`). An agent with items enters the quarry, acts and
@@ -74,6 +74,9 @@ LIES: tuple[tuple[str, str], ...] = (
 """Route and lie."""
 ENDLESS = frozenset({"hang", "drip", "202"})
 """The lies that are told until the agent is recalled."""
+
+
+_WITHHELD = ("no items", True)
 
 
 @dataclass
@@ -245,7 +248,7 @@ class Trial:
             assert self.enter() == 201
             self.act("dig")
             self._eve.get("/nexus/agents/eve/observation", params={"wait": 60})
-        items = self.items()
+        items, known = self.items(), frozenset(self.books())
         since = self.moment()
         time.sleep(self._seconds)
         before = self.rate(since)
@@ -276,9 +279,10 @@ class Trial:
         since = self.moment()
         time.sleep(self._seconds)
         after = self.rate(since)
-        return self._judged(Told(route, how, before, during, after, home or 0.0, "", [], wrong), int(last["n"]), items)
+        told = Told(route, how, before, during, after, home or 0.0, "", [], wrong)
+        return self._judged(told, int(last["n"]), items, known)
 
-    def _judged(self, told: Told, last: int, items: set[str]) -> Told:
+    def _judged(self, told: Told, last: int, items: set[str], known: frozenset[str]) -> Told:
         rows = self._nexus.read("SELECT kind, agent_id, game, body FROM nexus_event WHERE seq > ? ORDER BY seq", last)
         for row in rows:
             body = json.loads(row["body"])
@@ -296,7 +300,9 @@ class Trial:
             told.wrong.append(f"items are gone: {sorted(missing)}")
         if made := {item for item in self.items() if item.startswith("made-")}:
             told.wrong.append(f"items were made up: {sorted(made)}")
-        told.wrong += self.books()
+        # The quarry has let out what the proxy withholds, so its state and the books differ from then on: as far as a
+        # nexus can know, the items are in the world, and nobody gains any.
+        told.wrong += [each for each in self.books() if each not in known and (told.how, "holds" in each) != _WITHHELD]
         return told
 
     def books(self) -> list[str]:
@@ -309,6 +315,7 @@ def main() -> int:
     """Measure and print; 1 if a limit is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lies", type=int, default=len(LIES), help="how many of the lies")
+    parser.add_argument("--route", help="only the lies about this route")
     parser.add_argument("--pace", type=float, default=8.0, help="decisions per second of each other agent")
     parser.add_argument("--seconds", type=float, default=2.0, help="seconds for each measurement of a rate")
     parser.add_argument("--json", action="store_true", help="print one line of JSON for each lie")
@@ -322,7 +329,8 @@ def main() -> int:
             nexus.owner.post("/nexus/games", json={"base_url": liar.url}).raise_for_status()
             trial = Trial(nexus, liar, options.seconds)
             trial.gather()
-            for route, how in LIES[: options.lies]:
+            chosen = [lie for lie in LIES if options.route in (None, lie[0])]
+            for route, how in chosen[: options.lies]:
                 found.append(told := trial.tell(route, how))
                 if options.json:
                     print(json.dumps(asdict(told)), flush=True)
