@@ -67,16 +67,14 @@ LIES: tuple[tuple[str, str], ...] = (
     *(("observation", how) for how in ("observation list", "inventory list", "429 again", "of another", "hang")),
     *(("admit", how) for how in ("other receipt", "500", "hang")),
     *(("release", how) for how in (
-        "items twice", "no items", "items made up", "other transfer", "503 again", "cut", "hang",
+        "items twice", "items made up", "other transfer", "503 again", "cut", "hang",
     )),
     ("avatars", "hang"),
+    ("release", "no items"),  # last, as the quarry's state and the books differ from then on
 )  # fmt: skip
 """Route and lie."""
 ENDLESS = frozenset({"hang", "drip", "202"})
 """The lies that are told until the agent is recalled."""
-
-
-_WITHHELD = ("no items", True)
 
 
 @dataclass
@@ -248,7 +246,7 @@ class Trial:
             assert self.enter() == 201
             self.act("dig")
             self._eve.get("/nexus/agents/eve/observation", params={"wait": 60})
-        items, known = self.items(), frozenset(self.books())
+        items = self.items()
         since = self.moment()
         time.sleep(self._seconds)
         before = self.rate(since)
@@ -280,9 +278,9 @@ class Trial:
         time.sleep(self._seconds)
         after = self.rate(since)
         told = Told(route, how, before, during, after, home or 0.0, "", [], wrong)
-        return self._judged(told, int(last["n"]), items, known)
+        return self._judged(told, int(last["n"]), items)
 
-    def _judged(self, told: Told, last: int, items: set[str], known: frozenset[str]) -> Told:
+    def _judged(self, told: Told, last: int, items: set[str]) -> Told:
         rows = self._nexus.read("SELECT kind, agent_id, game, body FROM nexus_event WHERE seq > ? ORDER BY seq", last)
         for row in rows:
             body = json.loads(row["body"])
@@ -300,9 +298,8 @@ class Trial:
             told.wrong.append(f"items are gone: {sorted(missing)}")
         if made := {item for item in self.items() if item.startswith("made-")}:
             told.wrong.append(f"items were made up: {sorted(made)}")
-        # The quarry has let out what the proxy withholds, so its state and the books differ from then on: as far as a
-        # nexus can know, the items are in the world, and nobody gains any.
-        told.wrong += [each for each in self.books() if each not in known and (told.how, "holds" in each) != _WITHHELD]
+        # What the proxy withholds is in the world, as far as a nexus can know, and nobody gains it.
+        told.wrong += [each for each in self.books() if told.how != "no items" or "holds" not in each]
         return told
 
     def books(self) -> list[str]:
