@@ -59,19 +59,51 @@ RECALLED = 30.0
 """The same once it is recalled: ten seconds to let it go, ten to rebuild its world, and some more."""
 
 LIES: tuple[tuple[str, str], ...] = (
-    *(("act", how) for how in (
-        "malformed", "html", "list", "empty", "deep", "500", "500 again", "429 again", "503 again", "400", "404",
-        "plain 500", "redirect", "reward NaN", "reward 1e999", "reward text", "no result", "step backwards", "cut",
-        "of another", "an older one", "hang", "drip", "202",
-    )),
+    *(
+        ("act", how)
+        for how in (
+            "malformed",
+            "html",
+            "list",
+            "empty",
+            "deep",
+            "500",
+            "500 again",
+            "429 again",
+            "503 again",
+            "400",
+            "404",
+            "plain 500",
+            "redirect",
+            "reward NaN",
+            "reward 1e999",
+            "reward text",
+            "no result",
+            "step backwards",
+            "cut",
+            "of another",
+            "an older one",
+            "hang",
+            "drip",
+            "202",
+        )
+    ),
     *(("observation", how) for how in ("observation list", "inventory list", "429 again", "of another", "hang")),
     *(("admit", how) for how in ("other receipt", "500", "hang")),
-    *(("release", how) for how in (
-        "items twice", "items made up", "other transfer", "503 again", "cut", "hang",
-    )),
+    *(
+        ("release", how)
+        for how in (
+            "items twice",
+            "items made up",
+            "other transfer",
+            "503 again",
+            "cut",
+            "hang",
+        )
+    ),
     ("avatars", "hang"),
     ("release", "no items"),  # last, as the quarry's state and the books differ from then on
-)  # fmt: skip
+)
 """Route and lie."""
 ENDLESS = frozenset({"hang", "drip", "202"})
 """The lies that are told until the agent is recalled."""

@@ -239,8 +239,10 @@ class Liar:
     def _begin(request: BaseHTTPRequestHandler, reply: Reply) -> None:
         request.send_response(reply.status)
         for name, value in (
-            ("content-type", "application/json"), ("content-length", str(len(reply.body))), *reply.headers,
-        ):  # fmt: skip
+            ("content-type", "application/json"),
+            ("content-length", str(len(reply.body))),
+            *reply.headers,
+        ):
             request.send_header(name, value)
         request.end_headers()
 

@@ -184,9 +184,22 @@ def sound(served: Served) -> None:
 
 @pytest.mark.parametrize(
     ("route", "how"),
-    [("act", "reward NaN"), ("act", "reward 1e999"), ("act", "reward text"), ("act", "step backwards"),
-     ("act", "400"), ("observation", "inventory list"), ("observation", "observation list"), ("act", "of another")],
-)  # fmt: skip
+    [
+        ("act", "reward NaN"),
+        ("act", "400"),
+        ("act", "of another"),
+        *(
+            pytest.param(route, how, marks=pytest.mark.slow)
+            for route, how in (
+                ("act", "reward 1e999"),
+                ("act", "reward text"),
+                ("act", "step backwards"),
+                ("observation", "inventory list"),
+                ("observation", "observation list"),
+            )
+        ),
+    ],
+)
 def test_whatever_a_game_sends_is_the_fault_of_the_game_and_never_of_its_agent(
     tmp_path: Path, liar: Liar, route: str, how: str
 ) -> None:
@@ -212,7 +225,7 @@ def test_whatever_a_game_sends_is_the_fault_of_the_game_and_never_of_its_agent(
         sound(served)
 
 
-@pytest.mark.parametrize("how", ["429 again", "503 again"])
+@pytest.mark.parametrize("how", [pytest.param("429 again", marks=pytest.mark.slow), "503 again"])
 def test_an_agent_notices_nothing_of_a_game_that_is_busy_for_a_moment(tmp_path: Path, liar: Liar, how: str) -> None:
     with nexus_with(tmp_path, liar) as served, served.register("eve") as eve:
         path = enter(eve, "eve")
@@ -227,7 +240,9 @@ def test_an_agent_notices_nothing_of_a_game_that_is_busy_for_a_moment(tmp_path: 
         sound(served)
 
 
-@pytest.mark.parametrize("route", ["release", "avatars", "jack-out"])
+@pytest.mark.parametrize(
+    "route", ["release", *(pytest.param(route, marks=pytest.mark.slow) for route in ("avatars", "jack-out"))]
+)
 def test_an_agent_comes_home_from_a_game_that_never_lets_it_go(
     tmp_path: Path, liar: Liar, route: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

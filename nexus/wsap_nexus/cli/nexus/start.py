@@ -70,9 +70,15 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed.")
 @click.option("--pace", type=FiniteRange(0, 10_000), default=4.0, show_default=True,
               help="Maximum decisions per second of each agent; 0 for full speed.")  # fmt: skip
-@click.option("--patience", type=FiniteRange(0.1, 86_400), default=30.0, show_default=True, metavar="SECONDS",
-              help="How long a world of several agents, or one that lives, waits for the decision of a client, unless "
-              "its game sets a deadline.")  # fmt: skip
+@click.option(
+    "--patience",
+    type=FiniteRange(0.1, 86_400),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a world of several agents, or one that lives, waits for the decision of a client, unless "
+    "its game sets a deadline.",
+)
 @click.option(
     "--game",
     "games",
