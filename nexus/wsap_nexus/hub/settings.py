@@ -60,7 +60,7 @@ class Settings:
     max_failures: int = 3
     """Failures of a game within ten minutes after which it is taken offline."""
     workers: int = 0
-    """Maximum number of worker processes for worlds; 0 for worlds in this process."""
+    """Number of worker processes for worlds, and at least one for each game in play; 0 for worlds in this process."""
     timeouts: WorkerTimeouts = field(default_factory=WorkerTimeouts)
     logs: Path | None = None
     """The folder for the output of games in workers; None to discard it."""

@@ -100,11 +100,12 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
     "database, decision.tokens=9000 per decision. May be repeated."
 )
 @click.option("--workers", type=click.IntRange(0, 64), show_default="one per processor, up to 4",
-              help="Number of worker processes for worlds, which isolate games that fail; 0 runs worlds in the process "
-              "of the nexus.")  # fmt: skip
+              help="Number of worker processes for worlds, which isolate games that fail: each game in play has at "
+              "least one of its own, and several while there are fewer in all; 0 runs worlds in the process of the "
+              "nexus.")  # fmt: skip
 @click.option("--worker-memory", type=click.IntRange(64, 1_048_576), metavar="MIB", show_default="no limit",
-              help="Maximum memory of a worker process; one that exceeds it is killed, and its worlds are restored in "
-              "another.")  # fmt: skip
+              help="Maximum memory of a worker process, with the processes that its game starts; one that exceeds it, "
+              "even in the middle of an action, is killed, and its worlds are restored in another.")  # fmt: skip
 @click.option("--game-host", "game_hosts", multiple=True, metavar="HOST",
               help="A host, other than this machine, on which remote games may run; may be repeated.")  # fmt: skip
 @click.option("--keep-days", type=FiniteRange(0, 100_000), default=KEEP_DAYS, show_default=True,

@@ -2,6 +2,8 @@
 
 frames.py            the messages on the pipes: numbered frames of canonical JSON
 blame.py             the world that a worker is calling, readable after its death
+processes.py         what a process has started, and the memory that it uses
+keeper.py            the process that starts a worker, limits its memory, and ends what its games have started
 host.py              the worker's side: many worlds on one event loop
 main.py              the worker's process
 pipe.py              the nexus' side of a worker

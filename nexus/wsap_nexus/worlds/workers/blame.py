@@ -1,7 +1,8 @@
-"""The world that a worker is calling, in eight bytes of shared memory.
+"""What is known of a worker after its death, in shared memory.
 
 A worker that hangs or dies can't report what it was doing. So it writes the number of a world before each call into it
-and 0 afterwards; the nexus reads that when the worker stops responding, to know which game to blame.
+and 0 afterwards; the nexus reads that when the worker stops responding, to know which world was at work. Its keeper
+writes beside it the id of the worker's process, and the memory for which it ended it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import contextlib
 import mmap
 import os
 import struct
-import tempfile
 from collections.abc import Coroutine, Generator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -18,34 +18,57 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 _NUMBER = struct.Struct("=Q")
-_NOBODY = _NUMBER.pack(0)
+_WORLD, _PROCESS, _EXCESS, _SIZE = 0, 8, 16, 24
 
 
 class BlameFile:
-    """The eight bytes, in a memory-mapped file."""
+    """Three numbers in a memory-mapped file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         """Valid until both sides have opened it."""
         with path.open("r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), _NUMBER.size)
+            self._memory = mmap.mmap(file.fileno(), _SIZE)
 
     @classmethod
     def new(cls) -> BlameFile:
         """Return a new file in the system's temporary folder."""
+        import tempfile  # not needed by the keeper, which is to stay small
+
         handle, name = tempfile.mkstemp(prefix="wsap-worker-")
-        os.write(handle, _NOBODY)
+        os.write(handle, bytes(_SIZE))
         os.close(handle)
         return cls(Path(name))
 
     @property
     def world(self) -> int:
         """The world being called; 0 for none."""
-        return int(_NUMBER.unpack_from(self._memory)[0])
+        return self._read(_WORLD)
 
     def at(self, world: int) -> None:
         """Set the world being called; 0 for none."""
-        _NUMBER.pack_into(self._memory, 0, world)
+        _NUMBER.pack_into(self._memory, _WORLD, world)
+
+    @property
+    def process(self) -> int:
+        """The id of the worker's process; 0 if the keeper has not started it, or there is no keeper."""
+        return self._read(_PROCESS)
+
+    @process.setter
+    def process(self, process: int) -> None:
+        _NUMBER.pack_into(self._memory, _PROCESS, process)
+
+    @property
+    def excess(self) -> int:
+        """The bytes in use for which the keeper ended the worker; 0 if it did not."""
+        return self._read(_EXCESS)
+
+    @excess.setter
+    def excess(self, used: int) -> None:
+        _NUMBER.pack_into(self._memory, _EXCESS, used)
+
+    def _read(self, offset: int) -> int:
+        return int(_NUMBER.unpack_from(self._memory, offset)[0])
 
     def unlink(self) -> None:
         """Delete the file if the system can delete an open one; the memory stays."""

@@ -28,6 +28,8 @@ DONE, FAILED, TAKEN_BACK = b"+", b"-", b"~"
 """The first byte of a reply."""
 BEAT = 0
 """The call number of heartbeats."""
+DAMAGED = 70
+"""The exit status of a worker that a game has damaged, so that it can't reply."""
 
 _HEADER = struct.Struct(">IQ")
 
@@ -87,7 +89,7 @@ def read_answer(content: bytes) -> tuple[Any, bytes | None]:
     head, _, observation = content[1:].partition(b"\n")
     try:
         said = json.loads(head) if head else None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WireError(f"A worker's reply is not valid JSON: {error}.") from None
     if content[:1] == FAILED:
         raise read_error(said)

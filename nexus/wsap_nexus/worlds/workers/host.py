@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import WireError
@@ -21,11 +20,12 @@ from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.bridge import Bridge
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.workers.blame import Blamed, BlameFile
-from wsap_nexus.worlds.workers.frames import BEAT, TAKEN_BACK, answer, failure, frame
+from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, TAKEN_BACK, answer, failure, frame
 
 # Any, in this module: JSON.
 
 _UNSEEN = Observation()
+_exit = os._exit  # before a game can replace it
 
 _CARRIED = (
     "name", "summary", "title", "abilities", "seats", "seat_names", "timing", "deadline", "max_avatars", "blocking",
@@ -68,8 +68,8 @@ class WorldHost:
         self._tasks[number] = loop.create_task(self._serve(number, asked))
 
     def beat(self) -> None:
-        """Send a heartbeat with the started calls and the memory in use."""
-        self._send(frame(BEAT, dumps({"begun": sorted(self._begun), "memory": memory_in_use()}).encode()))
+        """Send a heartbeat with the started calls."""
+        self._send(frame(BEAT, dumps({"begun": sorted(self._begun)}).encode()))
 
     async def close(self) -> None:
         """Cancel all calls and close all worlds."""
@@ -86,16 +86,21 @@ class WorldHost:
         world = int(asked["world"])
         self._begun.add(number)
         try:
-            reply = await Blamed(self._reply(asked, world), self._mark, world)
-            out = frame(number, reply)
-        except asyncio.CancelledError:
-            out = frame(number, TAKEN_BACK)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
-            out = frame(number, failure(error, self._games.get(world, "?")))
-        finally:
+            out = await self._carry_out(number, asked, world)
             self._begun.discard(number)
             self._tasks.pop(number, None)
-        self._send(out)
+            self._send(out)
+        except BaseException:  # what makes and sends replies has been damaged
+            self._mark.at(world)
+            _exit(DAMAGED)
+
+    async def _carry_out(self, number: int, asked: Mapping[str, Any], world: int) -> bytes:
+        try:
+            return frame(number, await Blamed(self._reply(asked, world), self._mark, world))
+        except asyncio.CancelledError:
+            return frame(number, TAKEN_BACK)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            return frame(number, failure(error, self._games.get(world, "?")))
 
     async def _reply(self, asked: Mapping[str, Any], world: int) -> bytes:
         if asked["op"] == "create":
@@ -126,11 +131,3 @@ def read_hello(content: bytes) -> None:
     if hello.get("op") != "hello":
         raise WireError("The first frame of a worker must be its greeting.")
     sys.path[:] = hello["path"]
-
-
-def memory_in_use() -> int | None:
-    """Return the resident bytes of this process; None without /proc."""
-    try:
-        return int(Path("/proc/self/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError, AttributeError):
-        return None

@@ -1,8 +1,8 @@
-"""The process of a worker: `python -m wsap_nexus.worlds.workers.main MARK BEAT`, started by the nexus.
+"""The process of a worker, started by its keeper.
 
 Its standard input and output are the pipes to the nexus. It duplicates them first and gives games an empty input and
 standard error as output, so that no game can disturb the pipes. However the nexus ends, the pipe ends too, and then
-this process, even if a game blocks it.
+this process; the keeper ends it if a game blocks it.
 """
 
 from __future__ import annotations
@@ -13,34 +13,41 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 from wsap_core.pipes import take_pipes
 from wsap_nexus.worlds.workers.blame import BlameFile
-from wsap_nexus.worlds.workers.frames import FrameReader
+from wsap_nexus.worlds.workers.frames import DAMAGED, FrameReader
 from wsap_nexus.worlds.workers.host import WorldHost, read_hello
 
 GRACE = 5.0
-"""Seconds for closing worlds after the end of the pipe; then the process exits."""
+"""Seconds for closing worlds after the end of the pipe where no keeper ends the process."""
 _PIECE = 1 << 20
+_exit = os._exit  # before a game can replace it
 
 
-def main() -> None:
+def main(mark_file: Path, beat: float) -> None:
     """Serve worlds until the nexus closes the pipe."""
     incoming, outgoing = take_pipes()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         # The nexus handles signals to the process group and stops its workers itself.
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    mark = BlameFile(Path(sys.argv[1]))
+    mark = BlameFile(mark_file)
     try:
-        asyncio.run(_serve(incoming, outgoing, mark, float(sys.argv[2])))
-    finally:
+        asyncio.run(_serve(incoming, outgoing, mark, beat))
+        status = 0
+    except BaseException:  # none comes from a game as long as it has not damaged this process
+        traceback.print_exc()
+        status = DAMAGED
+    try:
         sys.stdout.flush()
         sys.stderr.flush()
-        # A game's thread must not keep the process alive.
-        os._exit(0)
+    finally:
+        # A game's thread must not keep the process alive, nor what it has registered to be called at the end.
+        _exit(status)
 
 
 async def _serve(incoming: int, outgoing: int, mark: BlameFile, interval: float) -> None:
@@ -50,7 +57,7 @@ async def _serve(incoming: int, outgoing: int, mark: BlameFile, interval: float)
             while view:
                 view = view[os.write(outgoing, view) :]
         except OSError:
-            os._exit(0)  # the nexus is gone
+            _exit(0)  # the nexus is gone
 
     loop = asyncio.get_running_loop()
     host, reader = WorldHost(send, mark), FrameReader()
@@ -70,12 +77,14 @@ async def _serve(incoming: int, outgoing: int, mark: BlameFile, interval: float)
                 else:
                     read_hello(content)
                     beating.append(loop.create_task(_beat(host, interval)))
+                    beating[0].add_done_callback(_end_without_beat)
         except Exception as error:  # not a message of the nexus
             ended.set_exception(error)
 
     _read(incoming, loop, take)
     await ended
     for task in beating:
+        task.remove_done_callback(_end_without_beat)
         task.cancel()
     await host.close()
 
@@ -84,6 +93,11 @@ async def _beat(host: WorldHost, interval: float) -> None:
     while True:
         host.beat()
         await asyncio.sleep(interval)
+
+
+def _end_without_beat(task: asyncio.Task[None]) -> None:
+    # Only a game that has damaged this process ends it before the nexus does.
+    _exit(DAMAGED)
 
 
 def _read(incoming: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], None]) -> None:
@@ -96,16 +110,7 @@ def _read(incoming: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes]
             if not piece:
                 break
         time.sleep(GRACE)
-        os._exit(1)
-
-    def until_hung_up() -> None:
-        import select
-
-        poll = select.poll()
-        poll.register(incoming, 0)  # reports only the closing of the other end
-        poll.poll()
-        time.sleep(GRACE)
-        os._exit(1)
+        _exit(1)
 
     def on_readable() -> None:
         piece = _piece(incoming)
@@ -116,7 +121,6 @@ def _read(incoming: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes]
     try:
         # If available, a reader without a thread takes half as long.
         loop.add_reader(incoming, on_readable)
-        threading.Thread(target=until_hung_up, daemon=True).start()
     except NotImplementedError:
         threading.Thread(target=in_thread, daemon=True).start()
 
@@ -126,7 +130,3 @@ def _piece(incoming: int) -> bytes:
         return os.read(incoming, _PIECE)
     except OSError:
         return b""
-
-
-if __name__ == "__main__":
-    main()

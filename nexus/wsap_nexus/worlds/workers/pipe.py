@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -12,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from wsap_core.errors import WireError, WorldError
+from wsap_core.errors import WorldError
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.worlds.workers.blame import BlameFile
-from wsap_nexus.worlds.workers.frames import BEAT, FrameReader, frame
+from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, FrameReader, frame
 
 LONGEST = 1_000_000
 """The maximum bytes of a file; one older file is kept."""
@@ -54,6 +55,11 @@ _FROM_OUTSIDE = frozenset(
 )
 GOODBYE = 10.0
 """Seconds that a worker has to exit."""
+STUCK = 1.0
+"""Seconds after which it is killed instead if a game is at work that does not return."""
+BY_FORCE = 2.0
+"""Seconds that a keeper has to end its worker; then both are killed."""
+KEEPER = "wsap_nexus.worlds.workers.keeper"
 
 
 @dataclass
@@ -65,23 +71,26 @@ class Call:
     deadline: float | None
     """Seconds that it may take once started; None if it may wait for other seats."""
     waited: float = 0.0
-    """Seconds since the worker reported its start."""
+    """Seconds since the worker reported its start, or without its start while the worker shows signs of life."""
     begun: bool = False
 
 
 class WorkerPipe(asyncio.SubprocessProtocol):
-    """A worker process; `on_lost` is called once, with the reason, when it has ended."""
+    """A worker process for worlds of one game; `on_lost` is called once, with the reason, when it has ended."""
 
-    def __init__(self, name: str, output: OutputLog, on_lost: Callable[[WorkerPipe, str], None]) -> None:
+    def __init__(self, name: str, game: str, output: OutputLog, on_lost: Callable[[WorkerPipe, str], None]) -> None:
         self.name = name
+        self.game = game
         self.worlds: set[int] = set()
         """The numbers of its worlds."""
         self.calls: dict[int, Call] = {}
         """Open calls by number."""
         self.silence = 0.0
         """Seconds since its last message, counted by the pool."""
-        self.memory: int | None = None
-        """The bytes in use that it reports."""
+        self.idle = 0.0
+        """Seconds without a world, counted by the pool."""
+        self.excess = 0
+        """The bytes in use for which its keeper ended it; 0 if it did not."""
         self.gone = False
         """Whether the process has ended."""
         self.why_killed: str | None = None
@@ -100,14 +109,18 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         self._pipe: asyncio.WriteTransport | None = None
         self._closing = False
 
-    async def start(self, beat: float) -> None:
-        """Start the process, with `beat` seconds between heartbeats; WorldError if that fails."""
+    async def start(self, beat: float, memory: int | None) -> None:
+        """Start the process, with `beat` seconds between heartbeats; WorldError if that fails.
+
+        With its children it may use `memory` bytes.
+        """
         loop = asyncio.get_running_loop()
-        command = [sys.executable, "-m", "wsap_nexus.worlds.workers.main", str(self.mark.path), str(beat)]
+        command = [sys.executable, "-m", KEEPER, str(self.mark.path), str(beat), str(memory or 0)]
         if sys.flags.isolated:
             command.insert(1, "-I")
         try:
-            await loop.subprocess_exec(lambda: self, *command)
+            # Of its own session, so that signals to the nexus' process group do not end it before the nexus does.
+            await loop.subprocess_exec(lambda: self, *command, start_new_session=True)
         except OSError as error:
             self.mark.close()
             raise WorldError(f"A worker process could not be started: {error.strerror or error}.") from error
@@ -125,10 +138,25 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         if number in self.calls:
             self._write(frame(0, dumps({"op": "cancel", "call": number}).encode()))
 
+    def let_go(self, world: int) -> None:
+        """Have a world closed and ignore the replies to its calls; it goes on elsewhere."""
+        self.worlds.discard(world)
+        self.calls = {number: call for number, call in self.calls.items() if call.world != world}
+        number, self._next = self._next, self._next + 1
+        self._write(frame(number, dumps({"op": "close", "world": world}).encode()))
+
     def kill(self, why: str, accused: int | None = None) -> None:
-        """Kill the process."""
+        """Kill the process, and those that its games have started."""
         if not self.gone and self._process is not None and self.why_killed is None:
             self.why_killed, self.accused = why, accused
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()  # its keeper kills the others
+            asyncio.get_running_loop().call_later(BY_FORCE, self._kill_by_force)
+
+    def _kill_by_force(self) -> None:
+        # The keeper does not end, as when a game has stopped it.
+        if not self.gone and self._process is not None:
+            self._kill_group()
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
 
@@ -136,29 +164,45 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         """Kill the process because of one of its worlds."""
         self.kill(why, world)
 
+    def _kill_group(self) -> None:
+        # The worker and its children, except those that have left its process group.
+        if self.mark.process:
+            with contextlib.suppress(OSError):
+                os.killpg(self.mark.process, signal.SIGKILL)
+
     async def close(self) -> None:
-        """Let the process exit; kill it after `GOODBYE` seconds."""
+        """Let the process exit; kill it after `GOODBYE` seconds, or when it is stuck in a game."""
         if self.gone or self._process is None:
             return
         self._closing = True
         if self._pipe is not None:
             self._pipe.close()
-        try:
-            await asyncio.wait_for(asyncio.shield(self.ended), GOODBYE)
-        except TimeoutError:
-            self.kill("it did not end")
-            await self.ended
+        for seconds in (STUCK, GOODBYE - STUCK):
+            await asyncio.wait({self.ended}, timeout=seconds)
+            if self.ended.done():
+                return
+            if self.mark.world:
+                break
+        self.kill("it did not end")
+        await self.ended
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it takes no more worlds."""
+        return self.gone or self._closing or self.why_killed is not None
 
     @property
     def ended_from_outside(self) -> bool:
-        """Whether a signal from outside ended the process: from a person, or from a system short of memory."""
+        """Whether a signal ended the process that may come from outside: from a person, or a system short of memory."""
         code = None if self._process is None else self._process.get_returncode()
-        return self.why_killed is None and code is not None and -code in _FROM_OUTSIDE
+        return self.why_killed is None and not self.excess and code is not None and -code in _FROM_OUTSIDE
 
     @property
     def pid(self) -> int | None:
-        """The process's id."""
-        return None if self._process is None else self._process.get_pid()
+        """The id of the worker's process, or of its keeper as long as that has not started it; None if it has ended."""
+        if self.gone or self._process is None:
+            return None
+        return self.mark.process or self._process.get_pid()
 
     # --- called by asyncio ------------------------------------------------------------------------
 
@@ -181,7 +225,7 @@ class WorkerPipe(asyncio.SubprocessProtocol):
                     waiting = self.calls.pop(number, None)
                     if waiting is not None:
                         waiting.on_reply(content)
-        except (WireError, ValueError):
+        except Exception:  # whatever it sent, it harms nothing but itself
             self.kill("it sent an invalid message")
 
     def process_exited(self) -> None:
@@ -196,7 +240,11 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         if self.gone:
             return
         self.gone = True
-        why = self.why_killed or _status(None if self._process is None else self._process.get_returncode())
+        code = None if self._process is None else self._process.get_returncode()
+        self.excess = 0 if self.why_killed else self.mark.excess
+        why = self.why_killed or (f"it used {self.excess // 2**20} MiB of memory" if self.excess else _status(code))
+        if code is not None and code < 0:
+            self._kill_group()  # it may be the keeper that was killed
         if not self.ended.done():
             self.ended.set_result(None)
         if not self._closing:
@@ -208,9 +256,9 @@ class WorkerPipe(asyncio.SubprocessProtocol):
     def _take_beat(self, beat: dict[str, Any]) -> None:
         self.mark.unlink()  # both have opened it
         for number in beat["begun"]:
-            if number in self.calls:
-                self.calls[number].begun = True
-        self.memory = beat["memory"]
+            call = self.calls.get(number)
+            if call is not None and not call.begun:
+                call.begun, call.waited = True, 0.0
 
     def _write(self, data: bytes) -> None:
         # Requests to an ending process are sent again to its successor.
@@ -221,6 +269,8 @@ class WorkerPipe(asyncio.SubprocessProtocol):
 def _status(code: int | None) -> str:
     if code is None:
         return "its process ended"
+    if code == DAMAGED:
+        return "it damaged its process, which could not reply any more"
     if code < 0:
         with contextlib.suppress(ValueError):
             return f"its process was ended by {signal.Signals(-code).name}"

@@ -16,6 +16,10 @@ from wsap_nexus.worlds.workers.pipe import Call, OutputLog, WorkerPipe
 
 CREATION = 4.0
 """Multiple of the deadline for loading and creating a game."""
+HELD = 1 / 3
+"""Part of the deadline after which the other worlds of a worker are moved to another if one holds it."""
+IDLE = 60.0
+"""Seconds for which a worker without a world is kept while there are more workers than asked for."""
 
 
 def sensible_workers() -> int:
@@ -30,7 +34,7 @@ class WorkerTimeouts:
     deadline: float = 30.0
     """Seconds for one call of a game; a longer deadline of the game has precedence."""
     memory: int | None = None
-    """The maximum bytes of a worker; None for no limit."""
+    """The maximum bytes of a worker and the processes that its games have started; None for no limit."""
 
     @property
     def beat(self) -> float:
@@ -43,17 +47,43 @@ class Resident(Protocol):
 
     number: int
 
-    def worker_lost(self, link: WorkerPipe, why: str, *, to_blame: bool) -> None:
-        """Handle the loss of the worker, for which this world may be to blame."""
+    @property
+    def game(self) -> str:
+        """The name of its game."""
+        ...
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it was at work when its last worker ended, and has not got beyond that since."""
+        ...
+
+    @property
+    def can_move(self) -> bool:
+        """Whether it can be rebuilt in another worker while its own goes on."""
+        ...
+
+    def worker_lost(self, link: WorkerPipe, why: str, *, to_blame: bool, at_work: bool = False) -> None:
+        """Handle the loss of the worker.
+
+        This world may be `to_blame` for it, or only have been `at_work`.
+        """
+        ...
+
+    def game_failed(self, why: str) -> None:
+        """Report a failure of the game for which no world is known to be to blame."""
         ...
 
 
 class WorkerPool:
-    """Up to `size` worker processes, each started on first use; `logs` is the folder for the output of games."""
+    """Worker processes, each for worlds of one game, and started on first use.
+
+    There are up to `size`, and one more for each game in play that would have none, and for each suspect, which is
+    rebuilt in a worker of its own. `logs` is the folder for the output of games.
+    """
 
     def __init__(self, size: int, timeouts: WorkerTimeouts | None = None, *, logs: Path | None = None) -> None:
         self.size = max(1, size)
-        """The maximum number of workers."""
+        """The number of workers up to which a game gets more than one."""
         self.timeouts = timeouts or WorkerTimeouts()
         self.started = 0
         """Processes started in total."""
@@ -63,6 +93,7 @@ class WorkerPool:
         self._residents: dict[int, Resident] = {}
         self._numbers = itertools.count(1)
         self._watch: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
 
     @property
     def links(self) -> Sequence[WorkerPipe]:
@@ -74,26 +105,27 @@ class WorkerPool:
         return next(self._numbers)
 
     async def place(self, resident: Resident) -> WorkerPipe:
-        """Assign a world to an idle or new worker, else the one with the fewest worlds, and return the worker.
+        """Assign a world to an idle or new worker of its game, else the one with the fewest worlds, and return it.
 
         Raises:
             WorldError: the worker can't be started.
         """
         self._residents[resident.number] = resident
-        slot = self._choose()
+        slot = self._choose(resident)
         if slot not in self._links:
-            link = self._links[slot] = WorkerPipe(f"worker-{slot}", self._output(slot), self._lost)
+            link = self._links[slot] = WorkerPipe(f"worker-{slot}", resident.game, self._output(slot), self._lost)
             # A separate task: others may wait for it after the first caller was cancelled.
             self._starting[slot] = asyncio.create_task(self._start(slot, link), name=f"start {link.name}")
         link = self._links[slot]
         link.worlds.add(resident.number)
+        link.idle = 0.0
         if slot in self._starting:
             await asyncio.shield(self._starting[slot])
         return link
 
     async def _start(self, slot: int, link: WorkerPipe) -> None:
         try:
-            await link.start(self.timeouts.beat)
+            await link.start(self.timeouts.beat, self.timeouts.memory)
             self.started += 1
         except WorldError:
             self._links.pop(slot, None)
@@ -113,18 +145,41 @@ class WorkerPool:
         """End all workers."""
         await ended(self._watch)
         await asyncio.gather(*self._starting.values(), return_exceptions=True)
-        await asyncio.gather(*(link.close() for link in self.links))
+        await asyncio.gather(*self._closing, *(link.close() for link in self.links))
         self._links.clear()
 
     # --- inside -------------------------------------------------------------------------------------
 
-    def _choose(self) -> int:
-        # The slot of an idle worker, else a free slot, else that of the worker with the fewest worlds.
-        alive = [slot for slot, link in self._links.items() if link.why_killed is None]
-        alive.sort(key=lambda slot: (len(self._links[slot].worlds), slot))
-        if alive and (not self._links[alive[0]].worlds or len(alive) >= self.size):
-            return alive[0]
-        return next(slot for slot in itertools.count(1) if slot not in self._links)
+    def _choose(self, resident: Resident) -> int:
+        # A free slot for a suspect. Otherwise the slot of an idle worker of the game, else a free one while there are
+        # fewer workers in use than asked for or the game has none, else that of its worker with the fewest worlds.
+        free = next(slot for slot in itertools.count(1) if slot not in self._links)
+        if resident.is_suspect:
+            return free
+        own = [slot for slot, link in self._links.items() if link.game == resident.game and self._takes_more(link)]
+        own.sort(key=lambda slot: (len(self._links[slot].worlds), slot))
+        if own and (not self._links[own[0]].worlds or self._in_use() >= self.size):
+            return own[0]
+        return free
+
+    def _in_use(self) -> int:
+        return sum(1 for link in self.links if link.worlds and not link.is_ending)
+
+    def _takes_more(self, link: WorkerPipe) -> bool:
+        known = (self._residents.get(number) for number in link.worlds)
+        suspect = any(resident is not None and resident.is_suspect for resident in known)
+        return not link.is_ending and not suspect and not self._is_held(link)
+
+    def _is_held(self, link: WorkerPipe) -> bool:
+        return link.silence > max(HELD * self.timeouts.deadline, 2 * self.timeouts.beat) and bool(link.mark.world)
+
+    def _move_others(self, link: WorkerPipe) -> None:
+        # One world holds the worker: the others need not wait until it is answered or killed.
+        for number in sorted(link.worlds - {link.mark.world}):
+            resident = self._residents.get(number)
+            if resident is not None and resident.can_move:
+                link.let_go(number)
+                resident.worker_lost(link, "another world holds its worker", to_blame=False)
 
     def _output(self, slot: int) -> OutputLog:
         return OutputLog(None if self._logs is None else self._logs / f"worker-{slot}.log")
@@ -133,24 +188,31 @@ class WorkerPool:
         for slot, known in list(self._links.items()):
             if known is link:
                 del self._links[slot]
-        blamed = self._blamed(link)
-        for number in sorted(link.worlds):
-            resident = self._residents.get(number)
-            if resident is not None:
-                resident.worker_lost(link, why, to_blame=number == blamed)
+        if link.excess and self.timeouts.memory is not None:
+            why += f", more than the limit of {self.timeouts.memory // 2**20}"
+        at_work = self._at_work(link)
+        # A world that was in it with others must exceed the limit alone before it is to blame.
+        certain = not link.ended_from_outside and (not link.excess or len(link.worlds) == 1)
+        residents = [self._residents[number] for number in sorted(link.worlds) if number in self._residents]
+        for resident in residents:
+            own = resident.number == at_work
+            resident.worker_lost(link, why, to_blame=own and certain, at_work=own)
+        if at_work is None and residents and certain:
+            residents[0].game_failed(why)
 
     @staticmethod
-    def _blamed(link: WorkerPipe) -> int | None:
-        # The world that a lost worker was running: the accused, else the marked, else the only one called. No world is
-        # to blame for a process that was ended from outside.
+    def _at_work(link: WorkerPipe) -> int | None:
+        # The world that a lost worker was running: the accused, else the marked, else the only one called, else, unless
+        # it was ended from outside, its only one.
         if link.accused is not None:
             return link.accused
-        if link.ended_from_outside:
-            return None
-        if link.mark.world:
+        if link.mark.world in link.worlds:
             return link.mark.world
         asked = {call.world for call in link.calls.values() if call.begun or len(link.calls) == 1}
-        return asked.pop() if len(asked) == 1 else None
+        if len(asked) == 1:
+            return asked.pop()
+        alone = next(iter(link.worlds)) if len(link.worlds) == 1 else None
+        return None if link.ended_from_outside else alone
 
     async def _keep_watch(self) -> None:
         # If the nexus itself was blocked, at most two beats are counted: what arrived meanwhile has not been read yet.
@@ -164,9 +226,14 @@ class WorkerPool:
             self.look(passed)
 
     def look(self, passed: float) -> None:
-        """Add seconds to the waiting times, and kill workers that are too late or too large."""
-        for link in self.links:
+        """Add seconds to the waiting times, kill workers that are too late, and end superfluous ones."""
+        for slot, link in list(self._links.items()):
             self._look_at(link, passed)
+            link.idle = 0.0 if link.worlds or slot in self._starting else link.idle + passed
+            if link.idle > IDLE and len(self._links) > self.size and not link.is_ending:
+                del self._links[slot]
+                self._closing.add(asyncio.create_task(link.close(), name=f"end {link.name}"))
+        self._closing = {task for task in self._closing if not task.done()}
 
     def _look_at(self, link: WorkerPipe, passed: float) -> None:
         link.silence += passed
@@ -175,18 +242,18 @@ class WorkerPool:
         if link.silence > longest + 2 * self.timeouts.beat:
             link.kill(f"it did not respond for {longest:g} s")
             return
+        if not link.is_ending and self._is_held(link):
+            self._move_others(link)
         for call in link.calls.values():
-            if self._is_late(call, passed):
+            if self._is_late(link, call, passed):
                 link.kill(f"a call was not answered within {call.deadline:g} s", accused=call.world)
                 return
-        limit = self.timeouts.memory
-        if limit is not None and link.memory is not None and link.memory > limit:
-            alone = next(iter(link.worlds)) if len(link.worlds) == 1 else None
-            link.kill(f"it used {link.memory // 2**20} MiB of memory, more than the limit of {limit // 2**20}", alone)
 
-    @staticmethod
-    def _is_late(call: Call, passed: float) -> bool:
-        if call.deadline is None or not call.begun:
+    def _is_late(self, link: WorkerPipe, call: Call, passed: float) -> bool:
+        # A call that has not begun waits for the others of a silent worker; if the worker is not silent, it was lost.
+        if call.deadline is None and call.begun:
+            return False
+        if not call.begun and link.silence > 2 * self.timeouts.beat:
             return False
         call.waited += passed
-        return call.waited > call.deadline
+        return call.waited > (self.timeouts.deadline if call.deadline is None else call.deadline)

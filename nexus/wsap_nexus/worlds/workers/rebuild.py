@@ -25,7 +25,9 @@ SNAPSHOT_EVERY = 50
 CLOSING = 5.0
 """Seconds to wait for a game to close."""
 AGAIN = 20
-"""How often a world is rebuilt without progress if it is not to blame."""
+"""How often a world is rebuilt without progress if it was not at work when its process ended."""
+AT_WORK = 2
+"""How often it is rebuilt without progress if it was at work when a signal ended its process."""
 
 OnFailure = Callable[[WorldFailedError], object]
 
@@ -122,7 +124,24 @@ class RebuildingLine:
         self._dead: WorldError | None = None
         self._cause: WorldFailedError | None = None
         self._blamed_in_row = 0
+        self._at_work_in_row = 0
         self._lost_in_row = 0
+        self._doubtful: set[journals.JournalEntry] = set()
+
+    @property
+    def game(self) -> str:
+        """The name of its game."""
+        return self._spec.name
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it was at work when its last process ended, and has not got beyond that since."""
+        return self._at_work_in_row > 0
+
+    @property
+    def can_move(self) -> bool:
+        """Whether it can be rebuilt elsewhere while its process goes on."""
+        return "seed" in self._spec.abilities and self._link is not None and not self._is_coming
 
     @property
     def last_state(self) -> bytes | None:
@@ -245,7 +264,7 @@ class RebuildingLine:
 
     def _on_reply(self, entry: journals.JournalEntry, reply: bytes) -> None:
         self._moved = time.monotonic()
-        self._blamed_in_row = self._lost_in_row = 0
+        self._get_beyond(entry)
         if entry in self._reads:
             self._reads.remove(entry)
         else:
@@ -258,7 +277,14 @@ class RebuildingLine:
         if due and self.journal.is_settled and not self._saving and not self._is_coming:
             self._save()
 
+    def _get_beyond(self, entry: journals.JournalEntry) -> None:
+        # It has made progress once all calls that were open at the last loss are answered or taken back.
+        self._doubtful.discard(entry)
+        if not self._doubtful:
+            self._blamed_in_row = self._at_work_in_row = self._lost_in_row = 0
+
     def _take_back(self, entry: journals.JournalEntry) -> None:
+        self._doubtful.discard(entry)
         if entry in self._reads:
             self._reads.remove(entry)
         elif not entry.answered and self._dead is None:
@@ -287,18 +313,26 @@ class RebuildingLine:
 
     # --- rebuilding -----------------------------------------------------------------------------------
 
-    def worker_lost(self, link: Line, why: str, *, to_blame: bool) -> None:
-        """Start rebuilding the world if a call is open; otherwise the next call does."""
+    def worker_lost(self, link: Line, why: str, *, to_blame: bool, at_work: bool = False) -> None:
+        """Start rebuilding the world if a call is open; otherwise the next call does.
+
+        The failure is counted if the world is `to_blame` for it. If it was only `at_work`, it is counted if that
+        happens again and again.
+        """
         if link is not self._link:
             return
         self._link, self._saving = None, False
         self._generation += 1
         self._lost_in_row += 1
-        self._cause = WorldFailedError(f"The game {self._spec.name!r} failed: {why}.")
+        self._at_work_in_row += 1 if at_work else 0
+        to_blame = to_blame or self._at_work_in_row > AT_WORK
+        self._cause = self._failure(why)
         if to_blame:
             self.failures += 1
             self._blamed_in_row += 1
             self._cause.counted = True
+        waiting = [entry for kind, entry in self.journal.events if kind == "asked" and not entry.answered]
+        self._doubtful |= {*waiting, *self._reads}
         for reply in list(self._replies):
             if not reply.done():
                 reply.set_exception(WorkerLostError(str(self._cause)))
@@ -307,6 +341,15 @@ class RebuildingLine:
             self._coming = asyncio.create_task(self._come(), name=f"bring back {self._spec.name}")
         if to_blame:
             self._on_failure(self._cause)
+
+    def game_failed(self, why: str) -> None:
+        """Count a failure of the game for which no world is known to be to blame."""
+        error = self._failure(why)
+        error.counted = True
+        self._on_failure(error)
+
+    def _failure(self, why: str) -> WorldFailedError:
+        return WorldFailedError(f"The game {self._spec.name!r} failed: {why}.")
 
     @property
     def _is_coming(self) -> bool:
@@ -325,8 +368,8 @@ class RebuildingLine:
 
     async def _come(self) -> None:
         while self._dead is None:
-            if self._blamed_in_row > 1 or self._lost_in_row > AGAIN:
-                self._die(self._cause or WorldFailedError(f"The game {self._spec.name!r} failed."))
+            if self._blamed_in_row > 1 or self._at_work_in_row > AT_WORK or self._lost_in_row > AGAIN:
+                self._die(self._cause or self._failure("its process ended"))
                 return
             try:
                 await self._make()
