@@ -27,6 +27,7 @@ from wsap_nexus.store.entities import EntryRequest, Policy, SessionRecord
 from wsap_nexus.store.events import Names, NexusEvent
 from wsap_nexus.store.events.agents import DiaryWritten
 from wsap_nexus.store.events.base import count
+from wsap_nexus.worlds.workers.pool import WorkerTimeouts
 
 anywhere = pytest.mark.parametrize("workers", [0, 1], ids=["in-process", "in-a-worker"])
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -89,8 +90,8 @@ class Field:
         return [e for e in self.events if e.kind == kind and agent in (None, e.agent_id)]
 
 
-def live(folder: Path, test: Callable[[Field], Awaitable[None]], **settings: Any) -> None:
-    """Run a nexus on the folder's database for as long as a test takes."""
+def live(folder: Path, test: Callable[[Field], Awaitable[None]], *, stopped: bool = False, **settings: Any) -> None:
+    """Run a nexus on the folder's database for as long as a test takes, if that has not `stopped` it."""
 
     async def run() -> None:
         with open_store(str(folder / "nexus.db"), environ={"WSAP_HOME": str(folder)}) as store:
@@ -100,7 +101,8 @@ def live(folder: Path, test: Callable[[Field], Awaitable[None]], **settings: Any
             try:
                 await test(field)
             finally:
-                await field.nexus.stop()
+                if not stopped:
+                    await field.nexus.stop()
 
     asyncio.run(run())
 
@@ -138,6 +140,61 @@ def test_an_agent_whose_world_fails_is_back_in_the_nexus_with_its_body_suspended
         assert not field.happened("entry_refused")
 
     live(tmp_path, test, workers=workers)
+
+
+async def hold(field: Field, leaving: asyncio.Task[Any]) -> Any:
+    """Have a third of the deadline pass for the game that hangs, until an agent is back."""
+    assert field.nexus.placement.pool is not None
+    while not leaving.done():
+        for link in field.nexus.placement.pool.links:
+            if link.mark.world:
+                link.silence = field.nexus.settings.timeouts.deadline / 2
+        await asyncio.sleep(0.02)
+    return leaving.result()
+
+
+@posix
+def test_an_agent_is_called_home_from_a_game_that_does_not_return(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        give(field, "ada", "sword")
+        await field.enter("ada", "unruly")
+        field.say("hang")
+        await until_at_it(tmp_path)
+        closed = await hold(field, asyncio.create_task(field.nexus.exit("ada")))
+        assert closed.reason == "kicked"
+        with field.nexus.nexus_store.look() as tx:
+            (body,) = tx.avatars("ada", "unruly")
+            assert (tx.agent("ada").place, body.avatar.state) == ("nexus", AvatarState.SUSPENDED)
+        assert places(field, "ada") == {"sword": "escrow"}
+        assert not field.happened("game_failed")
+        field.say("go")
+        stay = await field.enter("ada", "unruly")
+        await field.until(lambda: stay.stats.steps > 3)
+
+    live(tmp_path, test, workers=1, timeouts=WorkerTimeouts(deadline=3000.0))
+
+
+@posix
+def test_a_nexus_stops_though_a_game_does_not_return_and_the_session_goes_on_after_it(tmp_path: Path) -> None:
+    sessions: list[str] = []
+
+    async def hangs(field: Field) -> None:
+        stay = await field.enter("ada", "unruly")
+        sessions.append(stay.session.id)
+        field.say("hang")
+        await until_at_it(tmp_path)
+        await hold(field, asyncio.create_task(field.nexus.stop()))
+        assert not field.happened("game_failed")
+
+    async def goes_on(field: Field) -> None:
+        stay = await field.until(lambda: field.nexus.live.sessions.get("ada"))
+        assert stay.session.id == sessions[0]
+        await field.until(lambda: not stay.catching_up and stay.last)
+
+    timeouts = WorkerTimeouts(deadline=3000.0)
+    live(tmp_path, hangs, workers=1, timeouts=timeouts, stopped=True)
+    (tmp_path / "say").write_text("go")
+    live(tmp_path, goes_on, workers=1, timeouts=timeouts)
 
 
 def test_a_crash_in_mid_play_is_told_as_one_wherever_it_is_told(tmp_path: Path) -> None:

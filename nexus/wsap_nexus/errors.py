@@ -132,6 +132,8 @@ class WorldFailedError(WorldError):
     http_status = 502
     counted = False
     """Whether it was counted as a failure of the game already."""
+    given_up = False
+    """Whether the world was given up, since its game did not return while its agent was to leave."""
 
 
 def is_failure(error: BaseException) -> bool:

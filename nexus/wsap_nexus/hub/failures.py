@@ -214,6 +214,11 @@ class FailureHandler:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(INSISTED if alone.insisted.is_set() else LAST_STATE_SECONDS):
                     state = await self.last_good(alone.session) or state
+            if isinstance(error, WorldFailedError) and error.given_up and alone.stopped is not None:
+                # It was to leave anyway.
+                reason, seconds = alone.stopped, run.seconds
+                self.force_close(sessions, "", reason=reason, state=state, stats=stats, seconds=seconds)
+                return
         self.world_failed(sessions, sessions[0].world_id, error, state=state, stats=stats, seconds=run.seconds)
 
     def agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:

@@ -134,6 +134,7 @@ class Nexus:
         self._listeners = PluginListeners(self.nexus_store, host)
         self._lock = instance_lock(store.database)
         self._watching_lock: asyncio.Task[None] | None = None
+        self._seeing_out: asyncio.Task[None] | None = None
         self._lost: asyncio.Future[StorageError] | None = None
         self._scheduler = Scheduler(self.nexus_store, self.start_agent, self.live.gate)
 
@@ -169,6 +170,7 @@ class Nexus:
         self.kept.start()
         self.agent_context.start()
         self._listeners.start()
+        self._seeing_out = asyncio.create_task(self.sessions.see_out(), name="see out")
         with self.nexus_store.change() as tx:
             tx.note(NexusStarted(agents=tx.count_agents()))
         self.remote_games.start()
@@ -226,7 +228,7 @@ class Nexus:
         await self.remote_games.stop()
         if self._models is not None:
             await self._models.aclose()
-        await ended(self._watching_lock)
+        await ended(self._watching_lock, self._seeing_out)
         try:
             self.failures.settle()
             with self.nexus_store.change() as tx:

@@ -36,6 +36,10 @@ from wsap_nexus.store.events.sessions import SessionResumed
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.worlds.placement import saved_on_the_way
 from wsap_nexus.worlds.port import WorldPort
+from wsap_nexus.worlds.remote_world import RemoteWorld
+
+SEE_OUT_EVERY = 1.0
+"""Seconds between two looks for games that hold agents that are to leave."""
 
 
 @dataclass(eq=False)
@@ -311,6 +315,23 @@ class SessionRunner:
         if reason != SHUTDOWN:
             await self._leave(stay, spec, venue, run, reason, others=True)
             self.forget(stay)
+
+    async def see_out(self) -> None:
+        """For ever, end worlds that agents are to leave, but whose games have not returned from a call for long.
+
+        The sessions of a stopping nexus stay open, and are resumed by the next.
+        """
+        while True:
+            await asyncio.sleep(SEE_OUT_EVERY)
+            for stay in list(self.context.live.sessions.values()):
+                run_id = stay.session.run_id
+                port = self.context.live.ports.get(run_id)
+                if stay.stopped is None or not isinstance(port, RemoteWorld) or not port.is_held:
+                    continue
+                if stay.stopped == SHUTDOWN:
+                    self.tasks[run_id].cancel()
+                elif len(self.runs[run_id].plan.seats) == 1:
+                    port.give_up()
 
     def forget(self, stay: LiveSession) -> None:
         """Forget a session that is no longer played; its agent may be elsewhere already."""

@@ -202,6 +202,9 @@ class HttpLines:
         if self._line is not None:
             self._line.close()
 
+    def held_by(self, rebuilding: RebuildingLine) -> None:
+        """Return None: the nexus can't end the process."""
+
     def _lost(self, line: HttpLine, why: str, to_blame: bool) -> None:
         if self._rebuilding is not None:
             # Only the first report of an end can blame a world.

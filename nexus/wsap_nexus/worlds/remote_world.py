@@ -76,6 +76,14 @@ class RemoteWorld:
         """The oldest unanswered call, such as "resolve of 'eve'", and its seconds; None if there is none."""
         return self._line.asked
 
+    def is_held(self) -> bool:
+        """Whether its game has not returned for long from a call, and holds its worker."""
+        return self._line.is_held
+
+    def give_up(self) -> bool:
+        """End the world, with its worker, if that `is_held`; return whether it was. This counts as no failure."""
+        return self._line.give_up()
+
     async def begin(self, seed: int) -> None:
         """Start the first episode; if that recreates the world, its seats are closed."""
         told = await self.ask("begin", seed=seed)

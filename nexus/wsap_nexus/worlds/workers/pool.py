@@ -141,6 +141,11 @@ class WorkerPool:
         for link in self.links:
             link.worlds.discard(resident.number)
 
+    def held_by(self, resident: Resident) -> WorkerPipe | None:
+        """Return the worker whose game has not returned for long from a call to this world; None if it has."""
+        held = (link for link in self.links if link.mark.world == resident.number and self._is_held(link))
+        return next(held, None)
+
     async def close(self) -> None:
         """End all workers."""
         await ended(self._watch)
@@ -171,7 +176,8 @@ class WorkerPool:
         return not link.is_ending and not suspect and not self._is_held(link)
 
     def _is_held(self, link: WorkerPipe) -> bool:
-        return link.silence > max(HELD * self.timeouts.deadline, 2 * self.timeouts.beat) and bool(link.mark.world)
+        long = max(HELD * self.timeouts.deadline, 2 * self.timeouts.beat)
+        return not link.is_ending and link.silence > long and bool(link.mark.world)
 
     def _move_others(self, link: WorkerPipe) -> None:
         # One world holds the worker: the others need not wait until it is answered or killed.
@@ -242,7 +248,7 @@ class WorkerPool:
         if link.silence > longest + 2 * self.timeouts.beat:
             link.kill(f"it did not respond for {longest:g} s")
             return
-        if not link.is_ending and self._is_held(link):
+        if self._is_held(link):
             self._move_others(link)
         for call in link.calls.values():
             if self._is_late(link, call, passed):

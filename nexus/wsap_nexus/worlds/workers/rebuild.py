@@ -53,6 +53,14 @@ class Line(Protocol):
         ...
 
 
+class Held(Protocol):
+    """A process that can be ended."""
+
+    def kill(self, why: str, accused: int | None = None) -> None:
+        """Kill the process."""
+        ...
+
+
 class Lines(Protocol):
     """A source of lines."""
 
@@ -71,6 +79,10 @@ class Lines(Protocol):
 
     def leave(self, rebuilding: RebuildingLine, /) -> None:
         """Forget a world."""
+        ...
+
+    def held_by(self, rebuilding: RebuildingLine, /) -> Held | None:
+        """Return the process whose game has not returned for long from a call to this world; None if it has."""
         ...
 
 
@@ -238,8 +250,30 @@ class RebuildingLine:
             self._steps = 0
         return base64.b64decode(state)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether its game has not returned for long from a call, and holds its process."""
+        return self._pool.held_by(self) is not None
+
+    def give_up(self) -> bool:
+        """End the world, with its process, if that `is_held`; return whether it was. This counts as no failure."""
+        held = self._pool.held_by(self)
+        if held is None:
+            return False
+        error = WorldFailedError(f"The game {self._spec.name!r} did not return from a call, and its world was ended.")
+        error.counted = error.given_up = True
+        self._link = None
+        if self._coming is not None:
+            self._coming.cancel()
+        self._die(error)
+        held.kill("it was given up", self.number)
+        return True
+
     async def close(self) -> None:
-        """Close the world; its process stays for other worlds."""
+        """Close the world; its process stays for other worlds, unless the world holds it."""
+        held = self._pool.held_by(self)
+        if held is not None:
+            held.kill("its world was closed", self.number)
         link, self._link = self._link, None
         self._dead = self._dead or WorldError(f"This world of {self._spec.name!r} is closed.")
         if self._coming is not None:
@@ -475,5 +509,5 @@ def _again(error: WorldError) -> WorldError:
     own = type(error)(str(error))
     own.__cause__ = error.__cause__
     if isinstance(own, WorldFailedError) and isinstance(error, WorldFailedError):
-        own.counted = error.counted
+        own.counted, own.given_up = error.counted, error.given_up
     return own
