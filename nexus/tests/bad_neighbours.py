@@ -27,6 +27,7 @@ import hub_kit
 
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.specs import AdapterSpec
+from wsap_nexus.worlds.workers.keeper import MOST
 
 STEP = 10
 
@@ -153,29 +154,25 @@ class Forks(Bad):
 
     def misbehave(self) -> None:
         for _ in range(18):
-            if os.fork() == 0:
-                _sleep()
-        if os.fork() == 0:
-            os.setsid()
-            if os.fork() == 0:
-                _sleep()
-            os._exit(0)
+            _leave_child()
+        _leave_daemon()
         os._exit(7)
+
+
+class Crowd(Bad):
+    """Starts more processes than a worker may."""
+
+    def misbehave(self) -> None:
+        for _ in range(MOST + 10):
+            _leave_child()
+        forever()
 
 
 class Daemon(Bad):
     """Leaves a process that is nobody's child, and goes on."""
 
     def misbehave(self) -> None:
-        child = os.fork()
-        if child == 0:
-            os.setsid()
-            if os.fork() == 0:
-                _sleep()
-            os._exit(0)
-        os.waitpid(child, 0)
-        while os.environ.get("BAD_NEIGHBOURS") and not list(Path(os.environ["BAD_NEIGHBOURS"]).iterdir()):
-            time.sleep(0.01)
+        _leave_daemon()
 
 
 class Threads(Bad):
@@ -208,10 +205,23 @@ def _start(code: str) -> None:
     _note(subprocess.Popen([sys.executable, "-c", code]).pid)
 
 
-def _sleep() -> NoReturn:
-    _note(os.getpid())
+def _leave_child() -> None:
+    child = os.fork()
+    if child:
+        _note(child)
+        return
     while True:
         time.sleep(60)
+
+
+def _leave_daemon() -> None:
+    between = os.fork()
+    if between:
+        os.waitpid(between, 0)
+        return
+    os.setsid()
+    _leave_child()
+    os._exit(0)
 
 
 def _note(pid: int) -> None:
@@ -228,7 +238,7 @@ FAILING = tuple(
     kind.__name__.lower()
     for kind in (
         Loop, Deaf, Printer, Eater, EatingChild, Json, Length, Clock, Tasks, Killed, KillsParent, KillsGroup,
-        StopsParent, Exits, Overflow, Forks, Threads, Closes, Wanders,
+        StopsParent, Exits, Overflow, Forks, Crowd, Threads, Closes, Wanders,
     )
 )  # fmt: skip
 """The kinds whose worlds fail."""

@@ -249,6 +249,19 @@ def test_the_memory_of_what_a_game_has_started_counts(tmp_path: Path, monkeypatc
     assert not until_gone(pids)
 
 
+@linux
+def test_a_game_that_starts_ever_more_processes_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BAD_NEIGHBOURS", str(tmp_path))
+
+    async def test(pool: WorkerPool) -> None:
+        seat = await sat_down(world_in(pool, bad_neighbours.GAMES["crowd"]))
+        with pytest.raises(WorldFailedError, match=r"started 26\d processes, more than the limit of 256\."):
+            await misbehave(seat)
+
+    in_pool(test)
+    assert not until_gone([int(path.name) for path in tmp_path.iterdir()])
+
+
 @pytest.mark.skipif(not processes.HAS_PROC, reason="the system does not say how much memory processes share")
 def test_memory_that_a_process_shares_with_its_children_counts_once() -> None:
     script = """

@@ -2,7 +2,7 @@
 
 A worker that hangs or dies can't report what it was doing. So it writes the number of a world before each call into it
 and 0 afterwards; the nexus reads that when the worker stops responding, to know which world was at work. Its keeper
-writes beside it the id of the worker's process, and the memory for which it ended it.
+writes beside it the id of the worker's process, and the memory or the number of processes for which it ended it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 _NUMBER = struct.Struct("=Q")
-_WORLD, _PROCESS, _EXCESS, _SIZE = 0, 8, 16, 24
+_WORLD, _PROCESS, _EXCESS, _CROWD, _SIZE = 0, 8, 16, 24, 32
 
 
 class BlameFile:
-    """Three numbers in a memory-mapped file."""
+    """Four numbers in a memory-mapped file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -66,6 +66,15 @@ class BlameFile:
     @excess.setter
     def excess(self, used: int) -> None:
         _NUMBER.pack_into(self._memory, _EXCESS, used)
+
+    @property
+    def crowd(self) -> int:
+        """The number of processes for which the keeper ended the worker; 0 if it did not."""
+        return self._read(_CROWD)
+
+    @crowd.setter
+    def crowd(self, number: int) -> None:
+        _NUMBER.pack_into(self._memory, _CROWD, number)
 
     def _read(self, offset: int) -> int:
         return int(_NUMBER.unpack_from(self._memory, offset)[0])

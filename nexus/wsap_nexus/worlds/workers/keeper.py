@@ -6,7 +6,8 @@ worker: it blocks it, damages it, or kills it. It ends the worker, and every pro
 
 - the worker ends, or the nexus closes the pipe or dies: the worker then has `GRACE` seconds to close its worlds;
 - it receives SIGTERM, by which the nexus ends a worker;
-- the worker and those processes together use more memory than the limit, at which it looks all the time.
+- the worker and those processes together use more memory than the limit, at which it looks all the time;
+- these are more than `MOST` processes.
 
 Then it ends the same way as the worker: with its exit status, or by the same signal. A process that has made itself
 independent of its parents is found, too, on Linux: the keeper adopts it (`PR_SET_CHILD_SUBREAPER`). On other systems
@@ -32,8 +33,12 @@ GRACE = 5.0
 """Seconds for closing worlds after the end of the pipe; then the worker is killed."""
 LOOK = 0.05
 """Seconds between two looks at the memory."""
-LOOK_FOR_CHILDREN = 0.25
-"""Least seconds between two looks for new processes; more where many processes run on the machine."""
+SEARCH = 0.25
+"""Least seconds between two looks for new processes with a limit of memory; more where many run on the machine."""
+COUNT = 1.0
+"""Least seconds between them without a limit."""
+MOST = 256
+"""The maximum number of processes that a worker may have started."""
 _ENDING = 5.0
 """Seconds for which processes are killed that go on starting others."""
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
@@ -42,19 +47,23 @@ _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 def main() -> None:
     """Start a worker and keep it."""
     mark, beat, limit = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    shared = BlameFile(mark)
     if hasattr(os, "fork"):
         keeper = os.getpid()
         _prctl(_SET_CHILD_SUBREAPER, 1)
         worker = os.fork()
         if worker:
-            _end_as(Keeper(worker, BlameFile(mark), limit).keep())
+            _end_as(Keeper(worker, shared, limit).keep())
         _prctl(_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()  # a game that signals its process group reaches nobody else
         if os.getppid() != keeper:
             os._exit(1)
+        with contextlib.suppress(OSError):
+            # If the system is short of memory, it is to end a worker rather than the nexus.
+            Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
     from wsap_nexus.worlds.workers.main import main as serve
 
-    serve(mark, beat)
+    serve(shared, beat)
 
 
 class Keeper:
@@ -88,8 +97,8 @@ class Keeper:
             late = ends_at is not None and time.monotonic() >= ends_at
             if self._told_to_end or late or self._uses_too_much():
                 processes.kill([self._worker])
-            pause = LOOK if self._limit or self._told_to_end else None if ends_at is None else GRACE
-            for descriptor, _ in poll.poll(None if pause is None else pause * 1000):
+            pause = LOOK if self._limit or self._told_to_end else COUNT
+            for descriptor, _ in poll.poll(pause * 1000):
                 if descriptor == waker:
                     with contextlib.suppress(BlockingIOError):
                         os.read(waker, 4096)
@@ -133,18 +142,19 @@ class Keeper:
             time.sleep(0.005)
 
     def _uses_too_much(self) -> bool:
-        if not self._limit or self._mark.excess:
-            return bool(self._mark.excess)
+        if self._mark.excess or self._mark.crowd:
+            return True
         began = time.monotonic()
         if began >= self._next_search:
             self._known = processes.descendants(os.getpid())
             taken = time.monotonic() - began
-            self._next_search = began + max(LOOK_FOR_CHILDREN, 50 * taken)
-        used = processes.memory_of(self._known, self._limit)
-        if used <= self._limit:
-            return False
-        self._mark.excess = used
-        return True
+            self._next_search = began + max(SEARCH if self._limit else COUNT, 50 * taken)
+            if len(self._known) - 1 > MOST:
+                self._mark.crowd = len(self._known) - 1
+                return True
+        used = processes.memory_of(self._known, self._limit) if self._limit else 0
+        self._mark.excess = used if used > self._limit else 0
+        return used > self._limit
 
 
 def _end_as(status: int) -> None:

@@ -15,7 +15,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 
 from wsap_core.pipes import take_pipes
 from wsap_nexus.worlds.workers.blame import BlameFile
@@ -28,14 +27,13 @@ _PIECE = 1 << 20
 _exit = os._exit  # before a game can replace it
 
 
-def main(mark_file: Path, beat: float) -> None:
+def main(mark: BlameFile, beat: float) -> None:
     """Serve worlds until the nexus closes the pipe."""
     incoming, outgoing = take_pipes()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         # The nexus handles signals to the process group and stops its workers itself.
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    mark = BlameFile(mark_file)
     try:
         asyncio.run(_serve(incoming, outgoing, mark, beat))
         status = 0

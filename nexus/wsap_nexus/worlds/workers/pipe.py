@@ -89,8 +89,8 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         """Seconds since its last message, counted by the pool."""
         self.idle = 0.0
         """Seconds without a world, counted by the pool."""
-        self.excess = 0
-        """The bytes in use for which its keeper ended it; 0 if it did not."""
+        self.limit_exceeded = ""
+        """What its keeper ended it for, if it did: `it used 414 MiB of memory`."""
         self.gone = False
         """Whether the process has ended."""
         self.why_killed: str | None = None
@@ -195,7 +195,7 @@ class WorkerPipe(asyncio.SubprocessProtocol):
     def ended_from_outside(self) -> bool:
         """Whether a signal ended the process that may come from outside: from a person, or a system short of memory."""
         code = None if self._process is None else self._process.get_returncode()
-        return self.why_killed is None and not self.excess and code is not None and -code in _FROM_OUTSIDE
+        return self.why_killed is None and not self.limit_exceeded and code is not None and -code in _FROM_OUTSIDE
 
     @property
     def pid(self) -> int | None:
@@ -241,8 +241,11 @@ class WorkerPipe(asyncio.SubprocessProtocol):
             return
         self.gone = True
         code = None if self._process is None else self._process.get_returncode()
-        self.excess = 0 if self.why_killed else self.mark.excess
-        why = self.why_killed or (f"it used {self.excess // 2**20} MiB of memory" if self.excess else _status(code))
+        if self.mark.excess and not self.why_killed:
+            self.limit_exceeded = f"it used {self.mark.excess // 2**20} MiB of memory"
+        elif self.mark.crowd and not self.why_killed:
+            self.limit_exceeded = f"it had started {self.mark.crowd} processes"
+        why = self.why_killed or self.limit_exceeded or _status(code)
         if code is not None and code < 0:
             self._kill_group()  # it may be the keeper that was killed
         if not self.ended.done():

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from wsap_core.errors import WorldError
 from wsap_nexus.tasks import ended
+from wsap_nexus.worlds.workers.keeper import MOST
 from wsap_nexus.worlds.workers.pipe import Call, OutputLog, WorkerPipe
 
 CREATION = 4.0
@@ -113,7 +114,9 @@ class WorkerPool:
         self._residents[resident.number] = resident
         slot = self._choose(resident)
         if slot not in self._links:
-            link = self._links[slot] = WorkerPipe(f"worker-{slot}", resident.game, self._output(slot), self._lost)
+            output = self._output(slot)
+            output.write(f"--- worlds of the game {resident.game!r}\n".encode())
+            link = self._links[slot] = WorkerPipe(f"worker-{slot}", resident.game, output, self._lost)
             # A separate task: others may wait for it after the first caller was cancelled.
             self._starting[slot] = asyncio.create_task(self._start(slot, link), name=f"start {link.name}")
         link = self._links[slot]
@@ -194,11 +197,12 @@ class WorkerPool:
         for slot, known in list(self._links.items()):
             if known is link:
                 del self._links[slot]
-        if link.excess and self.timeouts.memory is not None:
-            why += f", more than the limit of {self.timeouts.memory // 2**20}"
+        if link.limit_exceeded:
+            memory = self.timeouts.memory if link.mark.excess else None
+            why += f", more than the limit of {MOST if memory is None else memory // 2**20}"
         at_work = self._at_work(link)
         # A world that was in it with others must exceed the limit alone before it is to blame.
-        certain = not link.ended_from_outside and (not link.excess or len(link.worlds) == 1)
+        certain = not link.ended_from_outside and (not link.limit_exceeded or len(link.worlds) == 1)
         residents = [self._residents[number] for number in sorted(link.worlds) if number in self._residents]
         for resident in residents:
             own = resident.number == at_work
@@ -262,4 +266,5 @@ class WorkerPool:
         if not call.begun and link.silence > 2 * self.timeouts.beat:
             return False
         call.waited += passed
-        return call.waited > (self.timeouts.deadline if call.deadline is None else call.deadline)
+        limit = self.timeouts.deadline if call.deadline is None else call.deadline
+        return call.waited > (limit if call.begun else 2 * limit)
