@@ -111,7 +111,7 @@ class Trial:
             await asyncio.sleep(self._options.window - seconds)
         during = (self.decisions - decisions) / (time.perf_counter() - began)
         after = await self.rate(self._options.window)
-        peak = int((await watcher.communicate())[0])
+        peak = int((await watcher.communicate(b""))[0])
         failed = [(event.game, str(event.body["error"])) for event in self.heard if event.kind == "game_failed"]
         return {
             "kind": kind,

@@ -28,7 +28,7 @@ from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers import processes
-from wsap_nexus.worlds.workers.pool import IDLE, WorkerPool, WorkerTimeouts
+from wsap_nexus.worlds.workers.pool import IDLE, KILLS, WorkerPool, WorkerTimeouts
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="keepers need fork")
 linux = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="adopts orphans, and waits for them, as Linux can")
@@ -208,7 +208,7 @@ def test_a_world_whose_process_is_killed_from_outside_now_and_then_is_not_to_bla
     async def test(pool: WorkerPool) -> None:
         world = world_in(pool, unruly)
         seat = await sat_down(world)
-        for number in range(6):
+        for number in range(KILLS - 1):
             (link,) = [link for link in pool.links if not link.gone]
             step = asyncio.create_task(seat.step(Action("go")))
             await asyncio.sleep(0)
@@ -218,6 +218,23 @@ def test_a_world_whose_process_is_killed_from_outside_now_and_then_is_not_to_bla
             await link.ended
             await seat.observe()
         assert world.failures == 0
+
+    in_pool(test)
+
+
+def test_a_game_whose_process_is_killed_again_and_again_between_calls_fails_in_the_end(unruly: AdapterSpec) -> None:
+    async def test(pool: WorkerPool) -> None:
+        failures: list[str] = []
+        seat = await sat_down(world_in(pool, unruly, on_failure=lambda error: failures.append(str(error))))
+        for number in range(KILLS):
+            assert (await seat.step(Action("go"))).result.observation.status["asked"] == f"go:{number + 1}"
+            assert not failures
+            (link,) = pool.links
+            assert link.pid is not None
+            os.kill(link.pid, signal.SIGKILL)
+            await link.ended
+        assert failures == ["The game 'unruly' failed: its process was ended by SIGKILL."]
+        assert (await seat.step(Action("go"))).result.success
 
     in_pool(test)
 

@@ -101,6 +101,7 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         """Which world it is calling."""
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         """Done when the process has ended."""
+        self._worker = 0
         self._output = output
         self._on_lost = on_lost
         self._reader = FrameReader()
@@ -166,9 +167,9 @@ class WorkerPipe(asyncio.SubprocessProtocol):
 
     def _kill_group(self) -> None:
         # The worker and its children, except those that have left its process group.
-        if self.mark.process:
+        if self._worker:
             with contextlib.suppress(OSError):
-                os.killpg(self.mark.process, signal.SIGKILL)
+                os.killpg(self._worker, signal.SIGKILL)
 
     async def close(self) -> None:
         """Let the process exit; kill it after `GOODBYE` seconds, or when it is stuck in a game."""
@@ -199,10 +200,10 @@ class WorkerPipe(asyncio.SubprocessProtocol):
 
     @property
     def pid(self) -> int | None:
-        """The id of the worker's process, or of its keeper as long as that has not started it; None if it has ended."""
+        """The id of the worker's process, or of its keeper until the first heartbeat; None if it has ended."""
         if self.gone or self._process is None:
             return None
-        return self.mark.process or self._process.get_pid()
+        return self._worker or self._process.get_pid()
 
     # --- called by asyncio ------------------------------------------------------------------------
 
@@ -258,6 +259,7 @@ class WorkerPipe(asyncio.SubprocessProtocol):
 
     def _take_beat(self, beat: dict[str, Any]) -> None:
         self.mark.unlink()  # both have opened it
+        self._worker = self._worker or self.mark.process  # before the first game is loaded, which could change it
         for number in beat["begun"]:
             call = self.calls.get(number)
             if call is not None and not call.begun:

@@ -22,6 +22,9 @@ HELD = 1 / 3
 IDLE = 60.0
 """Seconds for which a worker without a world is kept while there are more workers than asked for."""
 
+KILLS, MINUTE = 5, 60.0
+"""So many signals that may come from outside within so many seconds count as one failure of the game."""
+
 
 def sensible_workers() -> int:
     """Return the default number of workers: one per processor, at most four."""
@@ -95,6 +98,7 @@ class WorkerPool:
         self._numbers = itertools.count(1)
         self._watch: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
+        self._killed: dict[str, list[float]] = {}
 
     @property
     def links(self) -> Sequence[WorkerPipe]:
@@ -207,8 +211,17 @@ class WorkerPool:
         for resident in residents:
             own = resident.number == at_work
             resident.worker_lost(link, why, to_blame=own and certain, at_work=own)
-        if at_work is None and residents and certain:
+        if residents and ((at_work is None and certain) or self._is_killed_often(link)):
             residents[0].game_failed(why)
+
+    def _is_killed_often(self, link: WorkerPipe) -> bool:
+        # A game may also kill its process again and again while none of its worlds is at work, as from a thread.
+        if not link.ended_from_outside:
+            return False
+        now = asyncio.get_running_loop().time()
+        recent = [at for at in self._killed.get(link.game, ()) if now - at < MINUTE]
+        self._killed[link.game] = [] if len(recent) + 1 >= KILLS else [*recent, now]
+        return not self._killed[link.game]
 
     @staticmethod
     def _at_work(link: WorkerPipe) -> int | None:
