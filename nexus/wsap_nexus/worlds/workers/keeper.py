@@ -37,6 +37,8 @@ SEARCH = 0.25
 """Least seconds between two looks for new processes with a limit of memory; more where many run on the machine."""
 COUNT = 1.0
 """Least seconds between them without a limit."""
+SELDOM = 2.0
+"""The most seconds between them."""
 MOST = 256
 """The maximum number of processes that a worker may have started."""
 _ENDING = 5.0
@@ -148,7 +150,7 @@ class Keeper:
         if began >= self._next_search:
             self._known = processes.descendants(os.getpid())
             taken = time.monotonic() - began
-            self._next_search = began + max(SEARCH if self._limit else COUNT, 50 * taken)
+            self._next_search = began + min(SELDOM, max(SEARCH if self._limit else COUNT, 50 * taken))
             if len(self._known) - 1 > MOST:
                 self._mark.crowd = len(self._known) - 1
                 return True
