@@ -76,6 +76,7 @@ class RemoteWorld:
         """The oldest unanswered call, such as "resolve of 'eve'", and its seconds; None if there is none."""
         return self._line.asked
 
+    @property
     def is_held(self) -> bool:
         """Whether its game has not returned for long from a call, and holds its worker."""
         return self._line.is_held
