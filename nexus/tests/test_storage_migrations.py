@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import sqlite3
-import subprocess
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -20,6 +17,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from postgres_kit import Server
 
 from wsap_core.errors import NotADatabaseError, StorageError, StorageFullError, StorageVersionError
 from wsap_nexus.hub.prune import compact
@@ -173,39 +171,10 @@ def test_who_comes_while_another_sets_the_database_up_waits_and_says_so(tmp_path
 
 # --- PostgreSQL -----------------------------------------------------------------------------
 
-BINARIES = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), reverse=True)), None)
-INITDB = shutil.which("initdb") or (BINARIES and str(BINARIES.with_name("initdb")))
-
-
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """The URL of a PostgreSQL server of our own, which listens on a socket in its folder and nowhere else."""
-    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'wsap-nexus[postgres]'")
-    if INITDB is None:
-        pytest.skip("needs PostgreSQL's server binaries (initdb, pg_ctl)")
-    # PostgreSQL refuses to run as root, and a socket's path may have about 100 characters only,
-    # so the folder is neither pytest's nor root's.
-    folder = Path(tempfile.mkdtemp(prefix="wsap-pg-"))
-    user: int | None = None
-    if os.geteuid() == 0:
-        user = 65534
-        os.chown(folder, user, -1)
-    data, tool = folder / "data", Path(INITDB).with_name
-
-    def run(*words: str) -> None:
-        subprocess.run(words, check=True, capture_output=True, user=user, cwd=folder, timeout=300)
-
-    run(INITDB, "-D", str(data), "-U", "wsap", "-A", "trust", "--no-sync", "-E", "UTF8")
-    options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off -c shared_buffers=16MB"
-    try:
-        run(str(tool("pg_ctl")), "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options, "start")
-        yield f"postgresql://wsap@/postgres?host={folder}"
-    finally:
-        subprocess.run(
-            [str(tool("pg_ctl")), "-D", str(data), "-m", "immediate", "stop"],
-            check=False, capture_output=True, user=user, cwd=folder, timeout=300,
-        )  # fmt: skip
-        shutil.rmtree(folder, ignore_errors=True)
+def server(postgresql: Server) -> str:
+    """The URL of a database on a server of our own."""
+    return postgresql.url()
 
 
 def test_postgresql_serves_as_well(server: str) -> None:

@@ -34,7 +34,7 @@ MOST_NEWS = 10
 E = TypeVar("E", bound=NexusEvent)
 
 _EVENT = METADATA.tables["nexus_event"]
-_LAST = 2**62
+_LAST = 2**63 - 1
 # Built once: building the query takes longer than running it.
 _LATEST = (
     select(_EVENT)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, Column, ForeignKey, Index, Integer, LargeBinary, Text, text
+from sqlalchemy import JSON, BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, LargeBinary, Text, text
 from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
@@ -359,3 +359,11 @@ class ListenerRow(Base, table=True):
 
 METADATA = Base.metadata
 """All tables, for the migrations."""
+
+WHOLE = BigInteger().with_variant(Integer(), "sqlite")
+"""The type of every whole number: 64 bits on a server, as they always are in SQLite, so that what can be bound to a
+column of one can be bound to that of the other."""
+for _table in METADATA.tables.values():
+    for _column in _table.columns:
+        if isinstance(_column.type, Integer):
+            _column.type = WHOLE
