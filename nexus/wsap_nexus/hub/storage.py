@@ -60,6 +60,7 @@ _REASONS: dict[type[StorageError], str] = {
     StorageReadOnlyError: "The database can't be written; what was committed is kept.",
     StorageUnavailableError: "The database can't be used for the moment; what was committed is kept.",
 }
+_AWAY = "The server of the database can't be reached, or does not answer; what was committed is kept."
 # Shown to everyone, so without the path of the database, which only the log names.
 
 _LOG = logging.getLogger(__name__)
@@ -185,6 +186,8 @@ class StorageWatch:
         if isinstance(error, StorageError):
             self.store.database.fault = error
             why = next((text for kind, text in _REASONS.items() if isinstance(error, kind)), str(error))
+            if isinstance(error, StorageUnavailableError) and not self.store.database.is_sqlite:
+                why = _AWAY
         else:
             why = f"This machine lacks something that the nexus needs ({_words(error)}); what was committed is kept."
         self._since = self.now()

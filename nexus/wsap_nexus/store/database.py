@@ -15,15 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from wsap_core import errors
-from wsap_core.protocol import wire
 from wsap_nexus.paths import is_url
 from wsap_nexus.store import migrate
 from wsap_nexus.store.errors import DatabaseReplacedError, OutdatedDatabaseError, is_passing, said_clearly
@@ -36,7 +35,8 @@ from wsap_nexus.store.files import (
     prepare_file,
     reading_uri,
 )
-from wsap_nexus.store.json_values import read_column
+from wsap_nexus.store.json_values import JSON_COLUMNS
+from wsap_nexus.store.server import LONGEST_SECONDS, limit, server_engine
 from wsap_nexus.store.soundness import check_after_unclean_end, mark, problems
 
 BUSY_SECONDS = 5.0
@@ -53,7 +53,6 @@ CHECKPOINT_PAGES = 4000
 
 SETUP_LOCK = 0x57534152
 """The PostgreSQL advisory lock that serializes migrations."""
-_JSON: Any = {"json_serializer": wire.dumps, "json_deserializer": read_column}
 _LOG = logging.getLogger(__name__)
 
 
@@ -116,7 +115,7 @@ class Database:
         else:
             where = url.render_as_string(hide_password=True)
             checked = False
-            engine = _server_engine(url, where)
+            engine = server_engine(url, where)
         database = cls(engine, where, read_only=read_only, busy_seconds=busy_seconds)
         try:
             database._bring_up_to_date()
@@ -135,8 +134,21 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Yield a connection that sees one state of the database; keep the block short."""
-        with self._reported(), said_clearly(self.where), self.engine.connect() as connection:
+        if self.fault is not None and self._is_away():
+            raise again(self.fault)
+        # Without it a server would show each statement a newer state.
+        engine = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="REPEATABLE READ")
+        with self._reported(), said_clearly(self.where), engine.connect() as connection:
             yield connection
+
+    def limit(self, connection: Connection) -> None:
+        """Let every statement on a server's connection end within seconds, for a thread that others wait for."""
+        if not self.is_sqlite:
+            limit(connection)
+
+    def _is_away(self) -> bool:
+        # A server that does not answer would let each caller wait.
+        return not self.is_sqlite and isinstance(self.fault, errors.StorageUnavailableError)
 
     @contextmanager
     def write(self, *, probe: bool = False) -> Iterator[Connection]:
@@ -174,9 +186,13 @@ class Database:
                 self.on_damage(error)
             raise
         except errors.StorageError as error:
-            if self.on_fault is not None and is_passing(error) and _is_own(error):
-                self.on_fault(error)
+            self.report(error)
             raise
+
+    def report(self, error: errors.StorageError) -> None:
+        """Tell `on_fault` of an error of this database, if it is a fault that passes."""
+        if self.on_fault is not None and is_passing(error) and _is_own(error):
+            self.on_fault(error)
 
     def check_file(self) -> None:
         """Raise an error if the path of a database file names another file now, or none.
@@ -267,6 +283,7 @@ class Database:
                 if self.is_sqlite:
                     connection.exec_driver_sql(f"PRAGMA application_id = {migrate.APPLICATION_ID}")
                 else:
+                    limit(connection, LONGEST_SECONDS)
                     connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(1, int(seconds * 1000))}")
                     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({SETUP_LOCK})")
                     connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
@@ -338,7 +355,7 @@ def _sqlite_engine(path: Path, identity: Identity | None, *, read_only: bool, bu
             raise
         return connection
 
-    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, **_JSON)
+    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, **JSON_COLUMNS)
     event.listen(engine, "begin", _begin)
     return engine
 
@@ -378,11 +395,3 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql(str(connection.get_execution_options().get("wsap_begin", "BEGIN")))
 
 
-def _server_engine(url: URL, where: str) -> Engine:
-    try:
-        return create_engine(url, pool_pre_ping=True, **_JSON)
-    except (ImportError, NoSuchModuleError):
-        raise errors.MissingServiceError(
-            f"The database {where} needs a driver that is not installed; "
-            "install it with: pip install 'wsap-nexus[postgres]'"
-        ) from None

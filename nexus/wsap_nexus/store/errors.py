@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError, TimeoutError
 
 from wsap_core import errors
 from wsap_core.untrusted import single_line
@@ -58,6 +58,10 @@ _TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRES: dict[str, type[errors.StorageError]] = {
     "53100": errors.StorageFullError,
+    "53": errors.StorageUnavailableError,  # it lacks memory or connections
+    "08": errors.StorageUnavailableError,  # the connection failed
+    "57": errors.StorageUnavailableError,  # it is being stopped, or started, or an operator ended the connection
+    "58": errors.StorageUnavailableError,  # its own machine failed it
     "55P03": errors.StorageLockedError,
     "40P01": errors.StorageLockedError,
     "40001": errors.StorageLockedError,
@@ -108,7 +112,7 @@ def translate(error: BaseException, where: str) -> errors.WsapError:
     reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
     if isinstance(cause, OSError) and cause.strerror:
         reason = cause.strerror  # without the path
-    kind = _kind(cause, where)
+    kind = errors.StorageUnavailableError if _is_away(error, cause) else _kind(cause, where)
     if kind is not None:
         return kind(_SENTENCES[kind].format(where=where, reason=reason))
     if isinstance(cause, sqlite3.Error) and _code(cause) == sqlite3.SQLITE_CANTOPEN:
@@ -188,7 +192,19 @@ def _kind(cause: BaseException, where: str) -> type[errors.StorageError] | None:
         if code in _PASSING or (code == sqlite3.SQLITE_CANTOPEN and _is_there(where)):
             return errors.StorageUnavailableError
         return None
-    return _POSTGRES.get(getattr(cause, "sqlstate", None) or "")
+    state = getattr(cause, "sqlstate", None) or ""
+    return _POSTGRES.get(state) or _POSTGRES.get(state[:2])
+
+
+def _is_away(error: BaseException, cause: BaseException) -> bool:
+    """Return whether a server, or a free connection to it, could not be had: such errors have no code."""
+    if isinstance(error, TimeoutError):
+        return True
+    return (
+        isinstance(error, OperationalError | InterfaceError)
+        and not isinstance(cause, sqlite3.Error)
+        and getattr(cause, "sqlstate", None) is None
+    )
 
 
 def _is_there(where: str) -> bool:

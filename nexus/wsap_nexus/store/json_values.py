@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from wsap_core.protocol.wire import dumps
+
 # Any, in this module: JSON.
 
 _LOG = logging.getLogger(__name__)
@@ -29,6 +31,10 @@ def read_column(text: str | bytes) -> Any:
     except (ValueError, RecursionError) as error:
         _LOG.warning("A value in the database is not JSON, and is read as empty: %s", error)
         return {}
+
+
+JSON_COLUMNS: Mapping[str, Any] = {"json_serializer": dumps, "json_deserializer": read_column}
+"""How an engine writes and reads JSON columns."""
 
 
 def finite(value: Any) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from wsap_core.errors import WsapError
+from wsap_core.errors import StorageError
 from wsap_nexus.errors import LockLostError, NexusRunningError
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import said_clearly
@@ -41,10 +41,10 @@ def _refusal(database: Database) -> NexusRunningError:
     )
 
 
-def _lost(database: Database) -> str:
-    return (
-        f"Another nexus took over the database {database.where} while the connection to it was interrupted; "
-        "this one no longer writes. See the other with: wsap nexus status"
+def _lost(database: Database) -> LockLostError:
+    return LockLostError(
+        f"Another nexus took over the database {database.where}, or can have done so, while the connection to it was "
+        "interrupted; this one no longer writes. See the other with: wsap nexus status"
     )
 
 
@@ -63,6 +63,7 @@ class _FileLock:
         self._file = Path(f"{Path(database.where).resolve()}.nexus.lock")
         self._lock = FileLock(self._file, timeout=0)
         self._held: list[tuple[Path, Identity]] = []
+        self._lost = ""
 
     def acquire(self, patience: float = 0.0) -> None:
         """Acquire the lock within `patience` seconds; NexusRunningError if another process holds it."""
@@ -79,15 +80,18 @@ class _FileLock:
     def check(self) -> None:
         """Raise LockLostError if the lock's file or the database was deleted, moved or replaced."""
         for path, identity in self._held:
-            if not is_same(path, identity):
-                raise LockLostError(
+            if not self._lost and not is_same(path, identity):
+                self._lost = (
                     f"The file {path} was deleted, moved or replaced while this nexus ran on it; this one no longer "
                     "writes, and has stopped. Start again with: wsap nexus start"
                 )
+        if self._lost:
+            raise LockLostError(self._lost)
 
     def release(self) -> None:
-        self._database.fence = None
-        self._held = []
+        if not self._lost:  # or what still waits to be written would be
+            self._database.fence = None
+            self._held = []
         self._lock.release()
 
 
@@ -103,6 +107,7 @@ class _ServerLock:
         self._database = database
         self._connection: Connection | None = None
         self._epoch = 0
+        self._held = self._lost = False
 
     def acquire(self, patience: float = 0.0) -> None:
         self._connection = self._take(patience)
@@ -115,43 +120,61 @@ class _ServerLock:
             self._let_go()
             raise
         self._database.fence = self._check_epoch
+        self._held = True
 
     def check(self) -> None:
         # Acquires the lock again after an interruption; LockLostError if another nexus has held it since.
+        if not self._held:
+            return
+        try:
+            if not self._is_kept():
+                self._connection = self._take()
+                self._is_kept()
+        except (LockLostError, NexusRunningError):
+            self._held, self._lost = False, True
+            self._let_go()
+            raise _lost(self._database) from None
+        except StorageError as error:
+            # The server can't be reached, so nothing can be written either; the next check tries again.
+            self._database.report(error)
+
+    def _is_kept(self) -> bool:
+        """Return whether the connection with the lock is intact, and close it if not; LockLostError as in `check`."""
         connection = self._connection
         if connection is None:
-            return
+            return False
         try:
-            connection.execute(text("SELECT 1"))
+            self._database.limit(connection)
+            self._check_epoch(connection)
             connection.commit()
-            return
         except SQLAlchemyError:
-            connection.invalidate()
-            connection.close()
-        try:
-            self._connection = self._take()
-            with self._database.read() as reading:
-                self._check_epoch(reading)
-        except NexusRunningError:
-            self._let_go()
-            raise LockLostError(_lost(self._database)) from None
-        except WsapError:
-            pass  # the server can't be reached, so nothing can be written either; the next check tries again
+            self._connection = None
+            with suppress(SQLAlchemyError):
+                connection.invalidate()
+                connection.close()
+            return False
+        return True
 
     def release(self) -> None:
-        self._database.fence = None
+        self._held = False
+        if not self._lost:  # or what still waits to be written would be
+            self._database.fence = None
         self._let_go()
 
     def _take(self, patience: float = 0.0) -> Connection:
         with said_clearly(self._database.where):
             connection = self._database.engine.connect()
-            end = time.monotonic() + patience
-            while not (taken := connection.execute(_TRY, {"key": _KEY}).scalar()) and time.monotonic() < end:
-                time.sleep(0.05)
-            if not taken:
+            try:
+                self._database.limit(connection)
+                end = time.monotonic() + patience
+                while not (taken := connection.execute(_TRY, {"key": _KEY}).scalar()) and time.monotonic() < end:
+                    time.sleep(0.05)
+                connection.commit()
+                if not taken:
+                    raise _refusal(self._database)
+            except BaseException:
                 connection.close()
-                raise _refusal(self._database)
-            connection.commit()
+                raise
             return connection
 
     def _let_go(self) -> None:
@@ -165,10 +188,8 @@ class _ServerLock:
             connection.close()
 
     def _check_epoch(self, connection: Connection | None) -> None:
-        if connection is None:
-            return  # only a file is looked at outside a transaction
-        if connection.execute(_LOOK, {"name": LEAD}).scalar() != self._epoch:
-            raise LockLostError(_lost(self._database))
+        if connection is not None and connection.execute(_LOOK, {"name": LEAD}).scalar() != self._epoch:
+            raise _lost(self._database)
 
 
 InstanceLock = _FileLock | _ServerLock

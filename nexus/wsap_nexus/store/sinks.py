@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, update
+from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from wsap_nexus.store.bodies import BodyEncoder, NewDictionary
 from wsap_nexus.store.database import Database
@@ -218,11 +219,36 @@ class CoreSink:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection: Connection = database.engine.connect()
+        self._in_doubt = False
 
     def commit(self, group: Group) -> None:
-        """Commit a group as a whole."""
+        """Commit a group as a whole, once: if the last attempt broke off, its commit may have reached the server."""
+        try:
+            if not (self._in_doubt and self._has(group)):
+                self._write(group)
+        except IntegrityError:
+            # The server was still busy with that attempt.
+            if not (self._in_doubt and self._has(group)):
+                raise
+        except BaseException:
+            self._in_doubt = True
+            raise
+        self._in_doubt = False
+
+    def _has(self, group: Group) -> bool:
+        if not group.events:
+            return False  # the rest can be done twice
+        last = dict(zip(_EVENT.columns.keys(), group.events[-1], strict=True))
+        query = select(_EVENT.c.time, _EVENT.c.body)
+        query = query.where(_EVENT.c.run_id == last["run_id"], _EVENT.c.seq == last["seq"])
+        with self._connection.begin():
+            found = self._connection.execute(query).one_or_none()
+        return found is not None and (found.time, bytes(found.body)) == (last["time"], last["body"])
+
+    def _write(self, group: Group) -> None:
         connection = self._connection
         with connection.begin():
+            self._database.limit(connection)
             if self._database.fence is not None:
                 self._database.fence(connection)
             for table, rows in ((_DICTIONARY, group.dictionaries), (_EVENT, group.events)):
