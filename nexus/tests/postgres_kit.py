@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlalchemy import create_engine, text
@@ -67,6 +68,21 @@ class Server:
         self.stop(mode)
         self.start()
 
+    def freeze(self) -> None:
+        """Let it answer nothing any more, as a machine that hangs; connections to it stay."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """End a `freeze`."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        own = [first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split())]
+        for pid in own:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def new_database(self, *, empty: bool = False) -> str:
         """Return the URL of a new database, with the tables of WSAP unless `empty`."""
         if not empty and not self._made:
@@ -98,6 +114,8 @@ class Server:
 
     def close(self) -> None:
         """Stop it if it runs, and delete its folder."""
+        with suppress(FileNotFoundError):
+            self.thaw()
         self._run("pg_ctl", "-m", "immediate", "stop", check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 

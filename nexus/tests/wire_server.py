@@ -63,13 +63,14 @@ def serving(
     settings: Settings | None = None,
     limits: HttpLimits | None = None,
     address: Address | None = None,
+    database: str | None = None,
 ) -> Iterator[Served]:
-    """Give a nexus that answers, and stop it in good order."""
+    """Give a nexus that answers, on a database in the folder or the one given, and stop it in good order."""
     ready: Future[Served] = Future()
     folder.mkdir(parents=True, exist_ok=True)
 
     async def main(ended: threading.Event) -> None:
-        with open_store(str(folder / "wsap.db")) as store:
+        with open_store(database or str(folder / "wsap.db")) as store:
             nexus = Nexus(host or PluginHost.discovered(), store, settings or Settings(seed=7, lobby_seconds=0.05))
             until = asyncio.Event()
             loop = asyncio.get_running_loop()

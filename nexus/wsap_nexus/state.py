@@ -50,12 +50,26 @@ class Running:
 
 
 def state_file(database: str, environ: Mapping[str, str]) -> Path:
-    """Return the state file of a database: beside it, or in the home folder for a server's database."""
+    """Return the state file of a database: beside it, or in the home folder for a server's database.
+
+    It is the same with or without the driver and the password in a server's URL.
+    """
     if not is_url(database):
         return Path(f"{database}.nexus.json")
     if database.startswith("sqlite:///"):
         return Path(f"{Path(database.removeprefix('sqlite:///')).absolute()}.nexus.json")
-    return home(environ) / f"nexus-{hashlib.sha256(database.encode()).hexdigest()[:12]}.json"
+    return home(environ) / f"nexus-{hashlib.sha256(_plain(database).encode()).hexdigest()[:12]}.json"
+
+
+def _plain(url: str) -> str:
+    from sqlalchemy.engine import make_url  # deferred for weight: a path needs none
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        return url  # whoever opens it says what is wrong
+    return parsed.set(drivername=parsed.get_backend_name(), password=None).render_as_string()
 
 
 def token_file(environ: Mapping[str, str]) -> Path:

@@ -122,6 +122,8 @@ class LiveState:
     time, and the last of thousands would start minutes later."""
     stopping: bool = False
     """Whether the nexus is stopping: nothing new starts."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Agents that can't act because the database failed them with an error that does not pass, and its code."""
     held: str = ""
     """The fault of the machine because of which agents are held; empty if there is none."""
     damaged: str = ""

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from wsap_core.errors import SnapshotError, UnknownNameError, WireError, WorldError, WsapError
+from wsap_core.errors import SnapshotError, StorageError, UnknownNameError, WireError, WorldError, WsapError
 from wsap_core.protocol import Avatar, AvatarState, TransitPackage
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec
@@ -223,6 +223,8 @@ class FailureHandler:
 
     def agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:
         """Pause an agent that failed, or whose model did; it continues where it is once resumed."""
+        if isinstance(error, StorageError):
+            self._context.live.failed[agent_id] = error.code
         with self._context.nexus_store.change() as tx:
             tx.update_agent(agent_id, state="paused")
             game, stay = (session.game, session.id) if session else (None, None)

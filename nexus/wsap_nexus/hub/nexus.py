@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from wsap_core.errors import StorageDamagedError, StorageError, UsageError
 from wsap_core.host import PluginHost
+from wsap_core.protocol.lines import plural
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
@@ -251,6 +252,23 @@ class Nexus:
             await self._listeners.aclose()
             self._lock.release()
 
+    def cannot_act(self) -> tuple[str, bool]:
+        """Return why no agent can act now, in words for everyone, and whether that can pass; empty if they can."""
+        if self.live.damaged:
+            return self.live.damaged, False
+        if self._lost is not None and self._lost.done():
+            return "Another nexus leads this database; this one is stopping.", False
+        if self.live.held:
+            return self.live.held, True
+        if self.live.stopping:
+            return "The nexus is stopping.", False
+        tasks = self.live.agent_tasks
+        broken = {name for name, task in tasks.items() if task.done() and not task.cancelled() and task.exception()}
+        if (broken or self.live.failed) and not any(map(self.live.is_active, tasks)):
+            failed = plural(len(broken | self.live.failed.keys()), "agent")
+            return f"The nexus failed {failed}, and no other can act; its log says why.", False
+        return "", False
+
     def playing(self, run_id: str) -> Run | None:
         """Return a run in play in a world; None if it is not in play."""
         return self.sessions.runs.get(run_id)
@@ -279,6 +297,7 @@ class Nexus:
             agent = tx.agent(agent_id)
             tx.update_agent(agent_id, state="active")
             tx.note(AgentResumed(agent_id=agent_id))
+        self.live.failed.pop(agent_id, None)
         if agent_id in self.live.controls:
             self.live.controls[agent_id].resume()
         self.start_agent(replace(agent, state="active"))

@@ -195,10 +195,10 @@ def day_before(keep_days: float, now: float | None = None) -> str:
     return datetime.fromtimestamp((time.time() if now is None else now) - keep_days * DAY, UTC).date().isoformat()
 
 
-def size_of(database: Database) -> int | None:
-    """Return a database's size on disk in bytes, including its write-ahead log; None for one on a server."""
+def size_of(database: Database) -> int:
+    """Return a database's size on disk in bytes, including its write-ahead log if it is a file."""
     if not database.is_sqlite:
-        return None
+        return used_bytes(database)
     paths = [Path(database.where), Path(f"{database.where}-wal")]
     return sum(path.stat().st_size for path in paths if path.exists())
 
@@ -208,7 +208,7 @@ def compact(database: Database) -> bool:
 
     This needs disk space for a copy of the database, and no other process may be using it.
     """
-    if not database.is_sqlite or shutil.disk_usage(Path(database.where).parent).free < 2 * (size_of(database) or 0):
+    if not database.is_sqlite or shutil.disk_usage(Path(database.where).parent).free < 2 * size_of(database):
         return False
     try:
         with database.engine.connect().execution_options(wsap_begin="SELECT 1") as connection:

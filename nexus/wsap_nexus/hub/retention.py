@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import select
 
-from wsap_core.errors import StorageFullError, WsapError
+from wsap_core.errors import WsapError
 from wsap_core.protocol.lines import plural
 from wsap_core.seams.clock import Clock
 from wsap_nexus.hub.context import LiveState
@@ -119,7 +119,7 @@ class Retention:
             done = await asyncio.to_thread(self.delete)
         except WsapError as error:
             # A full disk or another writer: retry tomorrow, and let an event say why.
-            with suppress(StorageFullError), self.nexus_store.change() as tx:
+            with suppress(WsapError), self.nexus_store.change() as tx:
                 tx.note(PruneFailed(error=str(error)))
             return
         if done.anything:

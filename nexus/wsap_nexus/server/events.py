@@ -28,6 +28,7 @@ from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.waits import waits
 from wsap_nexus.server import responses
+from wsap_nexus.store.errors import is_passing
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.tables import METADATA
@@ -131,18 +132,25 @@ async def about(nexus: Hub, request: Request) -> Response:
 
 @router.get("/health", responses={200: {"model": responses.Health}, 503: {"model": responses.Health}})
 async def health(nexus: Hub, request: Request, who: Reader) -> Response:
-    """Health: 200, or 503 with a reason if the database can't be read or written; for the admin, who waits for whom."""
+    """Health: 200 if agents can act; otherwise 503 with the reason, and with `retry` if that can pass by itself.
+
+    They can't if the database can't be read or written, if a fault of the machine holds them, if another nexus leads
+    the database, or if the nexus failed all that were to act. Agents that a person paused are well. For the admin it
+    tells who waits for whom, too.
+    """
     streams: Streams = request.app.state.streams
-    agents, storage, reason = 0, None, nexus.live.damaged or nexus.live.held
+    agents, storage, (reason, passing) = 0, None, nexus.cannot_act()
     owner = who is not None and who.agent_id is None
     try:
         agents, storage = _count(nexus), nexus.storage.report()
-    except StorageError:
-        _LOG.exception("The database can't be read.")
-        reason = nexus.live.damaged or "The database can't be read; the log of the nexus says why."
+    except StorageError as error:
+        if not reason:
+            _LOG.exception("The database can't be read.")
+            reason, passing = "The database can't be read; the log of the nexus says why.", is_passing(error)
     body = {
         "status": "degraded" if reason else "ok",
         "reason": reason or None,
+        "retry": passing,
         "database": storage is not None,
         "agents": agents,
         "in_worlds": len(nexus.live.sessions),

@@ -89,7 +89,9 @@ class Health(Answer):
 
     status: Literal["ok", "degraded"]
     reason: str | None
-    """Why it is degraded, such as a full disk, during which agents are held."""
+    """Why no agent can act, such as a full disk, during which agents are held."""
+    retry: bool
+    """Whether that passes by itself, without a person."""
     database: bool
     """Whether the database is readable."""
     agents: int

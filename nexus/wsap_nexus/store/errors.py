@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError, TimeoutError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from wsap_core import errors
 from wsap_core.untrusted import single_line
@@ -198,7 +199,7 @@ def _kind(cause: BaseException, where: str) -> type[errors.StorageError] | None:
 
 def _is_away(error: BaseException, cause: BaseException) -> bool:
     """Return whether a server, or a free connection to it, could not be had: such errors have no code."""
-    if isinstance(error, TimeoutError):
+    if isinstance(error, PoolTimeoutError):
         return True
     return (
         isinstance(error, OperationalError | InterfaceError)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from wsap_core.errors import StorageError
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import command, open_for_reading, print_lines, text_of_size
@@ -31,8 +32,14 @@ def status(*, as_json: bool, database: str | None) -> None:
 
     nexus = running_on(database)
     running, health = (None, None) if nexus is None else (nexus.running, nexus.health())
-    with open_for_reading(database) or contextlib.nullcontext() as opened:
-        found = status_of(opened, running, database_location(database, os.environ), health=health)
+    where = database_location(database, os.environ)
+    try:
+        with open_for_reading(database) or contextlib.nullcontext() as opened:
+            found = status_of(opened, running, where, health=health)
+    except StorageError:
+        if health is None or not health.get("reason"):
+            raise
+        found = status_of(None, running, where, health=health)  # the nexus says why it can't be read
     print_lines(as_json, asdict(found), status_lines(found))
 
 
@@ -46,6 +53,8 @@ def status_lines(found: Status) -> list[str]:
         return ["There is no nexus yet; start one with: wsap nexus start"]
     else:
         lines = ["No nexus is running; this is its last state. Continue with: wsap nexus start"]
+    if found.running and found.reason and found.bytes is None:
+        return [*lines, f"Agents are held: {single_line(found.reason)}"]
     size = f", {text_of_size(found.bytes)}" if found.bytes is not None else ""
     lines.append(f"{found.database}{size}: {plural(found.events, 'event')}, {plural(found.sessions, 'session')}")
     if found.reason:
