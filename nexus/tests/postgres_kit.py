@@ -27,7 +27,7 @@ INITDB = None if _FOUND is None else Path(_FOUND)
 """The program that makes a server's folder; None if PostgreSQL's server is not installed."""
 
 _TEMPLATE = "wsap_template"
-_OPTIONS = "-c fsync=off -c shared_buffers=16MB -c max_connections=200 -c timezone=Asia/Kathmandu"
+_OPTIONS = "-c shared_buffers=16MB -c max_connections=200 -c timezone=Asia/Kathmandu"
 # A time zone that no code may depend on.
 
 
@@ -38,7 +38,7 @@ class Server:
     pytest's nor root's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
         if INITDB is None:
             raise FileNotFoundError("PostgreSQL's server is not installed; install it with: apt-get install postgresql")
         self.folder = Path(tempfile.mkdtemp(prefix="wsap-pg-"))
@@ -47,6 +47,7 @@ class Server:
             self._user = 65534
             os.chown(self.folder, self._user, -1)
         self._made = False
+        self._options = _OPTIONS + ("" if durable else " -c fsync=off")
         self._run("initdb", "-U", "wsap", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
         self.start()
 
@@ -56,7 +57,7 @@ class Server:
 
     def start(self) -> None:
         """Start it; it answers when this returns."""
-        options = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' {_OPTIONS}"
+        options = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' {self._options}"
         self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
     def stop(self, mode: str = "fast") -> None:
@@ -136,9 +137,9 @@ class Server:
 
 
 @contextmanager
-def private_server() -> Iterator[Server]:
-    """Give a server of one's own; gone at the end of the block."""
-    server = Server()
+def private_server(*, durable: bool = False) -> Iterator[Server]:
+    """Give a server of one's own; gone at the end of the block. `durable`: commits wait for the disk."""
+    server = Server(durable=durable)
     try:
         yield server
     finally:

@@ -29,7 +29,7 @@ from wsap_nexus.store.events.agents import AchievementEarned
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.tables import METADATA
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.every_database]
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 EVENTS = 50_000
@@ -65,7 +65,7 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def scene(databases: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with Served(tmp_path_factory.mktemp("scene"), prepare=prepare) as served:
 
         async def go() -> tuple[str, str, str]:

@@ -24,6 +24,8 @@ from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import OtherEvent
 from wsap_nexus.store.records import NewRun
 
+pytestmark = pytest.mark.every_database
+
 
 def prepare(nexus: Nexus) -> None:
     """Register two agents that stay where they are put."""
@@ -35,7 +37,7 @@ def prepare(nexus: Nexus) -> None:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(databases: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with Served(tmp_path_factory.mktemp("data"), prepare=prepare) as nexus:
         yield nexus
 

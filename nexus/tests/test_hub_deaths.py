@@ -24,6 +24,8 @@ from wsap_nexus.hub.prune import measure, prune
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, SessionRecord
 
+pytestmark = pytest.mark.every_database
+
 crafter = pytest.importorskip("wsap_crafter")
 
 LONG = 300

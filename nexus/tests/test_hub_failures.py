@@ -29,6 +29,8 @@ from wsap_nexus.store.events.agents import DiaryWritten
 from wsap_nexus.store.events.base import count
 from wsap_nexus.worlds.workers.pool import WorkerTimeouts
 
+pytestmark = pytest.mark.every_database
+
 anywhere = pytest.mark.parametrize("workers", [0, 1], ids=["in-process", "in-a-worker"])
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 

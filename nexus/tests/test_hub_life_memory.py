@@ -20,6 +20,8 @@ from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.store.nexus_store import NexusStore
 
+pytestmark = pytest.mark.every_database
+
 TEXT = SeatPlan("ida", "llm", {"memory": "fulltext"})
 FACTS = SeatPlan("ida", "llm", {"memory": "facts"})
 

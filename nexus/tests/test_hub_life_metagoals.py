@@ -21,6 +21,8 @@ from wsap_nexus.store.entities import SkillGain
 from wsap_nexus.store.events.sessions import Entered, Left
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 
+pytestmark = pytest.mark.every_database
+
 GAMES = ("crafter", "echo", "matrix")
 
 

@@ -23,6 +23,8 @@ from wsap_nexus.store.events.sessions import Entered
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.game_info import GameInfo
 
+pytestmark = pytest.mark.every_database
+
 HOST = host_with()
 
 

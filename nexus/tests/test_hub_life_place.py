@@ -24,6 +24,8 @@ from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusObservation
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, Policy
 
+pytestmark = pytest.mark.every_database
+
 
 class Still(Entrance):
     """The entrance of a nexus in which no time passes: nobody goes anywhere, and every wait is over at once.

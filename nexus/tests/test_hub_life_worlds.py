@@ -31,6 +31,8 @@ from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.worlds.port import LocalWorld
 
+pytestmark = pytest.mark.every_database
+
 MODEL = {"model": "script/it", "memory": "fulltext", "plan": False, "style": "json"}
 
 

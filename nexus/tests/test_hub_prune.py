@@ -29,6 +29,8 @@ from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
 
+pytestmark = pytest.mark.every_database
+
 KEEP = 30.0
 
 

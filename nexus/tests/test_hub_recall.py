@@ -20,6 +20,8 @@ from wsap_core.protocol.wire import Codec
 from wsap_nexus.runs.logged import read_step
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 
+pytestmark = pytest.mark.every_database
+
 ROUNDS = 10
 GAMES = ("matrix", "echo")
 

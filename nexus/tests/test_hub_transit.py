@@ -23,6 +23,8 @@ from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, SessionRecord
 
+pytestmark = pytest.mark.every_database
+
 
 class Killed(BaseException):
     """What no code catches on purpose."""

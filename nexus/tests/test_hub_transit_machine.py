@@ -14,7 +14,7 @@ import hub_kit
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Action
@@ -188,7 +188,10 @@ class Nexuses(RuleBasedStateMachine):
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-TestNexuses = pytest.mark.slow(Nexuses.TestCase)
-TestNexuses.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+@pytest.mark.slow
+@pytest.mark.every_database
+def test_whatever_happens_everything_is_in_one_place() -> None:
+    health = list(HealthCheck)
+    run_state_machine_as_test(
+        Nexuses, settings=settings(max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=health)
+    )

@@ -18,6 +18,8 @@ from wsap_nexus.hub import scheduler
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.store.entities import Policy
 
+pytestmark = pytest.mark.every_database
+
 AGENTS = {f"agent-{number:02d}": {"*": Policy("watcher")} for number in range(40)}
 
 

@@ -29,6 +29,8 @@ from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
 
+pytestmark = pytest.mark.every_database
+
 RUN = "nexus-glade"
 GLADE = KeptWorld("glade", "meadow")
 

@@ -22,6 +22,8 @@ from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.store.events import OtherEvent
 from wsap_nexus.store.nexus_store import Transaction
 
+pytestmark = pytest.mark.every_database
+
 GAME = """
 import sys
 from dataclasses import replace
@@ -33,7 +35,7 @@ serve_world(spec, port=int(sys.argv[1]), token="t" * 20)
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(databases: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("nexus")) as nexus:
         yield nexus
 
