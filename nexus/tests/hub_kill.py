@@ -1,6 +1,6 @@
 """Kill a nexus at random moments, start it again, and look whether anything was lost or happened twice.
 
-    python nexus/tests/hub_kill.py [--kills N] [--seed N] [--workers N] [--agents N] [--database PATH] [--json]
+    python nexus/tests/hub_kill.py [--kills N] [--seed N] [--workers N] [--agents N] [--database postgresql] [--json]
 
 A fresh process is forked for every life of the nexus. It plays with several agents in the quarry, in
 Crafter and in a game of two seats, as fast as it can, and says what has been committed: a line for each
@@ -8,6 +8,9 @@ event of the nexus, and for each run how far its log is. After a random number o
 killed with SIGKILL. The books are checked as they lie there; the next life checks them again when it
 has settled what was under way, before anything else happens. At the end every session that was closed is
 played once more from its beginning by itself, undisturbed, and has to come to the same trajectory hash.
+
+With `--database postgresql` each database is on a private server, which is stopped or killed and started again, too,
+while the nexus works.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import hub_checks
 import hub_kit
+import postgres_kit
 
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
@@ -147,7 +151,12 @@ def one_life(database: str, options: argparse.Namespace, rng: random.Random) -> 
     with forked(lambda out: live(database, out, options)) as (pid, pipe):
         # Now and then before it is up, mostly while it works.
         wanted = rng.randrange(1, 12) if rng.random() < 0.15 else rng.randrange(12, 400)
+        shaken = rng.randrange(wanted) if options.server is not None and rng.random() < 0.4 else -1
         while len(lines) < wanted:
+            # Not before it is up: a start without a server is refused.
+            if 0 <= shaken <= len(lines) and b"ready\n" in lines:
+                options.server.restart(rng.choice(("fast", "immediate")))
+                shaken = -1
             if not select.select([pipe], [], [], SILENCE)[0]:
                 lines.append(b"PROBLEM the nexus came to a standstill\n")
                 break
@@ -160,6 +169,22 @@ def one_life(database: str, options: argparse.Namespace, rng: random.Random) -> 
         lines += pipe.readlines()
     said = words_of(lines)
     return said, ["ready"] in said
+
+
+def location(folder: Path, options: argparse.Namespace) -> str:
+    """Return where a new database is: in a folder, or on the private server."""
+    return str(folder / "nexus.db") if options.server is None else str(options.server.new_database())
+
+
+@contextlib.contextmanager
+def served(options: argparse.Namespace) -> Iterator[None]:
+    """Give the options the private server that they ask for, as `server`; None if they ask for none."""
+    options.server = None
+    if options.database == "sqlite":
+        yield
+        return
+    with postgres_kit.private_server() as options.server:
+        yield
 
 
 @contextlib.contextmanager
@@ -288,7 +313,7 @@ def compare(
 
 def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.Random) -> dict[str, Any]:
     """Kill the nexus of one database that often and return what was found."""
-    database = str(folder / "nexus.db")
+    database = location(folder, options)
     found: list[str] = []
     ups = 0
     acknowledged = 0
@@ -325,6 +350,7 @@ def parsed(description: str, kills: int, arguments: list[str] | None = None) -> 
     parser.add_argument("--workers", type=int, default=0, help="worker processes, where no game is in another process")
     parser.add_argument("--compare", type=int, default=60, help="resumed stays of each database to play again")
     parser.add_argument("--keep", type=Path, help="a folder for the databases, to look at")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(arguments)
 
@@ -335,7 +361,7 @@ def campaigns(one: Campaign, options: argparse.Namespace) -> int:
     told: dict[str, Counter[str]] = {}
     problems: list[str] = []
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as temporary, served(options):
         number = 0
         while totals["kills"] < options.kills and not problems:
             seed = options.seed + number

@@ -397,7 +397,7 @@ def one_life(
 
 def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.Random) -> dict[str, Any]:
     """Kill around one database that often and return what was found."""
-    database = str(folder / "nexus.db")
+    database = hub_kill.location(folder, options)
     games = Games(folder)
     found: list[str] = []
     killed: Counter[str] = Counter()

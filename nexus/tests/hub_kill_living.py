@@ -172,7 +172,7 @@ def through_again(database: str, seed: int) -> list[str]:
 
 def campaign(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Kill the nexus of one database that often and return what was found."""
-    database, rng = str(folder / "nexus.db"), random.Random(options.seed)
+    database, rng = hub_kill.location(folder, options), random.Random(options.seed)
     hub_kill.live = live
     found: list[str] = []
     ups = 0
@@ -197,9 +197,10 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--agents", type=int, default=4)
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, hub_kill.served(options):
         found = campaign(Path(folder), options)
     print(json.dumps(found, indent=None if options.json else 2))
     return bool(found["problems"])

@@ -97,7 +97,7 @@ class Server:
         self.admin(f"DROP DATABASE IF EXISTS {url.partition('@/')[2].partition('?')[0]} WITH (FORCE)")
 
     def admin(self, statement: str) -> None:
-        """Execute a statement outside of transactions; tried again while the server is not up or the template in use."""
+        """Execute a statement outside of transactions, again and again while the server or the template is busy."""
         engine = create_engine(self.url().replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
         end = time.monotonic() + PATIENCE
         try:

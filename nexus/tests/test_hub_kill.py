@@ -14,10 +14,18 @@ FAR = Path(__file__).with_name("hub_kill_far.py")
 LIVING = Path(__file__).with_name("hub_kill_living.py")
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> str:
+    """The kind of database that is killed around; on PostgreSQL its server is restarted, too."""
+    if request.param == "postgresql":
+        request.getfixturevalue("postgresql")  # which skips where there is none
+    return str(request.param)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
-def test_a_nexus_killed_again_and_again_under_load_has_everybody_and_everything_in_one_place() -> None:
-    words = ["--kills", "12", "--each", "6", "--seed", "1", "--compare", "8", "--json"]
+def test_a_nexus_killed_again_and_again_under_load_has_everybody_and_everything_in_one_place(database: str) -> None:
+    words = ["--database", database, "--kills", "12", "--each", "6", "--seed", "1", "--compare", "8", "--json"]
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, timeout=300, check=False
     )
@@ -52,8 +60,8 @@ def test_a_nexus_and_games_in_other_processes_killed_in_the_middle_of_moves_have
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
-def test_a_world_that_lives_in_a_nexus_that_is_killed_loses_no_tick_and_nobody_who_came_and_went() -> None:
-    words = ["--kills", "8", "--seed", "3", "--json"]
+def test_a_world_that_lives_in_a_nexus_that_is_killed_loses_no_tick_and_nobody_who_came_and_went(database: str) -> None:
+    words = ["--database", database, "--kills", "8", "--seed", "3", "--json"]
     done = subprocess.run(
         [sys.executable, str(LIVING), *words], capture_output=True, text=True, timeout=300, check=False
     )

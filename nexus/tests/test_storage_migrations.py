@@ -170,6 +170,7 @@ def test_who_comes_while_another_sets_the_database_up_waits_and_says_so(tmp_path
 
 # --- PostgreSQL -----------------------------------------------------------------------------
 
+
 @pytest.fixture(scope="module")
 def server(postgresql: Server) -> str:
     """The URL of a database on a server of our own."""

@@ -393,5 +393,3 @@ def _pragmas(path: Path, *, read_only: bool) -> list[str]:
 
 def _begin(connection: Connection) -> None:
     connection.exec_driver_sql(str(connection.get_execution_options().get("wsap_begin", "BEGIN")))
-
-
