@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,24 @@ def told(location: str, *kinds: str) -> list[Any]:
     """Return the events of a nexus of some kinds."""
     with Database.open(location, read_only=True) as database, NexusStore(database).look() as tx:
         return tx.events(kinds=kinds, limit=100_000)
+
+
+def freeze(pid: int, file: str | None) -> None:
+    """Freeze a nexus at a moment when it holds no lock of a file."""
+
+    def done() -> bool:
+        os.kill(pid, signal.SIGSTOP)
+        if file is None:
+            return True
+        with contextlib.closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return True
+            except sqlite3.OperationalError:
+                os.kill(pid, signal.SIGCONT)
+                return False
+
+    until(done, "it is frozen")
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
@@ -129,7 +149,7 @@ def test_a_nexus_that_was_frozen_while_another_took_over_ends_and_writes_nothing
     environ = environ_of(tmp_path, WSAP_DATABASE=location)
     with running(environ) as first:
         first.someone_was_away()
-        os.kill(first.ready["pid"], signal.SIGSTOP)
+        freeze(first.ready["pid"], None if own else location)
         if own is not None:
             own.restart()  # the connection with its lock is gone
         else:

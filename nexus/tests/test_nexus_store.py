@@ -23,8 +23,6 @@ from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events import NexusEvent, OtherEvent
 from wsap_nexus.store.nexus_store import NexusStore
 
-pytestmark = pytest.mark.every_database
-
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
