@@ -206,6 +206,7 @@ class Life:
     async def _passed(self, tick: Tick, *, new: bool) -> None:
         self.number, self.done = tick.number, tick.done
         self.notes.reached(tick.number)
+        self.journal.passed(tick.number)
         self.count(new)
         if self.loops:
             await self.between.reached(self.loops)

@@ -107,7 +107,10 @@ class Run:
         self._gone: set[str] = set()
         self._memories = memories or RunMemories()
         known, offline, skills = self._past.world_calls, self._past.offline, self._memories.skills
-        self.world_journal = WorldJournal(self._recorder, known, offline=offline, usage=self._past.world_usage)
+        self.world_journal = WorldJournal(
+            self._recorder, known, offline=offline, strict=self._past.again, lives=plan.lives,
+            usage=self._past.world_usage,
+        )  # fmt: skip
         self._notes = Notes(self._recorder, self._past.notes, tick=self._past.tick or 0)
         own_services = replace(self.services, log=self._notes) if plan.lives else self.services
         around = journalled(own_services, self.world_journal)

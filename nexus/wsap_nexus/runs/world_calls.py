@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -21,6 +21,7 @@ from wsap_llm.secrets import clean, secrets_in
 from wsap_nexus.runs.journal import read_reply
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, WorldUsage
+from wsap_nexus.store.history import LATE
 from wsap_nexus.store.records import EventRecord
 
 WORLD_CALLS = ("asked", "call", "failure", "model", "step", "tick", "run", "rewound")
@@ -39,11 +40,16 @@ class Recorded:
     answer: Answer
     late: bool = False
     """Whether it was made before the run was rewound, so that a replay has recorded it already."""
+    tick: int = 0
+    """The tick in which it was made, of a world that lives."""
 
 
 @dataclass
 class _Part:
-    """The recorded calls up to the next tick or step."""
+    """The recorded calls of a unit: up to the next tick of a world that lives, or the next step of any other."""
+
+    tick: int = 0
+    """The tick that it leads to, of a world that lives."""
 
     kept: list[tuple[str, Recorded]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -58,12 +64,20 @@ class _Part:
 class WorldJournal:
     """Records the model calls of a run's world, and replays those recorded before.
 
-    An answer is found by the request's key and checked by its hash; a request without a key is found by its hash. The
-    record is read lazily, up to the next rewind.
+    An answer is found by the request's key. Until the tick or step that it leads to is recorded, its request must also
+    have the same hash, since the world may have changed meanwhile; afterwards the key suffices, and the recorded tick or
+    step tells whether the world is still the same. A request without a key is found by its hash.
+
+    A world that lives may begin a tick again, so within a tick each key and request has one answer, which is given as
+    often as it is asked for. In other worlds each recorded answer is given once, in order.
+
+    The record is read lazily, up to the next rewind.
 
     Args:
         past: recorded events of the kinds `WORLD_CALLS`, oldest first.
         offline: no model may be called: a recorded run is replayed.
+        strict: a request must have the recorded hash at any time.
+        lives: the world lives, so that only a tick settles calls.
         usage: the usage of the world's calls so far.
     """
 
@@ -73,6 +87,8 @@ class WorldJournal:
         past: Iterable[EventRecord] = (),
         *,
         offline: bool = False,
+        strict: bool = False,
+        lives: bool = False,
         usage: WorldUsage = NO_WORLD_USAGE,
     ) -> None:
         self.offline = offline
@@ -80,30 +96,37 @@ class WorldJournal:
         self.usage = usage
         """The usage of the world's calls so far."""
         self._recorder = recorder
-        self._parts = _read(past)
-        self._kept: dict[str, deque[Recorded]] = {}
+        self._strict = strict
+        self._lives = lives
+        self._parts = _read(past, lives=lives)
+        self._kept: dict[str, list[Recorded]] = {}
         self._settled: set[str] = set()
         self._models: dict[str, Abilities] = {}
         self._lost: Counter[str] = Counter()
         self._asking: list[str] = []
         self._telling: asyncio.Future[None] | None = None
         self._rewound = False
+        self._tick = 0
 
     def find(self, key: str, request: str) -> Recorded | None:
-        """Return the next recorded answer to a request, each one once; None if the model has to be called.
+        """Return the recorded answer to a request; None if the model has to be called.
 
         Raises:
-            RecordMismatchError: another request is recorded under this key or, offline, none at all.
+            RecordMismatchError: offline, no answer is recorded, or, if `strict`, only one to another request.
         """
         name = key or request
+        again = self._lives and bool(key)
         while True:
-            kept = self._kept.get(name, ())
-            at = next((at for at, each in enumerate(kept) if each.request == request), None)
-            if at is not None:
-                return self._take(name, at)
-            if not self._read_on():
+            kept = self._kept.get(name, [])
+            same = [each for each in kept if each.request == request]
+            if same:
+                # Older versions recorded a second answer when a tick began again, and used that.
+                return same[-1] if again else self._take(name, same[0])
+            if (again and name in self._settled) or not self._read_on():
                 break
-        if kept and (self.offline or name in self._settled):
+        if kept and name in self._settled and not self._strict:
+            return kept[-1] if again else self._take(name, kept[0])
+        if kept and self.offline:
             raise RecordMismatchError(
                 f"The world's request {single_line(name)[:80]} to its model differs from the recorded one. "
                 "Have the game or its options changed?"
@@ -114,6 +137,14 @@ class WorldJournal:
                 "earlier, or the game has changed."
             )
         return None
+
+    def passed(self, tick: int) -> None:
+        """Note that a tick is over, and forget the answers that nothing asks for any more."""
+        self._tick = tick
+        old = [name for name, kept in self._kept.items() if kept[-1].tick <= tick - LATE]
+        for name in old:
+            del self._kept[name]
+        self._settled.difference_update(old)
 
     async def ask(self, key: str, request: str) -> None:
         """Record a request before it is sent, in one event with concurrent ones, and return when that is committed.
@@ -133,6 +164,8 @@ class WorldJournal:
         self.usage = WorldUsage(self.usage.usage + reply.usage, self.usage.asked_again + times)
         self._recorder.write("call", body)
         if not self.offline:
+            if self._lives and key:
+                self._kept.setdefault(key, []).append(Recorded(request, reply, tick=self._tick + 1))
             await self._recorder.committed()
 
     async def fail(self, key: str, request: str, model: str, error: BackendError) -> None:
@@ -173,11 +206,10 @@ class WorldJournal:
         self._recorder.asked(asking)
         await self._recorder.committed()
 
-    def _take(self, name: str, at: int) -> Recorded:
+    def _take(self, name: str, found: Recorded) -> Recorded:
+        """Take out an answer with those before it, and return it."""
         kept = self._kept[name]
-        for _ in range(at):
-            kept.popleft()
-        found = kept.popleft()
+        del kept[: kept.index(found) + 1]
         if not kept:
             del self._kept[name]
         return found
@@ -191,8 +223,10 @@ class WorldJournal:
         self._lost.update(part.asked)
         for name, kept in part.kept:
             self._lost.pop(name, None)
-            self._kept.setdefault(name, deque()).append(kept)
-            if part.settled and not self.offline:
+            if self._lives and not part.settled and not isinstance(kept.answer, Reply):
+                continue  # it may have ended an attempt at the tick, which is made anew
+            self._kept.setdefault(name, []).append(replace(kept, tick=part.tick))
+            if part.settled:
                 self._settled.add(name)
         return True
 
@@ -279,17 +313,18 @@ class _WorldModel:
         """Do nothing: other parts of the run may use the same model."""
 
 
-def _read(events: Iterable[EventRecord]) -> Iterator[_Part]:
-    part, rewound = _Part(), -1
+def _read(events: Iterable[EventRecord], *, lives: bool) -> Iterator[_Part]:
+    part, rewound = _Part(tick=1), -1
     for event in events:
-        if event.kind in ("step", "tick"):
+        if event.kind == "tick" or (event.kind == "step" and not lives):
             part.settled = True
+            part.tick = event.step or 0
             yield part
-            part = _Part()
+            part = _Part(tick=part.tick + 1)
         elif event.kind == "rewound":
             part.rewound, rewound = True, event.seq
             yield part
-            part = _Part()
+            part = _Part(tick=int(event.data["to"]) + 1)
         elif event.seat is None:
             try:
                 _add(part, event.kind, event.data, late=event.seq < rewound)
