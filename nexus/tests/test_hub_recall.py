@@ -7,18 +7,23 @@ The game is the prisoner's dilemma of ten rounds: a choice of "cooperate" pays (
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import hub_checks
 import pytest
-from life_kit import Place, host_with, nexus_at
+from life_kit import Place, Script, host_with, nexus_at
 
+from wsap_core import AdapterSpec
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import Codec
+from wsap_nexus.hub.failures import force_close
+from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.runs.logged import read_step
-from wsap_nexus.store.entities import EXTERNAL, EntryRequest
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
+from wsap_nexus.store.nexus_store import NexusStore
 
 pytestmark = pytest.mark.every_database
 
@@ -27,14 +32,20 @@ GAMES = ("matrix", "echo")
 
 
 def play(
-    path: Path, scene: Callable[[Place], Any], *, agents: tuple[str, ...] = ("ann", "bob"), workers: int = 0
+    path: Path,
+    scene: Callable[[Place], Any],
+    *,
+    agents: Sequence[str] | Mapping[str, Policy] = ("ann", "bob"),
+    workers: int = 0,
+    script: Script | None = None,
 ) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60):
-            policies = {agent: {"*": EXTERNAL} for agent in agents}
+        async with asyncio.timeout(300):
+            deciders = agents if isinstance(agents, Mapping) else dict.fromkeys(agents, EXTERNAL)
+            policies = {agent: {"*": policy, "nexus": EXTERNAL} for agent, policy in deciders.items()}
             # Nobody plays alone because the other one was slow to come.
             settings = {"games": GAMES, "workers": workers, "lobby_seconds": 50.0}
-            async with nexus_at(path, policies, host=host_with(), **settings) as place:
+            async with nexus_at(path, policies, host=host_with(script=script), **settings) as place:
                 await scene(place)
             assert hub_checks.problems(place.nexus.store.database, settled=True) == []
 
@@ -61,6 +72,7 @@ async def both(place: Place, ann: str, bob: str) -> None:
 
 async def play_out(place: Place, agent: str, choice: str) -> list[float]:
     """Have an agent make one choice until the game is over, and return what each paid."""
+    await place.until(lambda: agent in place.nexus.live.sessions)
     leaving = place.nexus.await_exit(agent)
     paid: list[float] = []
     while True:
@@ -187,4 +199,80 @@ def test_a_game_that_was_left_goes_on_as_it_was_after_the_nexus_was_stopped_and_
         assert [step.step for step in steps] == list(range(ROUNDS))
 
     play(tmp_path, before)
+    play(tmp_path, after, agents=())
+
+
+@pytest.mark.parametrize("workers", [0, 1], ids=["here", "worker"])
+@pytest.mark.parametrize("way", ["recalled", "exit_game", "jack_out"])
+def test_a_game_goes_on_without_one_that_came_with_a_goal_after_the_nexus_was_stopped_and_started(
+    tmp_path: Path, way: str, workers: int
+) -> None:
+    """What the agent wanted is in its recorded observations, whether it is still there or not."""
+
+    async def before(place: Place) -> None:
+        await sit_down(place, EntryRequest(goals=("get rich", "be fair")))
+        await both(place, "defect", "cooperate")
+        await place.nexus.agent_context.words.talk("ann", "look behind you")
+        if way == "recalled":
+            await both(place, "cooperate", "cooperate")
+            await place.nexus.exit("ann")
+        else:
+            leaving = place.nexus.await_exit("ann")
+            await act(place, "ann", way)
+            await leaving
+        await act(place, "bob", "cooperate")
+
+    async def after(place: Place) -> None:
+        await place.until(lambda: "bob" in place.nexus.live.sessions)
+        assert (await act(place, "bob", "cooperate")).reward == 3.0
+        assert place.nexus.breaker.of("matrix").status == "available"
+
+    async def to_the_end(place: Place) -> None:
+        await play_out(place, "bob", "cooperate")
+        with place.nexus.nexus_store.look() as tx:
+            bob = tx.sessions(agent_id="bob")[0]
+        assert (bob.reason, bob.steps) == ("finished", ROUNDS)
+
+    play(tmp_path, before, workers=workers)
+    for scene in (after, after, to_the_end):
+        play(tmp_path, scene, agents=(), workers=workers)
+
+
+def test_the_model_of_one_that_has_left_is_asked_nothing_when_the_game_is_gone_on_with(tmp_path: Path) -> None:
+    script = Script({"decide": '{"action": "cooperate", "params": {}}'})
+    model = Policy("llm", {"model": "script/it", "memory": "none"})
+
+    async def before(place: Place) -> None:
+        await sit_down(place, EntryRequest(goals=("get rich",)))
+        await act(place, "bob", "cooperate")
+        await place.nexus.agent_context.words.talk("ann", "look behind you")
+        for _ in range(2):
+            await act(place, "bob", "cooperate")
+        assert (await place.nexus.exit("ann")).steps >= 3
+        await act(place, "bob", "cooperate")
+
+    async def after(place: Place) -> None:
+        assert await play_out(place, "bob", "cooperate") == [3.0] * (ROUNDS - 4)
+
+    play(tmp_path, before, agents={"ann": model, "bob": EXTERNAL}, script=script)
+    asked = len(script.requests)
+    assert any("look behind you" in text for text in script.asked("decide"))
+    play(tmp_path, after, agents=(), script=script)
+    assert [request.purpose for request in script.requests[asked:] if request.purpose == "decide"] == []
+
+
+def test_a_game_goes_on_after_one_was_called_back_that_nothing_played(tmp_path: Path) -> None:
+    """Its removal is in no log, since no run was open: it is removed when the game is gone on with."""
+
+    async def before(place: Place) -> None:
+        await sit_down(place, EntryRequest(goals=("get rich",)))
+        await both(place, "defect", "cooperate")
+
+    async def after(place: Place) -> None:
+        assert await play_out(place, "bob", "defect") == [5.0] * (ROUNDS - 1)
+
+    play(tmp_path, before)
+    with open_store(str(tmp_path / "nexus.db")) as store, NexusStore(store.database).change() as tx:
+        (ann,) = tx.sessions(agent_id="ann")
+        force_close(tx, ann, AdapterSpec("matrix", "", ""), stats=SessionStats(), reason="kicked")
     play(tmp_path, after, agents=())

@@ -26,9 +26,8 @@ from dataclasses import dataclass
 
 from wsap_core.errors import ConfigError
 from wsap_core.protocol import EmbodiedObservation, Observation
+from wsap_nexus.runs.visitor_seat import OWN_GOAL
 
-OWN_GOAL = "own"
-"""The type of an agent's own goals, which the world does not measure."""
 LONGEST = 500
 """Maximum characters of a condition."""
 DEEPEST = 20

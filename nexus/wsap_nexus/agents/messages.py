@@ -17,6 +17,7 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol import AgentMessage
 from wsap_core.seams.clock import Clock
 from wsap_core.worlds.mailbox import MAX_LENGTH, MAX_WAITING
+from wsap_nexus.runs.visitor_seat import HUMAN_SENDER as HUMAN_SENDER
 from wsap_nexus.store.events import GameEvent, NexusEvent
 from wsap_nexus.store.events.agents import MessageSent, TeamChanged
 from wsap_nexus.store.nexus_store import Transaction
@@ -30,8 +31,6 @@ HEARERS = 200
 """Maximum number of recipients of a broadcast."""
 PRESENT = 50
 """Maximum number of agents listed as present."""
-HUMAN_SENDER = "a person"
-"""The sender of a person's message; no agent's id contains a space."""
 
 _AGENT, _LETTER = METADATA.tables["agent"], METADATA.tables["letter"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from wsap_core.errors import UnknownNameError, WsapError
 from wsap_nexus.agents import messages
@@ -15,16 +16,18 @@ from wsap_nexus.hub.leaving import WorldExit
 from wsap_nexus.hub.listeners import Delivery
 from wsap_nexus.hub.lobby import Entrance
 from wsap_nexus.hub.place import NEXUS_SPEC
-from wsap_nexus.hub.visitor_seat import EXIT_GAME, WHISPER, Exit, VisitorSeat, Whispers, read_whispers
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_call_events
+from wsap_nexus.runs.visitor_seat import EXIT_GAME, WHISPER, Exit, VisitorSeat, Whispers, read_whispers, seat_again
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events.sessions import Entered, Left, OnwardRefused, TransferCancelled, VisitStarted
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.worlds.seats import SeatPort
+
+# Any, in this module: JSON.
 
 DIARIES = 100
 """Diary entries written concurrently."""
@@ -76,18 +79,19 @@ class AgentContext:
 
     def guests(
         self, sessions: Mapping[str, SessionRecord], past: Checkpoint | None, recorder: Recorder
-    ) -> Callable[[str, SeatPort], SeatPort]:
-        """Return a function that wraps each seat for its agent; `sessions` are the open ones, by seat."""
+    ) -> Callable[[SeatPort, Mapping[str, Any]], VisitorSeat]:
+        """Return a function that wraps the seat of each recorded arrival; `sessions` are the open ones, by seat."""
         whispered = self.whispered(next(iter(sessions.values())).run_id) if past is not None else {}
 
-        def wrap_seat(name: str, seat: SeatPort) -> SeatPort:
-            session = sessions.get(name)
-            if session is None:  # its agent has left
-                return VisitorSeat(seat)
+        def wrap_seat(seat: SeatPort, arrival: Mapping[str, Any]) -> VisitorSeat:
+            name = seat.agent_id
+            if "goals" not in arrival and name in sessions:  # recorded by an early version
+                arrival = {**arrival, "goals": sessions[name].terms.goals}
             return self.guest(
-                session,
                 seat,
+                arrival,
                 recorder,
+                present=name in sessions,
                 decision=0 if past is None else past.next_decision(name, past.tallies[name].steps),
                 fresh=0 if past is None else past.tallies[name].steps,
                 unheard=0 if past is None else past.decided(name),
@@ -102,21 +106,22 @@ class AgentContext:
         return read_whispers(event.data for event in logged)
 
     def guest(
-        self, session: SessionRecord, seat: SeatPort, recorder: Recorder, *, decision: int, fresh: int, unheard: int,
-        whispered: Mapping[int, Whispers] | None = None,
+        self, seat: SeatPort, arrival: Mapping[str, Any], recorder: Recorder, *, present: bool, decision: int,
+        fresh: int, unheard: int, whispered: Mapping[int, Whispers] | None = None,
     ) -> VisitorSeat:  # fmt: skip
-        """Return an agent's seat in a world, wrapped in a `VisitorSeat`."""
-        agent_id = session.agent_id
-        self._guests[agent_id] = guest = VisitorSeat(
+        """Return the seat of a recorded arrival; whether its agent is `present` decides only whether it hears more."""
+        agent_id = str(arrival["agent"])
+        around: dict[str, Any] = {
+            "recorder": recorder, "decision": decision, "fresh": fresh, "unheard": unheard, "whispered": whispered,
+        }  # fmt: skip
+        if not present:
+            return seat_again(seat, arrival, **around)
+        self._guests[agent_id] = guest = seat_again(
             seat,
-            goals=session.terms.goals,
-            recorder=recorder,
-            decision=decision,
-            fresh=fresh,
-            unheard=unheard,
-            whispered=whispered,
+            arrival,
             waiting=lambda: self._whispers(agent_id),
             read=lambda ids: self._mark_read(agent_id, ids),
+            **around,
         )
         return guest
 

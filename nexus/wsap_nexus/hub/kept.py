@@ -26,7 +26,7 @@ from wsap_nexus.hub.passages import Past, WorldPassages
 from wsap_nexus.hub.seating import within_reason
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs.life_log import LoggedPassage, read_life
+from wsap_nexus.runs.arrivals import read_arrivals, read_there, took_place
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.open_run import OpenRun
 from wsap_nexus.runs.plan import RunPlan
@@ -219,9 +219,9 @@ class KeptWorlds:
         repository = context.store.repository
         plan = RunPlan.from_config(repository.get_run(run_id).config)
         again = repository.last_event(run_id, "run") is not None
-        checkpoint = read_past(repository, run_id, plan, spec, {}, codec_of(spec)) if again else None
-        past = None if checkpoint is None else self._past(run_id, checkpoint, spec)
         recorder = Recorder(context.store.writer, run_id)
+        checkpoint = read_past(repository, run_id, plan, spec, {}, codec_of(spec)) if again else None
+        past = None if checkpoint is None else self._past(run_id, checkpoint, spec, recorder)
         passages = WorldPassages(
             context, self.agent_context, self.failures, self.sessions, spec, record, recorder, past
         )
@@ -269,13 +269,17 @@ class KeptWorlds:
             tx.keep_world(record.id, run_id=run_id)
         return run_id
 
-    def _past(self, run_id: str, checkpoint: Checkpoint, spec: AdapterSpec) -> Past:
+    def _past(self, run_id: str, checkpoint: Checkpoint, spec: AdapterSpec, recorder: Recorder) -> Past:
         repository, codec = self.context.store.repository, codec_of(spec)
-        there: dict[str, LoggedPassage] = {}
-        saved = repository.last_event(run_id, "snapshot") if checkpoint.world is not None else None
-        for event in repository.read_events(run_id, to_seq=saved.seq if saved else 0, kinds=("joined",)):
-            if event.seat in checkpoint.seats:
-                there.update({logged.seat: logged for logged in read_life(event) if isinstance(logged, LoggedPassage)})
+        there = read_there(repository, run_id, checkpoint.seats, checkpoint.saved)
+        later = read_arrivals(repository, run_id, there=there, from_seq=checkpoint.saved + 1)
+        if later.unsettled:
+            with self.context.nexus_store.look() as tx:
+                settled = later.settled(lambda arrival: took_place(tx, repository, run_id, arrival))
+            for arrival in later.unsettled:
+                recorder.write(str(settled.outcome(arrival)), {"transfer": arrival.transfer}, seat=arrival.seat)
+            self.context.store.writer.flush()
+            later = settled
         minds = [
             (event.seq, event.seat or "", MemorySnapshot.from_json(event.data))
             for event in repository.read_events(run_id, kinds=("mind",))
@@ -288,7 +292,7 @@ class KeptWorlds:
                     last = stats.count_logged(event, codec)
             return stats, last
 
-        return Past(there, minds, self.agent_context.whispered(run_id), counted)
+        return Past(there, later, minds, self.agent_context.whispered(run_id), counted)
 
     async def _play(self, kept: OpenWorld, recorder: Recorder, *, again: bool) -> None:
         live, run, passages = self.context.live, kept.passages.run, kept.passages

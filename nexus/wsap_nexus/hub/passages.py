@@ -1,8 +1,9 @@
 """Agents entering and leaving a world that lives, between its ticks.
 
-An arrival is admitted by the world, recorded in its run (`joined`), and then committed in the nexus; a departure
-releases the agent's items, is recorded (`departed`), and then committed. If the nexus is killed in between, an
-uncommitted arrival did not take place, and a departure is committed when the run's replay reaches it.
+An arrival is admitted by the world, recorded in its run (`joined`), committed in the nexus, and then recorded as
+`arrived`; a departure releases the agent's items, is recorded (`departed`), and then committed. If the nexus is killed
+in between, the next start records what became of an arrival (`arrived` or `withdrawn`), and a departure is committed
+when the run's replay reaches it.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core.errors import WsapError
 from wsap_core.protocol import AvatarState
 from wsap_core.protocol.values import JsonValue
-from wsap_core.protocol.wire import encode
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 from wsap_llm.secrets import redacted
@@ -30,17 +30,17 @@ from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, commit_enter, ent
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.leaving import commit_exit, exit_world
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
-from wsap_nexus.hub.seating import decider, patience_with
+from wsap_nexus.hub.seating import arrival_body, decider, patience_with
 from wsap_nexus.hub.sessions import SessionRunner
-from wsap_nexus.hub.visitor_seat import VisitorSeat
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.life_log import PASSAGES, LoggedPassage
+from wsap_nexus.runs.arrivals import Arrivals
+from wsap_nexus.runs.controls import Controls, only_recorded
+from wsap_nexus.runs.life_log import ARRIVED, WITHDRAWN, LoggedPassage
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.open_run import OpenRun
 from wsap_nexus.runs.plan import SeatPlan
+from wsap_nexus.runs.recorded_agent import GONE
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.entities import AvatarRecord, SessionRecord, WorldRecord
-from wsap_nexus.store.records import EventRecord
 from wsap_nexus.worlds.port import LocalWorld, let_in_again
 from wsap_nexus.worlds.seats import SeatPort
 
@@ -52,14 +52,18 @@ class Visit:
     session: SessionRecord
     """The open session; for the replay of a closed one, a stand-in."""
     face: SeatPort
+    plays: bool = True
+    """Whether the agent got to play; False for an arrival that the nexus refused, which is undone at once."""
 
 
 @dataclass
 class Past:
     """The agents in the log of a resumed run."""
 
-    there: Mapping[str, LoggedPassage]
-    """The arrivals of the agents present when the state was saved, by seat."""
+    there: Sequence[LoggedPassage]
+    """The arrivals of the agents present when the state was saved."""
+    later: Arrivals
+    """The arrivals and departures since."""
     minds: list[tuple[int, str, MemorySnapshot]]
     """Memories of agents at their arrival, with the event's number and the seat."""
     whispered: Mapping[str, Mapping[int, Mapping[int, str]]]
@@ -109,7 +113,7 @@ class WorldPassages:
         if logged.arrives:
             await self._arrive_again(logged)
             return
-        while logged.seat not in self._going and logged.seat in self._visits:
+        while logged.seat not in self._going and logged.seat in self._visits and self._visits[logged.seat].plays:
             self._goes.clear()
             await self._goes.wait()
         if logged.seat in self._visits:
@@ -117,11 +121,11 @@ class WorldPassages:
 
     async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
         """Open the seats of the agents present when the state was saved, restore it, and seat them."""
-        there = self.past.there if self.past is not None else {}
-        faces = {seat: await self._port.open_seat(seat) for seat in there}
+        there = self.past.there if self.past is not None else ()
+        faces = [await self._port.open_seat(logged.seat) for logged in there]
         await restore()
-        for seat, logged in there.items():
-            await self._sit_again(logged, faces[seat], resting=True)
+        for logged, face in zip(there, faces, strict=True):
+            await self._sit_again(logged, face, resting=True)
 
     async def departed(self, seat: str) -> None:
         """Let the agent of a seat out, and return afterwards."""
@@ -159,7 +163,7 @@ class WorldPassages:
         plan = seat_plan(name, agent, self.spec.name, self.spec.default_agent)
         limit = prepared.terms.steps
         limit = None if limit is None else self.run.steps_of(name) + limit
-        self._record_arrival(arrived, plan, limit, episode)
+        arrival = self._record_arrival(arrived, plan, limit, episode)
         try:
             if agent.state != "active":
                 raise AgentPausedError(f"{agent.id!r} was paused on its way.")
@@ -172,7 +176,8 @@ class WorldPassages:
             await self._take_out(name, self._pseudo(prepared.agent_id, arrived.avatar.avatar_id), arrived.seat,
                                  prepared.transfer_id, episode)  # fmt: skip
             raise
-        await self._sit(plan, session, arrived.seat, limit=limit)
+        self.recorder.write(ARRIVED, {"transfer": arrival.transfer}, seat=name, episode=episode)
+        await self._sit(plan, session, arrived.seat, arrival)
 
     def _body_of(self, seat: str, agent_id: str) -> AvatarRecord | None:
         """Return the dormant body that an agent left in a seat; one of another agent becomes the newcomer's."""
@@ -185,112 +190,124 @@ class WorldPassages:
                     tx.forget_avatar(self.record.id, body.avatar.avatar_id)
         return found
 
-    def _record_arrival(self, arrived: WorldEntry, plan: SeatPlan, limit: int | None, episode: int) -> None:
-        prepared, run_id = arrived.prepared, str(self.run.run_id)
+    def _record_arrival(self, arrived: WorldEntry, plan: SeatPlan, limit: int | None, episode: int) -> LoggedPassage:
+        run_id = str(self.run.run_id)
         others = tuple(seat for seat in self.run.plan.seats if seat.name != plan.name)
         self.context.store.repository.set_config(run_id, replace(self.run.plan, seats=(*others, plan)).to_config())
         body = {
-            "agent": prepared.agent_id,
-            "avatar": arrived.avatar.avatar_id,
-            "wanted": encode(arrived.wanted),
-            "entry": encode(arrived.entry),
-            "receipt": encode(arrived.receipt),
-            "goals": list(prepared.terms.goals),
+            **arrival_body(arrived),
             "decider": plan.agent,
             "options": redacted(plan.options),
             "limit": limit,
         }
         self.recorder.write("joined", body, seat=plan.name, episode=episode)
+        logged = LoggedPassage(self.recorder.latest, plan.name, True, body)
         self.context.store.writer.flush()
+        return logged
 
     async def _arrive_again(self, logged: LoggedPassage) -> None:
-        with self.context.nexus_store.look() as tx:
-            cancelled = tx.transfer_state(logged.body["entry"]["transfer_id"]) == "cancelled"
-        later = (event.kind for event in self._later(logged) if event.seat == logged.seat)
-        if cancelled and next(later, "") != "departed":
-            return  # it was not committed
-        await self._sit_again(logged, await let_in_again(self._port, logged.seat, logged.body))
+        assert self.past is not None, "it is in the log"
+        if self.past.later.outcome(logged) == WITHDRAWN:
+            return
+        face = await let_in_again(self._port, logged.seat, logged.body)
+        await self._sit_again(logged, face, plays=self.past.later.plays(logged))
 
-    def _later(self, logged: LoggedPassage) -> Iterator[EventRecord]:
-        run_id = str(self.run.run_id)
-        return self.context.store.repository.read_events(run_id, from_seq=logged.seq + 1, kinds=PASSAGES)
-
-    async def _sit_again(self, logged: LoggedPassage, face: SeatPort, *, resting: bool = False) -> None:
+    async def _sit_again(
+        self, logged: LoggedPassage, face: SeatPort, *, plays: bool = True, resting: bool = False
+    ) -> None:
+        assert self.past is not None, "it is in the log"
         body = logged.body
-        seat, agent_id = logged.seat, str(body["agent"])
-        plan = SeatPlan(seat, str(body["decider"]), body["options"])
+        agent_id = str(body["agent"])
+        plan = SeatPlan(logged.seat, str(body["decider"]), body["options"])
         with self.context.nexus_store.look() as tx:
             sessions = tx.sessions(agent_id=agent_id, world_id=self.record.id, only_open=True)
         # An agent is in one place, so an open session belongs to its last arrival.
-        again = any(event.kind == "joined" and event.data["agent"] == agent_id for event in self._later(logged))
-        mine = [] if again else sessions
-        session = mine[0] if mine else self._pseudo(agent_id, str(body["avatar"]), tuple(body["goals"]))
-        await self._sit(plan, session, face, limit=body["limit"], logged=logged, open_=bool(mine), resting=resting)
+        later = self.past.later
+        mine = sessions if later.is_last(logged) and not later.refused(logged) else []
+        session = mine[0] if mine else self._pseudo(agent_id, str(body["avatar"]))
+        await self._sit(plan, session, face, logged, present=bool(mine), plays=plays, again=True, resting=resting)
 
-    def _pseudo(self, agent_id: str, avatar: str, goals: tuple[str, ...] = ()) -> SessionRecord:
+    def _pseudo(self, agent_id: str, avatar: str) -> SessionRecord:
         """Return a stand-in for a closed session, sufficient to leave the world."""
         run_id, record = str(self.run.run_id), self.record
-        made = SessionRecord("", agent_id, self.spec.name, record.id, avatar, run_id, "")
-        return replace(made, terms=replace(made.terms, goals=goals))
+        return SessionRecord("", agent_id, self.spec.name, record.id, avatar, run_id, "")
 
     async def _sit(
         self,
         plan: SeatPlan,
         session: SessionRecord,
         face: SeatPort,
+        arrival: LoggedPassage,
         *,
-        limit: int | None,
-        logged: LoggedPassage | None = None,
-        open_: bool = True,
+        present: bool = True,
+        plays: bool = True,
+        again: bool = False,
         resting: bool = False,
     ) -> None:
-        """Seat an agent; `logged` is its arrival in a replay, and `open_` whether it is still in the world."""
+        """Seat the agent of an arrival.
+
+        Args:
+            present: whether it is still in the world; the decisions of one that has left are only repeated.
+            plays: whether it gets to play before it leaves.
+            again: whether its arrival is replayed.
+            resting: whether its seat is part of the restored state.
+        """
         name, run = plan.name, self.run
-        whispered = self.past.whispered.get(name) if self.past is not None and logged is not None else None
-        around: dict[str, Any] = {
-            "decision": run.next_decision(name),
-            "fresh": run.steps_of(name),
-            "unheard": run.decided(name),
-            "whispered": whispered,
-        }
+        if present:
+            self._open_stay(name, session, arrival, again=again)
+        if not plays:
+            self._visits[name] = Visit(session, face, plays=False)
+            return
+        guest = self.agent_context.guest(
+            face,
+            arrival.body,
+            self.recorder,
+            present=present,
+            decision=run.next_decision(name),
+            fresh=run.steps_of(name),
+            unheard=run.decided(name),
+            whispered=self.past.whispered.get(name) if self.past is not None and again else None,
+        )
         self.memories.owners[name] = session.agent_id
         self.memories.begun.pop(name, None)
         self.memories.ready.pop(name, None)
-        if logged is not None and (mind := self._mind(logged)) is not None:
+        if again and (mind := self._mind(arrival)) is not None:
             self.memories.begun[name] = mind
-        if open_:
-            guest = self.agent_context.guest(session, face, self.recorder, **around)
-            self._open_stay(name, session, logged)
-        else:
-            guest = VisitorSeat(face, goals=session.terms.goals, recorder=self.recorder, **around)
-            self.controls[name] = Controls()
-            self.controls[name].finish()
         self._visits[name] = Visit(session, guest)
+        if not present:
+            self.controls[name] = only_recorded()
+        limit = arrival.body["limit"]
+        around: dict[str, Any] = {"limit": limit, "resting": resting}
         deadline = patience_with(
             self.context.catalog.spec(self.spec.name, self.record.options), self.context.settings.patience
         )
-        spec = decider(self.context, session.agent_id if open_ else f"({name})", plan.agent, deadline)
         try:
-            await run.join(plan, spec, guest, limit=limit, resting=resting)
+            spec = decider(self.context, session.agent_id, plan.agent, deadline) if present else GONE
+            await run.join(plan, spec, guest, **around)
         except WsapError as error:
             self.failed(name, error)
-            await self._let_out(name, 0, None)
+            if again:
+                # What it did is recorded, and is repeated without it before it leaves.
+                self.controls[name].finish()
+                await run.join(plan, GONE, guest, **around)
+            else:
+                await self._let_out(name, 0, None)
             self.context.live.arriving.resolve(session.agent_id, error)
             return
-        if open_:
+        if present:
             self.context.live.arriving.resolve(session.agent_id, self.stays[name])
 
     def _mind(self, logged: LoggedPassage) -> MemorySnapshot | None:
         minds = self.past.minds if self.past is not None else []
         return next((mind for seq, seat, mind in minds if seq > logged.seq and seat == logged.seat), None)
 
-    def _open_stay(self, name: str, session: SessionRecord, logged: LoggedPassage | None) -> None:
+    def _open_stay(self, name: str, session: SessionRecord, arrival: LoggedPassage, *, again: bool) -> None:
         live = self.context.live
         with self.context.nexus_store.look() as tx:
             controls = self.context.new_controls(tx.agent(session.agent_id))
         stats, last = SessionStats(), None
-        if logged is not None and self.past is not None:
-            stats, last = self.past.counted(name, logged.seq)
+        if again and self.past is not None:
+            stats, last = self.past.counted(name, arrival.seq)
         stay = LiveSession(session, name, controls, live.tell, stats)
         stay.take_up(last)
         self.controls[name] = controls

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from typing_extensions import override
 
+from wsap_core.protocol.wire import encode
 from wsap_core.references import load_agent_spec
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, entry_seed
 from wsap_nexus.hub.external import ExternalAgent
-from wsap_nexus.hub.visitor_seat import VisitorSeat
 from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.recorded_agent import GONE
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.venue import Venue
+from wsap_nexus.runs.visitor_seat import seat_again
 from wsap_nexus.runs.world_calls import JournalledModels, WorldJournal
 from wsap_nexus.store.entities import EXTERNAL
 from wsap_nexus.store.events.endings import SILENT
@@ -39,11 +41,16 @@ def run_plan(context: HubContext, entries: Sequence[PreparedEntry], names: Seque
     return RunPlan(spec.name, tuple(seats), seed, steps, {}, every, live="live" in spec.abilities)
 
 
-def deciders_for(context: HubContext, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
-    """Return the decider of each seat; `agents` maps seats to agents of the nexus."""
+def deciders_for(
+    context: HubContext, plan: RunPlan, agents: Mapping[str, str], gone: Collection[str] = ()
+) -> dict[str, AgentSpec]:
+    """Return the decider of each seat; `agents` maps seats to agents of the nexus, and those of `gone` have left."""
     deadline = patience_with(context.catalog.spec(plan.game), context.settings.patience)
-    # A seat whose agent has left gets an id in parentheses, which no agent can have.
-    return {s.name: decider(context, agents.get(s.name, f"({s.name})"), s.agent, deadline) for s in plan.seats}
+    # A seat that no agent of the nexus has taken gets an id in parentheses, which none can have.
+    return {
+        s.name: GONE if s.name in gone else decider(context, agents.get(s.name, f"({s.name})"), s.agent, deadline)
+        for s in plan.seats
+    }
 
 
 def patience_with(spec: AdapterSpec, patience: float) -> float | None:
@@ -92,24 +99,25 @@ START = "start"
 """The kind of the first event in a session's run."""
 
 
-def record_start(recorder: Recorder, arrivals: Sequence[WorldEntry], world: bytes | None) -> None:
-    """Record the start of a session, so that it can be replayed: the world's state, and the arrivals."""
+def arrival_body(arrived: WorldEntry) -> dict[str, Any]:
+    """Return what is recorded of an arrival, to let the agent in and to seat it again. Any: JSON."""
+    return {
+        "agent": arrived.prepared.agent_id,
+        "avatar": arrived.avatar.avatar_id,
+        "wanted": encode(arrived.wanted),
+        "entry": encode(arrived.entry),
+        "receipt": encode(arrived.receipt),
+        "goals": list(arrived.prepared.terms.goals),
+    }
+
+
+def record_start(recorder: Recorder, arrivals: Mapping[str, Mapping[str, Any]], world: bytes | None) -> None:
+    """Record the start of a session, so that it can be replayed: the world's state, and the arrivals by seat."""
     recorder.write(
         START,
         {
             "world": None if world is None else base64.b64encode(world).decode("ascii"),
-            "arrivals": [
-                {
-                    "seat": a.seat_name,
-                    "agent": a.prepared.agent_id,
-                    "avatar": a.avatar.avatar_id,
-                    "wanted": a.wanted,
-                    "entry": a.entry,
-                    "receipt": a.receipt,
-                    "goals": list(a.prepared.terms.goals),
-                }
-                for a in arrivals
-            ],
+            "arrivals": [{"seat": seat, **body} for seat, body in arrivals.items()],
         },
     )
 
@@ -119,16 +127,24 @@ class KeptVenue(Venue):
 
     Args:
         seats: the open seats of agents that have just arrived; None to start again from `start`.
+        arrivals: the bodies of these agents' arrivals, as recorded, by seat.
         start: the body of the event `start` of a resumed session.
     """
 
     def __init__(
-        self, port: WorldPort, *, seed: int, seats: Mapping[str, SeatPort] | None = None, start: bytes | None = None
+        self,
+        port: WorldPort,
+        *,
+        seed: int,
+        seats: Mapping[str, SeatPort] | None = None,
+        arrivals: Mapping[str, Mapping[str, Any]] | None = None,
+        start: bytes | None = None,
     ) -> None:
+        # Any: the event's JSON.
         self.port = port
-        self.wrap_seat: Callable[[str, SeatPort], SeatPort] = self._guest
-        """Wraps a seat of the world for its agent."""
-        self._guests: dict[str, Sequence[str]] = dict.fromkeys(seats or {}, ())
+        self.wrap_seat: Callable[[SeatPort, Mapping[str, Any]], SeatPort] = seat_again
+        """Wraps a seat of the world for the agent of a recorded arrival."""
+        self._arrivals = dict(arrivals or {})
         self._seed = seed
         self._seats = dict(seats or {})
         self._start = start
@@ -137,13 +153,13 @@ class KeptVenue(Venue):
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
         if self._start is not None:
             start = json.loads(self._start)
-            self._guests = {arrival["seat"]: arrival.get("goals", ()) for arrival in start["arrivals"]}
+            self._arrivals = {arrival["seat"]: arrival for arrival in start["arrivals"]}
             await self._begin_again(start, seats)
         for name in seats:
             if name not in self._seats:
                 self._seats[name] = await self.port.open_seat(name)
-        for name in self._guests:
-            self._seats[name] = self.wrap_seat(name, self._seats[name])
+        for name, arrival in self._arrivals.items():
+            self._seats[name] = self.wrap_seat(self._seats[name], arrival)
         return self._seats
 
     def keep_calls(self, journal: WorldJournal) -> None:
@@ -155,9 +171,6 @@ class KeptVenue(Venue):
     def seat(self, name: str) -> SeatPort:
         """Return an open seat by name."""
         return self._seats[name]
-
-    def _guest(self, name: str, seat: SeatPort) -> SeatPort:
-        return VisitorSeat(seat, goals=self._guests[name])
 
     async def _begin_again(self, start: Mapping[str, Any], seats: Sequence[str]) -> None:
         # Any: the event's JSON.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +23,22 @@ from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession, SessionStats
 from wsap_nexus.hub.lobby import Capacity
 from wsap_nexus.hub.patience import within
 from wsap_nexus.hub.run_sessions import config_of
-from wsap_nexus.hub.seating import START, KeptVenue, deciders_for, record_start, run_plan, seat_names, within_reason
-from wsap_nexus.hub.visitor_seat import EXIT_GAME
+from wsap_nexus.hub.seating import (
+    START,
+    KeptVenue,
+    arrival_body,
+    deciders_for,
+    record_start,
+    run_plan,
+    seat_names,
+    within_reason,
+)
+from wsap_nexus.runs.controls import only_recorded
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_past
 from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.visitor_seat import EXIT_GAME
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
 from wsap_nexus.store.errors import is_of_database
 from wsap_nexus.store.events.endings import GAME_OFFLINE
@@ -74,7 +84,8 @@ class SessionRunner:
             run_id = self.record_run(plan, spec.name)
             recorder = Recorder(self.context.store.writer, run_id)
             recorder.note("started")
-            record_start(recorder, arrivals, world_state)
+            bodies = {a.seat_name: arrival_body(a) for a in arrivals}
+            record_start(recorder, bodies, world_state)
             self.context.store.writer.flush()
             with self.context.nexus_store.change() as tx:
                 sessions = {a.seat_name: commit_enter(tx, a, record, run_id) for a in arrivals}
@@ -95,7 +106,8 @@ class SessionRunner:
                 return await self.enter_together(entries, spec, (record, kept, new))
             self.failures.not_let_in(entries, record, new=new, error=error)
             return None
-        venue = KeptVenue(port, seed=record.seed, seats={a.seat_name: a.seat for a in arrivals})
+        seats = {a.seat_name: a.seat for a in arrivals}
+        venue = KeptVenue(port, seed=record.seed, seats=seats, arrivals=bodies)
         self._start_run(sessions, spec, plan, recorder, venue, {}, None)
         return run_id
 
@@ -198,7 +210,8 @@ class SessionRunner:
         start = next(repository.read_events(run_id, kinds=(START,)))
         seats = {a["agent"]: a["seat"] for a in start.data["arrivals"]}
         by_seat = {seats[s.agent_id]: s for s in sessions}
-        agents = deciders_for(self.context, plan, {seat: s.agent_id for seat, s in by_seat.items()})
+        gone = set(seats.values()) - by_seat.keys()
+        agents = deciders_for(self.context, plan, {seat: s.agent_id for seat, s in by_seat.items()}, gone)
         past = read_past(repository, run_id, plan, spec, agents, codec)
         stats: dict[str, SessionStats] = {}
         last: dict[str, ActionResult] = {}
@@ -216,7 +229,7 @@ class SessionRunner:
             for session in sessions:
                 tx.note(SessionResumed(agent_id=session.agent_id, game=session.game, session_id=session.id))
         venue = KeptVenue(self.context.make_world(spec, record), seed=record.seed, start=start.body)
-        self._start_run(by_seat, spec, plan, recorder, venue, stats, past, last)
+        self._start_run(by_seat, spec, plan, recorder, venue, stats, past, last, gone)
 
     def _start_run(
         self,
@@ -228,8 +241,14 @@ class SessionRunner:
         stats: Mapping[str, SessionStats],
         past: Checkpoint | None,
         last: Mapping[str, ActionResult] | None = None,
+        gone: Collection[str] = (),
     ) -> None:
-        """Play the open sessions of one world in a new task; `last` has the last recorded results, by seat."""
+        """Play the open sessions of one world in a new task.
+
+        Args:
+            last: the last recorded results, by seat.
+            gone: the seats of agents that have left.
+        """
         stays: dict[str, LiveSession] = {}
         with self.context.nexus_store.look() as tx:
             agents = {seat: tx.agent(session.agent_id) for seat, session in sessions.items()}
@@ -250,7 +269,7 @@ class SessionRunner:
         run = Run(
             plan,
             within_reason(spec, self.context.settings.thinking),
-            deciders_for(self.context, plan, {seat: agent.id for seat, agent in agents.items()}),
+            deciders_for(self.context, plan, {seat: agent.id for seat, agent in agents.items()}, gone),
             recorder=recorder,
             run_id=run_id,
             past=past,
@@ -258,7 +277,10 @@ class SessionRunner:
             observers=[stay.observe for stay in stays.values()],
             services=self.context.services,
             venue=venue,
-            seat_controls={seat: stay.controls for seat, stay in stays.items()},
+            seat_controls={
+                **{seat: only_recorded() for seat in gone},
+                **{seat: stay.controls for seat, stay in stays.items()},
+            },
             departed=departed,
             memories=self.agent_context.memories(
                 run_id, {s: agent.id for s, agent in agents.items()}, past.memories if past else None, recorder

@@ -149,3 +149,10 @@ class Controls:
             await asyncio.sleep(0)
             self._last_yield = time.monotonic()
         return not self.stopping
+
+
+def only_recorded() -> Controls:
+    """Return the controls of a seat whose agent has left: it ends after its recorded decisions."""
+    controls = Controls()
+    controls.finish()
+    return controls

@@ -20,10 +20,9 @@ from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
 
 OWN_KINDS = frozenset({
-    "asked", "call", "chosen", "death", "decision", "departed", "episode", "failure", "influence", "joined", "left",
-    "lessons", "mind",
-    "model", "observation", "picture", "plan", "refusal", "rewound", "run", "session", "snapshot", "step", "tick",
-    "tool", "tools", "totals", "whisper",
+    "arrived", "asked", "call", "chosen", "death", "decision", "departed", "episode", "failure", "influence",
+    "joined", "left", "lessons", "mind", "model", "observation", "picture", "plan", "refusal", "rewound",
+    "run", "session", "snapshot", "step", "tick", "tool", "tools", "totals", "whisper", "withdrawn",
 })  # fmt: skip
 """The kinds of events that are not a world's notes."""
 
@@ -75,10 +74,18 @@ class LoggedPassage:
     body: Mapping[str, Any]
     """Any: JSON."""
 
+    @property
+    def transfer(self) -> str:
+        """The transfer that brings the agent in, or takes it out."""
+        return str(self.body["entry"]["transfer_id"] if self.arrives else self.body["transfer"])
+
 
 LifeEvent = LoggedTick | LoggedInfluence | LoggedRewind | LoggedPassage
 PASSAGES = ("joined", "departed")
 """The kinds of events of arrivals and departures."""
+ARRIVED, WITHDRAWN = "arrived", "withdrawn"
+OUTCOMES = (ARRIVED, WITHDRAWN)
+"""The kinds of events that tell whether a recorded arrival took place; they name its `transfer`."""
 
 
 class Notes:

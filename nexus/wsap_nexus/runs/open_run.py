@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import cast
 
 from typing_extensions import override
 
@@ -63,7 +62,8 @@ class OpenRun(Run):
         self._memories.begin(plan, loop.agent)
         if resting:
             loop.restore(self._past.seats[name])
-            cast(Snapshots, loop.agent).restore(self._past.agents[name])
+            if name in self._past.agents and isinstance(loop.agent, Snapshots):
+                loop.agent.restore(self._past.agents[name])
         self._loops.append(loop)
         self._saver.agents = {**self._saver.agents, name: spec}
         if self._tasks:

@@ -1,4 +1,8 @@
-"""Replays an agent whose prompts an older version made: its recorded replies can't be looked up by new prompts."""
+"""Agents that only repeat what is recorded.
+
+They stand in for agents whose prompts an older version made, since recorded replies can't be looked up by new prompts,
+and for those that have left, since nobody decides for them any more.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.agent import DecisionInfo
+from wsap_core.specs import AgentSpec
 from wsap_llm.prompts import FORMAT
 from wsap_nexus.runs.logged import read_decision
 from wsap_nexus.store.repository import Repository
@@ -39,6 +44,20 @@ class RecordedAgent:
     def plan(self, goals: list[Goal]) -> list[str]:
         """Return no plan."""
         return []
+
+
+class Gone(RecordedAgent):
+    """Stands in for an agent that is no longer there, whose recorded actions are replayed: no model is asked."""
+
+    def snapshot(self) -> bytes:
+        """Return an empty state."""
+        return b""
+
+    def restore(self, data: bytes) -> None:
+        """Do nothing."""
+
+
+GONE = AgentSpec("gone", "Has left.", Gone, ("snapshot",), interactive=True)
 
 
 def read_decided(

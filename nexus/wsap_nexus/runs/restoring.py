@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,18 +15,20 @@ from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.seams.game import GameAdapter
 from wsap_core.seams.services import RunReader
-from wsap_core.specs import AdapterSpec, AgentSpec
+from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import error_line
 from wsap_core.worlds import World
+from wsap_nexus.runs.arrivals import Arrivals, read_arrivals, read_there, took_place
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.life_log import PASSAGES, LoggedPassage, read_life
+from wsap_nexus.runs.life_log import WITHDRAWN, LoggedPassage
 from wsap_nexus.runs.open_run import OpenRun
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of
-from wsap_nexus.runs.recorded_agent import RecordedAgent
+from wsap_nexus.runs.recorded_agent import GONE
 from wsap_nexus.runs.resume import Checkpoint, read_past
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import ResolvedSpecs, resolve_specs
 from wsap_nexus.runs.totals import summary_now
+from wsap_nexus.runs.visitor_seat import seat_again
 from wsap_nexus.store.export import RecordedRuns
 from wsap_nexus.store.history import TickPosition, find_tick
 from wsap_nexus.store.nexus_store import NexusStore
@@ -65,38 +67,23 @@ def view_of_run(spec: AdapterSpec, runs: RunReader, run: str, selection: Mapping
     return view
 
 
-class Silent(RecordedAgent):
-    """An agent that does nothing; only its recorded actions are replayed."""
-
-    def snapshot(self) -> bytes:
-        """Return an empty state."""
-        return b""
-
-    def restore(self, data: bytes) -> None:
-        """Do nothing."""
-
-
-SILENT = AgentSpec("silent", "Waits.", Silent, ("snapshot",), interactive=True)
-
-
 class Revisited:
     """The passages of a world that is restored to an earlier tick.
 
     Args:
         there: the arrivals of the agents present when the state was saved.
-        later: all arrivals and departures after that, in order.
-        cancelled: the transfers that were cancelled after the world had admitted the agent.
+        later: all arrivals and departures after that, with their outcomes.
     """
 
-    def __init__(
-        self, there: Sequence[LoggedPassage], later: Sequence[LoggedPassage], cancelled: Collection[str]
-    ) -> None:
+    def __init__(self, there: Sequence[LoggedPassage], later: Arrivals) -> None:
         self.run: OpenRun
         """The run; set before it is played."""
         self.controls: dict[str, Controls] = {}
         """By seat."""
-        self._there, self._later, self._cancelled = there, later, cancelled
+        self._there, self._later = there, later
         self._here: dict[str, tuple[str, SeatPort]] = {}
+        self._idle: set[str] = set()
+        """Seats whose agents were let in and did not get to play."""
         self._going: dict[str, asyncio.Future[None]] = {}
         self._goes = asyncio.Event()
 
@@ -107,14 +94,14 @@ class Revisited:
         """Replay an arrival or departure."""
         seat = logged.seat
         if not logged.arrives:
-            while seat not in self._going and seat in self._here:
+            while seat not in self._going and seat in self._here and seat not in self._idle:
                 self._goes.clear()
                 await self._goes.wait()
-            await self._let_out(seat, str(logged.body["transfer"]))
+            await self._let_out(seat, logged.transfer)
             return
-        if logged.body["entry"]["transfer_id"] in self._cancelled and not self._leaves(logged):
+        if self._later.outcome(logged) == WITHDRAWN:
             return
-        await self._sit(logged, await let_in_again(self._port, seat, logged.body))
+        await self._sit(logged, await let_in_again(self._port, seat, logged.body), plays=self._later.plays(logged))
 
     async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
         """Open the seats of the agents present when the state was saved, restore it, and seat them."""
@@ -132,23 +119,23 @@ class Revisited:
     def failed(self, seat: str, error: WsapError) -> None:
         """Do nothing."""
 
-    def _leaves(self, arrival: LoggedPassage) -> bool:
-        later = (logged for logged in self._later if logged.seq > arrival.seq and logged.seat == arrival.seat)
-        return not getattr(next(later, arrival), "arrives", True)
-
-    async def _sit(self, logged: LoggedPassage, face: SeatPort, *, resting: bool = False) -> None:
-        seat = logged.seat
-        self.controls[seat] = Controls()
-        if self._leaves(logged):
-            self.controls[seat].finish()
+    async def _sit(self, logged: LoggedPassage, face: SeatPort, *, plays: bool = True, resting: bool = False) -> None:
+        seat, face = logged.seat, seat_again(face, logged.body)
         self._here[seat] = (str(logged.body["avatar"]), face)
-        await self.run.join(SeatPlan(seat, SILENT.name, {}), SILENT, face, resting=resting)
+        if not plays:
+            self._idle.add(seat)
+            return
+        self.controls[seat] = Controls()
+        if self._later.leaves(logged):
+            self.controls[seat].finish()
+        await self.run.join(SeatPlan(seat, GONE.name, {}), GONE, face, resting=resting)
 
     async def _let_out(self, seat: str, transfer: str) -> None:
         out = self._going.pop(seat, None)
         if seat not in self._here:
             return
         avatar, face = self._here.pop(seat)
+        self._idle.discard(seat)
         body = await avatar_in(self._port, seat, avatar)
         if face.left is None and body.state is protocol.AvatarState.BOUND:
             await leave(face)
@@ -177,7 +164,7 @@ async def restored(repository: Repository, record: RunRecord, specs: ResolvedSpe
     plan = replace(plan, seats=tuple(replace(seat, options={}) for seat in plan.seats))
     if not plan.lives:
         raise UsageError(f"The world of run {record.id!r}, {record.game!r}, does not live: it has no ticks.")
-    silent = {} if plan.open else {seat.name: SILENT for seat in plan.seats}
+    silent = {} if plan.open else {seat.name: GONE for seat in plan.seats}
     past = read_past(repository, record.id, plan, specs.game, silent, specs.codec(), until=position)
     controls = Controls()
     controls.finish()  # before a new tick
@@ -198,17 +185,12 @@ async def restored(repository: Repository, record: RunRecord, specs: ResolvedSpe
 
 def _passages(repository: Repository, record: RunRecord, past: Checkpoint, position: TickPosition) -> Revisited:
     saved = -1 if position.snapshot is None or past.world is None else position.snapshot.seq
-    there: dict[str, LoggedPassage] = {}
-    later: list[LoggedPassage] = []
-    for event in repository.read_events(record.id, to_seq=position.end + 1, kinds=PASSAGES):
-        for logged in read_life(event):
-            if isinstance(logged, LoggedPassage) and logged.seq > saved:
-                later.append(logged)
-            elif isinstance(logged, LoggedPassage) and logged.arrives and logged.seat in past.seats:
-                there[logged.seat] = logged
-    with NexusStore(repository.database).look() as tx:
-        cancelled = {transfer.id for transfer in tx.transfers("cancelled") if transfer.kind == "enter"}
-    return Revisited(tuple(there.values()), later, cancelled)
+    there = read_there(repository, record.id, past.seats, saved)
+    later = read_arrivals(repository, record.id, there=there, from_seq=saved + 1, to_seq=position.end + 1)
+    if later.unsettled:
+        with NexusStore(repository.database).look() as tx:
+            later = later.settled(lambda arrival: took_place(tx, repository, record.id, arrival))
+    return Revisited(there, later)
 
 
 class Runs(RecordedRuns):

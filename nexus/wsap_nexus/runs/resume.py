@@ -40,6 +40,8 @@ class Checkpoint:
     totals: Totals | None = None
     open_choices: OpenChoices = field(default_factory=OpenChoices)
     """The recorded choices without a step."""
+    saved: int = -1
+    """The last event in the world's state; -1 for the start of the run."""
     world: bytes | None = None
     agents: Mapping[str, bytes] = field(default_factory=dict)
     seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -160,7 +162,7 @@ def read_past(
     if plan.live:  # it resumes in the present
         past.first_episode = max(0, past.last_episode)
     if snapshot is not None:
-        past.tick = snapshot.step
+        past.tick, past.saved = snapshot.step, snapshot.seq
         past.world, past.agents, past.seats = logged.read_snapshot(snapshot.body)
         past.first_episode = snapshot.episode
     return past

@@ -65,8 +65,8 @@ class WorldJournal:
     """Records the model calls of a run's world, and replays those recorded before.
 
     An answer is found by the request's key. Until the tick or step that it leads to is recorded, its request must also
-    have the same hash, since the world may have changed meanwhile; afterwards the key suffices, and the recorded tick or
-    step tells whether the world is still the same. A request without a key is found by its hash.
+    have the same hash, since the world may have changed meanwhile. Afterwards the key suffices, and the recorded tick
+    or step tells whether the world is still the same. A request without a key is found by its hash.
 
     A world that lives may begin a tick again, so within a tick each key and request has one answer, which is given as
     often as it is asked for. In other worlds each recorded answer is given once, in order.

@@ -20,11 +20,13 @@ from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
-from wsap_nexus.agents.exit_rules import OWN_GOAL
-from wsap_nexus.agents.messages import HUMAN_SENDER
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.worlds.seats import HasSpec, SeatPort
 
+OWN_GOAL = "own"
+"""The type of an agent's own goals, which the world does not measure."""
+HUMAN_SENDER = "a person"
+"""The sender of a person's message; no agent's id contains a space."""
 WHISPER = "whisper"
 """The kind of the event that records whispers."""
 Whispers = Mapping[int, str]
@@ -185,6 +187,29 @@ class VisitorSeat:
         if not self._goals:
             return observation
         return replace(observation, current_goals=(*observation.current_goals, *self._goals))
+
+
+def seat_again(
+    face: SeatPort,
+    arrival: Mapping[str, Any],
+    *,
+    recorder: Recorder | None = None,
+    decision: int = 0,
+    fresh: int = 0,
+    unheard: int | None = None,
+    whispered: Mapping[int, Whispers] | None = None,
+    waiting: Callable[[], Whispers] = dict,
+    read: Callable[[Sequence[int]], None] = lambda letters: None,
+) -> VisitorSeat:
+    """Return the seat of an arrival as the agent had it, whether the agent is still there or has left.
+
+    Args:
+        arrival: the recorded arrival, of which only `goals` are used. Any: JSON.
+    """
+    return VisitorSeat(
+        face, goals=tuple(arrival.get("goals") or ()), recorder=recorder, decision=decision, fresh=fresh,
+        unheard=unheard, whispered=whispered, waiting=waiting, read=read,
+    )  # fmt: skip
 
 
 def read_whispers(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[int, str]]]:
