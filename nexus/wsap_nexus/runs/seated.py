@@ -19,7 +19,7 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import PictureBook, SeatJournal
 from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.plan import SeatPlan
-from wsap_nexus.runs.recorded_agent import RecordedAgent
+from wsap_nexus.runs.recorded_agent import GONE, RecordedAgent
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.resume import Checkpoint
@@ -60,6 +60,8 @@ class Seating:
         past, game = self.past, self.game
         calls = past.calls.get(plan.name, ())
         journal = SeatJournal(self.recorder, plan.name, calls, offline=past.offline, pictures=self.pictures)
+        if spec is GONE:  # nobody decides, so the options and their secrets are not needed
+            plan = replace(plan, options={})
         # Offline, no secrets are needed.
         options = Options(plan.options if past.offline else with_secrets(plan.options, os.environ))
         context = Context.create(
