@@ -40,7 +40,7 @@ def play(
     script: Script | None = None,
 ) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(int(__import__("os").environ.get("TT","300"))):
+        async with asyncio.timeout(300):
             deciders = agents if isinstance(agents, Mapping) else dict.fromkeys(agents, EXTERNAL)
             policies = {agent: {"*": policy, "nexus": EXTERNAL} for agent, policy in deciders.items()}
             # Nobody plays alone because the other one was slow to come.

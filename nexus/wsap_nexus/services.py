@@ -19,6 +19,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.cli.common import Notices
 from wsap_nexus.cli.model_options import refuse_key
+from wsap_nexus.runs import restoring
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.memory import Prepare, PreparedMemories
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats
@@ -194,10 +195,7 @@ class StoreRunner:
         specs = resolve_specs(replace(plan, seats=()), self._host)  # nobody decides
         position = find_tick(self._store.repository, record, step)
         world = await restored(self._store.repository, record, specs, position)
-        for name, seat in list(world.seats.items()) if vacated else ():
-            seat.leave()
-            world.close_seat(name)
-        return world.snapshot(), position.step
+        return restoring.vacated(world) if vacated else world.snapshot(), position.step
 
     def _seats(self, game: str, seats: Mapping[str, Player], options: Mapping[str, Any] | None) -> tuple[SeatPlan, ...]:
         for given in (options or {}, *(player.options for player in seats.values())):

@@ -19,12 +19,13 @@ from wsap_nexus.dashboard.timeline import look_back, usage_by_session, usage_las
 from wsap_nexus.http.auth import record_json
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.hub.prune import size_of
+from wsap_nexus.hub.prune import DAY, size_of
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.storage import LOG_MOST
 from wsap_nexus.hub.waits import ATTENTION_AFTER, waits
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import PUBLIC_KINDS, read_row, why_ended
+from wsap_nexus.store.events.nexus import WorldRewound
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.room import log_bytes
 from wsap_nexus.store.tables import METADATA
@@ -338,6 +339,11 @@ def _attention(tx: Transaction) -> list[dict[str, Any]]:
     for move in tx.transfers("unknown")[:20]:
         what = f"The outcome of its transfer to {move.data.get('game')} is unknown: {move.data.get('why')}"
         found.append({"kind": "agent", "id": move.agent_id, "name": move.agent_id, "what": shortened(what, 500)})
+    found += [
+        {"kind": "world", "id": event.world, "name": event.world, "what": event.sentence()}
+        for event in tx.events(kinds=(WorldRewound,), limit=1000)[-20:]
+        if isinstance(event, WorldRewound) and event.time > tx.now - DAY
+    ]
     games = tx.connection.execute(select(_GAME).where(_GAME.c.status != "available").limit(20))
     return found + [
         {"kind": "game", "id": row.name, "name": row.name, "what": f"{row.status}: {row.reason}"[:500]} for row in games

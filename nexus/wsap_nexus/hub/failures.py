@@ -11,7 +11,15 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from wsap_core.errors import SnapshotError, StorageError, UnknownNameError, WireError, WorldError, WsapError
+from wsap_core.errors import (
+    RecordMismatchError,
+    SnapshotError,
+    StorageError,
+    UnknownNameError,
+    WireError,
+    WorldError,
+    WsapError,
+)
 from wsap_core.protocol import Avatar, AvatarState, TransitPackage
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec
@@ -242,7 +250,9 @@ class FailureHandler:
     ) -> None:
         """Bring all agents back from a failed world, and count the failure against its game."""
         self.force_close(sessions, str(error), state=state, stats=stats, seconds=seconds)
-        known = isinstance(error, SnapshotError) or (isinstance(error, WorldFailedError) and error.counted)
+        # A record that can't be repeated is no failure of the game.
+        known = isinstance(error, SnapshotError | RecordMismatchError)
+        known |= isinstance(error, WorldFailedError) and error.counted
         if not known:
             self._context.breaker.count(sessions[0].game, world_id, error)
 

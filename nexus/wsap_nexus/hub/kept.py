@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from wsap_core.errors import StorageError, UsageError, WsapError
+from wsap_core.errors import RecordMismatchError, SnapshotError, StorageError, UsageError, WorldError, WsapError
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_llm.secrets import redacted
@@ -22,21 +22,30 @@ from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.live_session import SessionStats
-from wsap_nexus.hub.passages import Past, WorldPassages
+from wsap_nexus.hub.passages import STATS, Past, WorldPassages
 from wsap_nexus.hub.seating import within_reason
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.arrivals import read_arrivals, read_there, took_place
+from wsap_nexus.runs.life_log import LoggedPassage
+from wsap_nexus.runs.logged import read_snapshot
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.open_run import OpenRun
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.resume import Checkpoint, read_past
+from wsap_nexus.runs.restoring import restored, vacated
+from wsap_nexus.runs.resume import Checkpoint, newest_state, read_past
+from wsap_nexus.runs.session import resolve_specs
 from wsap_nexus.runs.store import hold_run
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.store.errors import is_of_database
+from wsap_nexus.store.events.nexus import WorldRewound
+from wsap_nexus.store.history import find_tick, newest_tick
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.tasks import ended
+
+OFTEN = 2
+"""Failures in a row after which a world that fails in a recorded tick goes back to the tick before."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -285,11 +294,15 @@ class KeptWorlds:
             for event in repository.read_events(run_id, kinds=("mind",))
         ]
 
-        def counted(seat: str, since: int) -> tuple[SessionStats, Any]:
-            stats, last = SessionStats(), None
-            for event in repository.read_events(run_id, from_seq=since, kinds=("step",)):
-                if event.seat == seat:
-                    last = stats.count_logged(event, codec)
+        def counted(arrival: LoggedPassage, resting: bool) -> tuple[SessionStats, Any]:
+            seat, since, stats, last = arrival.seat, arrival.seq, SessionStats(), None
+            if resting and (saved := checkpoint.seats[seat].get(STATS)) is not None:
+                stats, since = SessionStats.from_json(saved), checkpoint.saved + 1
+                newest = repository.last_event(run_id, "step", seat=seat, before=since)
+                if newest is not None and newest.seq > arrival.seq:
+                    last = SessionStats().count_logged(newest, codec)
+            for event in repository.read_events(run_id, from_seq=since, kinds=("step",), seat=seat):
+                last = stats.count_logged(event, codec)
             return stats, last
 
         return Past(there, later, minds, self.agent_context.whispered(run_id), counted)
@@ -311,7 +324,13 @@ class KeptWorlds:
                 raise
             _LOGGER.error("The world %r has failed: %s", kept.record.id, error)
             self._bring_back(kept.record.id, error)
-            self.context.breaker.count(kept.record.game, kept.record.id, error)
+            diverged = isinstance(error, RecordMismatchError)
+            # A game that fails where it did not fail before has changed, too; it may recover, so it is tried again.
+            often = run.repeats and isinstance(error, WorldError) and self._failed.get(kept.world.name, 0) >= OFTEN
+            if diverged or often:
+                await self._go_back(kept, recorder, error)
+            if not diverged:
+                self.context.breaker.count(kept.record.game, kept.record.id, error)
         else:
             failed = False
         finally:
@@ -326,6 +345,46 @@ class KeptWorlds:
                     if self._ticks(kept.run_id) > begun:
                         self._failed.pop(kept.world.name, None)
                 self._try_later(kept.world, passing=passing)
+
+    async def _go_back(self, kept: OpenWorld, recorder: Recorder, error: Exception) -> None:
+        """Set a world that can't be repeated back to its last whole tick; what comes after it stays in the log.
+
+        That is the last tick that was repeated, or a later one of which the state was kept. The agents of that tick
+        are replaced by ones that leave. Influences since then are applied again.
+        """
+        repository, writer, run_id = self.context.store.repository, self.context.store.writer, kept.run_id
+        writer.flush()
+        if isinstance(error, SnapshotError):
+            repository.drop_kept_states(run_id)
+        state, reached = newest_state(repository, run_id, whole=False), kept.passages.run.tick
+        record = repository.get_run(run_id)
+        before = newest_tick(repository, record)
+        try:
+            if state is None or (state.step or 0) < reached:
+                position = find_tick(repository, record, reached)
+                specs = resolve_specs(replace(RunPlan.from_config(record.config), seats=()), self.context.host)
+                world = vacated(await restored(repository, record, specs, position))
+                to, after, agents, seats = reached, position.end, dict[str, bytes](), dict[str, Any]()
+            else:
+                world, agents, seats = read_snapshot(state.body)
+                to, after = state.step or 0, state.seq
+        except WsapError as why:
+            _LOGGER.error("The world %r can't go back to tick %d: %s", kept.record.id, reached, why)
+            if state is None:
+                return
+            world, agents, seats = read_snapshot(state.body)
+            to, after = state.step or 0, state.seq
+        lost = list(repository.read_events(run_id, from_seq=after + 1, kinds=("influence",)))
+        with writer.together():
+            recorder.rewound(to, world, {seat: agents.get(seat, b"") for seat in seats}, seats, why=str(error))
+        writer.flush()
+        for influence in lost:
+            if "refused" not in influence.data:
+                repository.add_to_inbox(run_id, influence.data["body"])
+        with self.context.nexus_store.change() as tx:
+            name, game = kept.record.id, kept.record.game
+            tx.note(WorldRewound(game=game, world=name, tick=to, before=before, error=str(error)[:500]))
+        _LOGGER.warning("The world %r went back from tick %d to tick %d.", kept.record.id, before, to)
 
     def _ticks(self, run_id: str) -> int:
         newest = self.context.store.repository.last_event(run_id, "tick")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from wsap_core.errors import WireError
 from wsap_core.protocol import ActionResult
@@ -33,6 +34,19 @@ class SessionStats:
     """`achievement:NAME` and `action:NAME` -> number of successes."""
     steps: int = 0
     reward: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return them as JSON-ready data."""
+        return {"done": dict(sorted(self.done.items())), "steps": self.steps, "reward": self.reward}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SessionStats:
+        """Return the statistics of `to_json`; WireError if they are damaged."""
+        try:
+            done = Counter({str(name): int(times) for name, times in data["done"].items()})
+            return cls(done, int(data["steps"]), float(data["reward"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise WireError(f"The saved statistics of a session are damaged: {error}.") from error
 
     @classmethod
     def of(cls, tally: SeatTally) -> SessionStats | None:
@@ -119,11 +133,14 @@ class LiveSession:
         self._see_whether_to_leave(result)
         self.on_step(self, step)
 
-    def take_up(self, last: ActionResult | None) -> None:
-        """Continue after the last recorded result, or stop if it met the exit condition; call it before play."""
+    def take_up(self, last: ActionResult | None, *, repeats: bool = True) -> None:
+        """Continue after the last recorded result, or stop if it met the exit condition; call it before play.
+
+        `repeats` is whether recorded decisions are replayed first.
+        """
         if last is None:
             return
-        self.catching_up = True
+        self.catching_up = repeats
         self._see_whether_to_leave(last)
 
     def _see_whether_to_leave(self, result: ActionResult) -> None:

@@ -32,7 +32,7 @@ from wsap_nexus.hub.leaving import commit_exit, exit_world
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
 from wsap_nexus.hub.seating import arrival_body, decider, patience_with
 from wsap_nexus.hub.sessions import SessionRunner
-from wsap_nexus.runs.arrivals import Arrivals
+from wsap_nexus.runs.arrivals import ARRIVAL, Arrivals
 from wsap_nexus.runs.controls import Controls, only_recorded
 from wsap_nexus.runs.life_log import ARRIVED, WITHDRAWN, LoggedPassage
 from wsap_nexus.runs.memory import MemorySnapshot
@@ -43,6 +43,9 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.entities import AvatarRecord, SessionRecord, WorldRecord
 from wsap_nexus.worlds.port import LocalWorld, let_in_again
 from wsap_nexus.worlds.seats import SeatPort
+
+STATS = "stats"
+"""Where the state of a seat has the statistics of its agent's session."""
 
 
 @dataclass
@@ -68,8 +71,9 @@ class Past:
     """Memories of agents at their arrival, with the event's number and the seat."""
     whispered: Mapping[str, Mapping[int, Mapping[int, str]]]
     """Whispers by seat and decision."""
-    counted: Callable[[str, int], tuple[SessionStats, Any]]
-    """Returns a seat's statistics since an event, and the result of its last step."""
+    counted: Callable[[LoggedPassage, bool], tuple[SessionStats, Any]]
+    """Returns the statistics since an arrival, and the result of the last step; the other argument is whether the agent
+    was there when the state was saved."""
 
 
 @dataclass(eq=False)
@@ -254,7 +258,7 @@ class WorldPassages:
         """
         name, run = plan.name, self.run
         if present:
-            self._open_stay(name, session, arrival, again=again)
+            self._open_stay(name, session, arrival, again=again, resting=resting)
         if not plays:
             self._visits[name] = Visit(session, face, plays=False)
             return
@@ -277,10 +281,15 @@ class WorldPassages:
         if not present:
             self.controls[name] = only_recorded()
         limit = arrival.body["limit"]
-        around: dict[str, Any] = {"limit": limit, "resting": resting}
         deadline = patience_with(
             self.context.catalog.spec(self.spec.name, self.record.options), self.context.settings.patience
         )
+        stay = self.stays.get(name)
+
+        def more_state() -> Mapping[str, Any]:
+            return {ARRIVAL: arrival.seq, **({} if stay is None else {STATS: stay.stats.to_json()})}
+
+        around: dict[str, Any] = {"limit": limit, "resting": resting, "more_state": more_state}
         try:
             spec = decider(self.context, session.agent_id, plan.agent, deadline) if present else GONE
             await run.join(plan, spec, guest, **around)
@@ -301,15 +310,17 @@ class WorldPassages:
         minds = self.past.minds if self.past is not None else []
         return next((mind for seq, seat, mind in minds if seq > logged.seq and seat == logged.seat), None)
 
-    def _open_stay(self, name: str, session: SessionRecord, arrival: LoggedPassage, *, again: bool) -> None:
+    def _open_stay(
+        self, name: str, session: SessionRecord, arrival: LoggedPassage, *, again: bool, resting: bool
+    ) -> None:
         live = self.context.live
         with self.context.nexus_store.look() as tx:
             controls = self.context.new_controls(tx.agent(session.agent_id))
         stats, last = SessionStats(), None
         if again and self.past is not None:
-            stats, last = self.past.counted(name, arrival.seq)
+            stats, last = self.past.counted(arrival, resting)
         stay = LiveSession(session, name, controls, live.tell, stats)
-        stay.take_up(last)
+        stay.take_up(last, repeats=self.run.repeats)
         self.controls[name] = controls
         self.stays[name] = live.sessions[session.agent_id] = stay
 

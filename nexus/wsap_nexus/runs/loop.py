@@ -75,6 +75,8 @@ class SeatLoop:
         self._decide_along = decide_along
         self.after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None
         """Called after each new decision."""
+        self.more_state: Callable[[], Mapping[str, Any]] | None = None
+        """Returns what else belongs to its state, JSON-ready."""
         self.between: Between | RoundEnd | None = None
         """Passed before each observation: between two ticks of a world that lives, or at the end of a round."""
         self._live = "live" in seat.world.spec.abilities
@@ -94,6 +96,11 @@ class SeatLoop:
         """When the current decision began, in seconds of the monotonic clock; None while none is being made."""
         self.let_go = False
         """Whether the seat was removed from the world, rather than leaving by choice."""
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether it is between two decisions: its agent is not deciding, and no choice of it is being resolved."""
+        return self.idle and not self.acting
 
     @property
     def reached_limit(self) -> bool:
@@ -180,6 +187,7 @@ class SeatLoop:
             "plan": list(self._plan),
             "planned": self._planned,
             **({"let_go": True} if self.let_go else {}),
+            **({} if self.more_state is None else self.more_state()),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:

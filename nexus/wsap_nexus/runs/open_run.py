@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from typing_extensions import override
 
@@ -36,14 +38,32 @@ class OpenRun(Run):
         """Return the number of recorded decisions of a seat, including one without a step."""
         return self._past.decided(seat) if self._past.history.get(seat) else self.steps_of(seat)
 
+    @property
+    def tick(self) -> int:
+        """The number of the last tick so far, new or repeated; 0 before the first."""
+        return 0 if self._life is None else self._life.number
+
+    @property
+    def repeats(self) -> bool:
+        """Whether anything recorded is still to be replayed."""
+        return not (self._order is None or self._order.over)
+
     async def join(
-        self, plan: SeatPlan, spec: AgentSpec, seat: SeatPort, *, limit: int | None = None, resting: bool = False
+        self,
+        plan: SeatPlan,
+        spec: AgentSpec,
+        seat: SeatPort,
+        *,
+        limit: int | None = None,
+        resting: bool = False,
+        more_state: Callable[[], Mapping[str, Any]] | None = None,
     ) -> None:
         """Let an agent play in an open seat from now on; call it between two ticks.
 
         Args:
             limit: the number of decisions of the seat at which the agent leaves.
             resting: the seat is part of the restored state, and resumes from it.
+            more_state: returns what else to save with the seat. Any: JSON.
 
         Raises:
             WsapError: the agent can't be created.
@@ -57,6 +77,7 @@ class OpenRun(Run):
         self.plan = replace(self.plan, seats=(*others, plan))
         given: list[Options] = []
         loop = self._loop(plan, spec, seat, given, limit)
+        loop.more_state = more_state
         check_used(f"The agent {plan.agent!r}", *given)
         await loop.initialize()
         self._memories.begin(plan, loop.agent)

@@ -132,10 +132,26 @@ class Recorder:
         """Record the whole state (world, agents, loops) between two decisions or after a tick."""
         self._write("snapshot", snapshot_body(world, agents, seats), episode=episode, step=tick)
 
-    def rewound(self, to: int, world: bytes) -> None:
-        """Record that a world without seats goes back to an earlier tick, and its state after that tick."""
-        self._write("rewound", dumps({"to": to}))
-        self.snapshot(0, world, {}, tick=to)
+    def keep_state(
+        self, tick: int, world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any], *, whole: bool
+    ) -> None:
+        """Keep the state after a tick in place of the one kept before, rather than as an event."""
+        if self._log is not None and self._run_id is not None:
+            self._log.keep_state(self._run_id, tick, snapshot_body(world, agents, seats), whole=whole)
+
+    def rewound(
+        self, to: int, world: bytes, agents: Mapping[str, bytes] | None = None, seats: Mapping[str, Any] | None = None,
+        **why: str,
+    ) -> None:  # fmt: skip
+        """Record that a world goes back to an earlier tick, and its state after that tick.
+
+        Args:
+            agents: the states of the agents in its seats.
+            seats: the states of the loops of its seats.
+            why: the reason, if it goes back by itself.
+        """
+        self._write("rewound", dumps({"to": to, **why}))
+        self.snapshot(0, world, agents or {}, seats, tick=to)
 
     def totals(self, body: Mapping[str, Any], steps: int) -> int:
         """Record the totals after so many steps of all seats, and return the event's number."""

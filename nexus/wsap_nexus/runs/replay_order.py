@@ -65,6 +65,10 @@ class OpenChoices:
         """Remove a seat's choice, whose step is recorded."""
         self._latest = max(self._latest, self._open.pop(seat, -1))
 
+    def clear(self) -> None:
+        """Remove all: the world went back to before they were made."""
+        self._open.clear()
+
     @property
     def first(self) -> int | None:
         """The event of the first open choice; None if there is none."""

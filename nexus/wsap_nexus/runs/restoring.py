@@ -183,6 +183,14 @@ async def restored(repository: Repository, record: RunRecord, specs: ResolvedSpe
     return run.world
 
 
+def vacated(world: World) -> bytes:
+    """Return the state of a world after all agents have left their seats."""
+    for name, seat in list(world.seats.items()):
+        seat.leave()
+        world.close_seat(name)
+    return world.snapshot()
+
+
 def _passages(repository: Repository, record: RunRecord, past: Checkpoint, position: TickPosition) -> Revisited:
     saved = -1 if position.snapshot is None or past.world is None else position.snapshot.seq
     there = read_there(repository, record.id, past.seats, saved)

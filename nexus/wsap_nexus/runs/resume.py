@@ -102,7 +102,7 @@ class Checkpoint:
 
 ASKED = ("call", "model", "refusal", "failure", "tool", "tools")
 """Kinds of events of agents' model and tool calls."""
-KINDS = ("episode", "step", "decision", "run", "tick", "influence", *PASSAGES)
+KINDS = ("episode", "step", "decision", "run", "tick", "influence", "rewound", *PASSAGES)
 """Kinds of events to replay or count."""
 AMONG_SEVERAL = ("chosen", "left", "observation")
 """Further kinds in runs of several seats, which give the order."""
@@ -132,7 +132,8 @@ def read_past(
         WireError: an event is damaged.
     """
     if until is None:
-        snapshot = repository.last_event(run_id, "snapshot") if _can_restore(spec, agents) else None
+        saved = newest_state(repository, run_id) if plan.lives else repository.last_event(run_id, "snapshot")
+        snapshot = saved if _can_restore(spec, agents) else None
         latest = repository.last_event(run_id, TOTALS) if plan.chained else None
         totals = read_totals(repository, latest, plan.tallies())
     else:
@@ -229,8 +230,24 @@ def read_memories(repository: Repository, run_id: str) -> dict[str, MemorySnapsh
     return {event.seat or "": MemorySnapshot.from_json(event.data) for event in begun}
 
 
+def newest_state(repository: Repository, run_id: str, *, whole: bool = True) -> EventRecord | None:
+    """Return the newest saved state of a run as an event `snapshot`; None if there is none.
+
+    Args:
+        whole: whether it must have the states of all agents, so that the run can be resumed from it.
+    """
+    kept = [state for state, is_whole in repository.kept_states(run_id) if is_whole or not whole]
+    saved = repository.last_event(run_id, "snapshot")
+    return max([*kept, *([] if saved is None else [saved])], key=lambda state: state.seq, default=None)
+
+
+def can_be_saved(agent: AgentSpec) -> bool:
+    """Return whether an agent's state can be saved; one that decides elsewhere, as a person does, has none."""
+    return agent.interactive or "snapshot" in agent.abilities
+
+
 def _can_restore(spec: AdapterSpec, agents: dict[str, AgentSpec]) -> bool:
-    return "snapshot" in spec.abilities and all("snapshot" in a.abilities for a in agents.values())
+    return "snapshot" in spec.abilities and all(can_be_saved(agent) for agent in agents.values())
 
 
 class _Reading:
@@ -273,6 +290,11 @@ class _Reading:
                 self._step(event)
             case "decision":
                 self._amend(event, seat)
+            case "rewound":
+                # Choices that were not resolved then never will be.
+                self._choices.clear()
+                self._looked.clear()
+                self._past.open_choices.clear()
             case "observation":
                 self._looked[seat] = event.seq
             case "chosen":

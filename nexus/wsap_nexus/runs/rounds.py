@@ -23,9 +23,16 @@ class Between:
 
     So all seats have processed the results of a tick before the next starts, and a snapshot finds them between two
     decisions.
+
+    Args:
+        waited_for: whether a tick waits for the seats, so that its end is also when they learn what came of it.
     """
 
-    def __init__(self) -> None:
+    AHEAD = 3
+    """Turns of the event loop by which such seats may learn of a tick before it is returned; they wait until it is."""
+
+    def __init__(self, *, waited_for: bool = True) -> None:
+        self._waited_for = waited_for
         self.over = False
         """Whether there are no more ticks."""
         self._open = asyncio.Event()
@@ -35,6 +42,8 @@ class Between:
     async def passed(self) -> bool:
         """Wait until a seat may observe; return False if there is no next tick."""
         self.moved()
+        for _ in range(self.AHEAD if self._waited_for else 0):
+            await asyncio.sleep(0)
         await self._open.wait()
         return not self.over
 

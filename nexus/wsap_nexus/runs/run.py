@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from typing import cast
 
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Tick
@@ -119,7 +118,7 @@ class Run:
         )
         self._loops: list[SeatLoop] = []
         self._life: Life | None = None
-        self._between = Between()
+        self._between = Between(waited_for=spec.timing != "free")
         # So many are replayed again if the run is stopped before the next snapshot.
         since = sum(map(len, self._past.history.values())) + len(self._past.life)
         self._saver = Saver(plan.snapshot_every, self._recorder, self._venue, agents, self._loops, self._gone, since)
@@ -299,7 +298,7 @@ class Run:
                 world, self._tallies[WORLD], self._recorder, self.controls, limit=plan.steps, history=past.life,
                 order=self._order, inbox=self._inbox, passages=self._passages, again=past.again, number=past.tick or 0,
                 between=self._between, loops=self._loops, notes=self._notes, journal=self.world_journal,
-                count=self._count, save=lambda tick: self._saver.save_if_due(self._episode, tick),
+                count=self._count, save=self._save_after_tick,
                 go_back=self._venue.port.restore, observers=self._observers_of_ticks,
             )  # fmt: skip
         check_used(f"The agent {' or '.join(sorted({repr(s.agent) for s in seated}))}", *agent_options)
@@ -312,6 +311,10 @@ class Run:
         self.failed_seat = None
         if self._past.world is not None:
             await self._restore(self._past.world)
+
+    async def _save_after_tick(self, tick: int) -> None:
+        await self._saver.save_if_due(self._episode, tick)
+        await self._saver.keep_after_tick(tick)
 
     def _loop(
         self, seat_plan: SeatPlan, spec: AgentSpec, seat: SeatPort, given: list[Options], limit: int | None
@@ -328,10 +331,10 @@ class Run:
         for loop in self._loops:
             name = loop.seat.agent_id
             loop.restore(self._past.seats.get(name, {}))
-            if (state := self._past.agents.get(name)) is not None:
-                cast(Snapshots, loop.agent).restore(state)
-            else:
+            if (state := self._past.agents.get(name)) is None:
                 self._gone.add(name)
+            elif isinstance(loop.agent, Snapshots):
+                loop.agent.restore(state)
 
     async def _play_episode(self) -> None:
         """Play all seats concurrently until the episode is over for each, or the run is stopped.
@@ -355,8 +358,11 @@ class Run:
             raise stuck_at(stuck, self.spec.name, self._loops)
         if self.world is not None and self._life is not None:
             await self.world.settle()
-            if not self._loops and not self._life.interrupted:  # then a version with other ticks can resume it, too
+            # Then a version with other ticks can resume it, too, or show its last tick.
+            if not self._loops and not self._life.interrupted:
                 await self._saver.save_at_stop(self._episode, self._life.number)
+            elif not self._life.done:
+                await self._saver.keep_after_tick(self._life.number, now=True)
 
     async def _live(self, life: Life, order: ReplayOrder, seats: list[asyncio.Task[None]]) -> None:
         await life.play(self._episode, order, seats)

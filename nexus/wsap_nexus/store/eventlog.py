@@ -22,6 +22,7 @@ from __future__ import annotations
 import atexit
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -34,7 +35,7 @@ from wsap_nexus.store.bodies import BodyEncoder
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import is_passing, translate
 from wsap_nexus.store.records import RunStatus
-from wsap_nexus.store.sinks import BUSY_SECONDS, Item, Sink, State, make_group, open_sink
+from wsap_nexus.store.sinks import BUSY_SECONDS, Item, Kept, Sink, State, make_group, open_sink
 from wsap_nexus.store.waiters import CommitWaiters
 
 GROUP = 256
@@ -82,7 +83,7 @@ class LogWriter:
         """Notifies the writer of a first event, a full group or a waiting caller."""
         self._progress = threading.Condition(self._lock)
         """Notifies callers of a commit or the end of the writer."""
-        self._pending: list[Item | State] = []
+        self._pending: list[Item | State | Kept] = []
         self._pending_bytes = 0
         self._next: dict[str, int] = {}
         self._committed: dict[str, int] = {}
@@ -154,6 +155,24 @@ class LogWriter:
                 raise
         return seq
 
+    def keep_state(self, run_id: str, step: int, body: str, *, whole: bool) -> None:
+        """Replace the kept state of a run by that after everything appended to it so far, in order with its events.
+
+        Args:
+            step: the tick of the state.
+            body: the body of an event `snapshot`.
+            whole: whether the run can be resumed from it; such states and others do not replace each other.
+
+        Raises:
+            StorageError: an earlier event could not be written.
+        """
+        packed = zlib.compress(body.encode(), 1)
+        with self._lock:
+            if self._failure is not None or self._closing:
+                raise self._refusal()
+            after = self._next[run_id] = self._next_of(run_id)
+            self._add(Kept(run_id, whole, after - 1, step, self._wall_clock(), packed), len(packed))
+
     def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
         """Set the status of a run, in order with its events, and its summary if given. Raises as `append` does."""
         packed = None if summary is None else wire.dumps(dict(summary))
@@ -223,7 +242,7 @@ class LogWriter:
 
     # --- under the lock ----------------------------------------------------------------------
 
-    def _add(self, item: Item | State, size: int) -> None:
+    def _add(self, item: Item | State | Kept, size: int) -> None:
         self._pending.append(item)
         self._pending_bytes += size
         if len(self._pending) in (1, self._group):
@@ -296,7 +315,7 @@ class LogWriter:
                 self._pending_bytes = 0
                 self._wake_callers()
 
-    def _next_batch(self, sink: Sink) -> list[Item | State] | None:
+    def _next_batch(self, sink: Sink) -> list[Item | State | Kept] | None:
         # Waits for events, then for a full group or the end of the delay; None to stop.
         while not self._await_events(FORCE_EVERY if self._unforced else None):
             if self._unforced:  # idle or closing
@@ -321,7 +340,7 @@ class LogWriter:
                 self._wake.wait(timeout)
             return bool(self._pending)
 
-    def _commit(self, sink: Sink, batch: list[Item | State]) -> None:
+    def _commit(self, sink: Sink, batch: list[Item | State | Kept]) -> None:
         group = make_group(batch, self._encoder)
         self._write(lambda: sink.commit(group))
         with self._lock:

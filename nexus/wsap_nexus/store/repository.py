@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -25,6 +26,7 @@ _RUN = METADATA.tables["run"]
 _EVENT = METADATA.tables["event"]
 _DICTIONARY = METADATA.tables["dictionary"]
 _INBOX = METADATA.tables["inbox"]
+_SAVED = METADATA.tables["saved_state"]
 _SESSION = METADATA.tables["session"]
 _COUNTER = METADATA.tables["counter"]
 
@@ -214,7 +216,7 @@ class Repository:
                 pass
         with self.database.write() as connection:
             for run_id in run_ids:
-                for table in (_EVENT, _DICTIONARY, _INBOX):
+                for table in (_EVENT, _DICTIONARY, _INBOX, _SAVED):
                     connection.execute(table.delete().where(table.c.run_id == run_id))
                 if not connection.execute(_RUN.delete().where(_RUN.c.id == run_id)).rowcount:
                     raise self._unknown(run_id)
@@ -234,6 +236,28 @@ class Repository:
         """Return the run with exactly this id, or None."""
         rows = self._rows(select(_RUN).where(_RUN.c.id == run_id))
         return _run_record(rows[0]) if rows else None
+
+    def kept_states(self, run_id: str) -> list[tuple[EventRecord, bool]]:
+        """Return the kept states of a run, each as an event `snapshot` numbered as the last event in it.
+
+        With each comes whether it is whole, so that the run can be resumed from it.
+        """
+        query = select(_SAVED).where(_SAVED.c.run_id == run_id).order_by(_SAVED.c.seq)
+        return [
+            (
+                EventRecord(
+                    run_id=run_id, seq=row.seq, kind="snapshot", seat=None, episode=0, step=row.step, time=row.time,
+                    body=zlib.decompress(row.body), is_text=True,
+                ),
+                bool(row.whole),
+            )
+            for row in self._rows(query)
+        ]  # fmt: skip
+
+    def drop_kept_states(self, run_id: str) -> None:
+        """Delete the kept states of a run, after which it resumes from an older one or its start."""
+        with self.database.write() as connection:
+            connection.execute(_SAVED.delete().where(_SAVED.c.run_id == run_id))
 
     # --- the inbox ---------------------------------------------------------------------------
 

@@ -48,6 +48,17 @@ class State(NamedTuple):
     time: float
 
 
+class Kept(NamedTuple):
+    """The newest state of a world that lives, which replaces the previous one."""
+
+    run_id: str
+    whole: bool
+    seq: int
+    step: int
+    time: float
+    body: bytes
+
+
 EventValues = tuple[str, int, str, str | None, int, int | None, float, str, str, int | None, bytes]
 """A row of the event table, in the order of its columns."""
 
@@ -62,11 +73,13 @@ class Group:
     """Run -> new status, and the summary as JSON text or None to keep it."""
     taken: list[int] = field(default_factory=list)
     """Inbox rows to delete."""
+    kept: dict[tuple[str, bool], Kept] = field(default_factory=dict)
+    """States that replace those before, by run and whether they are whole."""
     touched: dict[str, str] = field(default_factory=dict)
     """Run -> time of its last event, ISO 8601."""
 
 
-def make_group(batch: Iterable[Item | State], encoder: BodyEncoder) -> Group:
+def make_group(batch: Iterable[Item | State | Kept], encoder: BodyEncoder) -> Group:
     """Return the rows of a batch, compressing the bodies of one kind in one run together."""
     group = Group()
     streams: dict[tuple[str, str], list[int]] = {}
@@ -77,6 +90,8 @@ def make_group(batch: Iterable[Item | State], encoder: BodyEncoder) -> Group:
         if isinstance(item, State):
             _, summary = group.states.get(item.run_id, ("", None))
             group.states[item.run_id] = (item.status.value, item.summary or summary)
+        elif isinstance(item, Kept):
+            group.kept[item.run_id, item.whole] = item
         else:
             streams.setdefault((item.run_id, item.kind), []).append(len(events))
             events.append(item)
@@ -116,6 +131,7 @@ _EVENT = METADATA.tables["event"]
 _DICTIONARY = METADATA.tables["dictionary"]
 _RUN = METADATA.tables["run"]
 _INBOX = METADATA.tables["inbox"]
+_SAVED = METADATA.tables["saved_state"]
 
 
 _BLOCKS = (64, 16, 4, 1)
@@ -142,6 +158,7 @@ class SqliteSink:
 
     _EVENTS: ClassVar = {size: _insert_sql("event", _EVENT.columns.keys(), rows=size) for size in _BLOCKS}
     _DICTIONARIES = _insert_sql("dictionary", _DICTIONARY.columns.keys())
+    _KEPT = _insert_sql("saved_state", _SAVED.columns.keys())
 
     def __init__(self, database: Database, *, busy_seconds: float) -> None:
         self._database = database
@@ -205,6 +222,9 @@ class SqliteSink:
             raw.execute(self._EVENTS[size], [value for row in rows for value in row])
         for number in group.taken:
             raw.execute("DELETE FROM inbox WHERE number = ?", (number,))
+        for kept in group.kept.values():
+            raw.execute("DELETE FROM saved_state WHERE run_id = ? AND whole = ?", kept[:2])
+            raw.execute(self._KEPT, kept)
         for run_id, when in group.touched.items():
             raw.execute("UPDATE run SET updated = ? WHERE id = ?", (when, run_id))
         for run_id, (status, summary) in group.states.items():
@@ -257,6 +277,10 @@ class CoreSink:
                     connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
             if group.taken:
                 connection.execute(delete(_INBOX).where(_INBOX.c.number.in_(group.taken)))
+            for kept in group.kept.values():
+                one = _SAVED.c.run_id == kept.run_id, _SAVED.c.whole == kept.whole
+                connection.execute(delete(_SAVED).where(*one))
+                connection.execute(insert(_SAVED).values(kept._asdict()))
             for run_id, when in group.touched.items():
                 connection.execute(update(_RUN).where(_RUN.c.id == run_id).values(updated=when))
             for run_id, (status, summary) in group.states.items():

@@ -24,8 +24,8 @@ LONGEST_NAME = 200
 """Characters in a run id, a game's or agent's name, a kind or a seat."""
 
 SELDOM = frozenset({
-    "influence", "lessons", "mind", "model", "plan", "rewound", "snapshot", "start", "tick", "tools", "totals",
-    "whisper",
+    "arrived", "departed", "influence", "joined", "lessons", "mind", "model", "plan", "rewound", "snapshot", "start",
+    "tick", "tools", "totals", "whisper", "withdrawn",
 })  # fmt: skip
 """Rare event kinds, which have an index because they are searched for among many others."""
 IS_SELDOM = text(f"kind IN ({', '.join(map(repr, sorted(SELDOM)))})")
@@ -96,6 +96,21 @@ class DictionaryRow(Base, table=True):
     kind: str = Field(max_length=LONGEST_NAME)
     body: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
     """Compressed with zstd, without a dictionary."""
+
+
+class SavedStateRow(Base, table=True):
+    """The newest state of a world that lives, which replaces the previous one."""
+
+    run_id: str = Field(sa_column=Column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True))
+    whole: bool = Field(primary_key=True)
+    """Whether it has the states of all agents, too, so that a run can be resumed from it."""
+    seq: int
+    """The last event in it."""
+    step: int
+    """Its tick."""
+    time: float
+    body: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+    """The body of an event `snapshot`, compressed with zlib."""
 
 
 class InboxRow(Base, table=True):

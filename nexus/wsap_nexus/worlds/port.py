@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from wsap_core import protocol
-from wsap_core.errors import WorldError
+from wsap_core.errors import RecordMismatchError, WorldError
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import AvatarGameAdapter, Transits
@@ -210,7 +210,7 @@ async def let_in_again(world: WorldPort, seat: str, arrival: Mapping[str, Any]) 
     """Repeat a recorded entry (`wanted`, `entry`, created `avatar` and `receipt`, as JSON), and return the seat.
 
     Raises:
-        WorldFailedError: the world gives a different receipt.
+        RecordMismatchError: the world gives a different receipt.
         WireError: the record is damaged.
     """
     codec = Codec()
@@ -218,7 +218,9 @@ async def let_in_again(world: WorldPort, seat: str, arrival: Mapping[str, Any]) 
     entry = codec.decode(protocol.Entry, arrival["entry"], where="recorded arrival")
     await world.create_avatar(seat, wanted)
     if encode(await world.admit(str(arrival["avatar"]), entry)) != arrival["receipt"]:
-        raise WorldFailedError(f"The game {world.spec.name!r} did not admit {seat!r} as recorded.")
+        raise RecordMismatchError(
+            f"The game {world.spec.name!r} did not admit {seat!r} as recorded. Have the game or its options changed?"
+        )
     return await world.open_seat(seat)
 
 

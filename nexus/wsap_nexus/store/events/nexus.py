@@ -150,6 +150,27 @@ class GameInMaintenance(GameStatus):
     kind: Literal["game_maintenance"] = "game_maintenance"
 
 
+class WorldRewound(GameEvent):
+    """A world that lives could not be repeated as recorded and went back by itself; its agents are in the nexus."""
+
+    PUBLIC = frozenset({"world", "tick", "before"})
+    kind: Literal["world_rewound"] = "world_rewound"
+    world: str = ""
+    tick: int = 0
+    """The tick it went back to."""
+    before: int = 0
+    """Its last tick before."""
+    error: str = ""
+    """Why it could not be repeated."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return (
+            f"{short(self.world)} could not be repeated as recorded, so it went back from tick {self.before} to tick "
+            f"{self.tick}; the ticks after that stay in its log: {short(self.error, 300)}"
+        )
+
+
 class GameOffline(GameStatus):
     """A game was taken offline, by a person or because it failed too often."""
 
