@@ -183,9 +183,10 @@ async def live(database: str, ticks: int, guests: int) -> None:
             for name in names:
                 tx.register(name, policies={"*": EXTERNAL})
         await nexus.start()
+        tasks = []
         for name in names:
             await nexus.enter(name, "mill", EntryRequest(world="mill", goals=("see the mill",)))
-        tasks = [asyncio.create_task(acting(nexus, name)) for name in names]
+            tasks.append(asyncio.create_task(acting(nexus, name)))
         enough = asyncio.Event()
         nexus.live.runs[RUN].observe_ticks(lambda tick: enough.set() if tick.number >= ticks else None)
         await enough.wait()

@@ -12,22 +12,29 @@ from typing import Any, cast
 
 import hub_checks
 import pytest
+import sqlalchemy
 from life_kit import Place, at_desk, host_with, nexus_at
 from living_worlds import FAIR, MEADOW, Meadow
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Goal, PortableItem, Tick
+from wsap_core.protocol.wire import dumps
 from wsap_core.seams.clock import SystemClock
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.cli.nexus.report import kept_of
-from wsap_nexus.errors import GameUnavailableError
+from wsap_nexus.dashboard import views
+from wsap_nexus.errors import AgentPausedError, GameUnavailableError
+from wsap_nexus.hub import passages
+from wsap_nexus.hub.prune import prune
 from wsap_nexus.hub.settings import KeptWorld
+from wsap_nexus.runs import saving
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
+from wsap_nexus.store.nexus_store import NexusStore
 
 pytestmark = pytest.mark.every_database
 
@@ -109,6 +116,17 @@ class Clumsy(Planter):
         return super().decide(observation)
 
 
+class Quitter(Planter):
+    """Plants, does what is not possible, and leaves by choice."""
+
+    def decide(self, observation: Observation) -> Action:
+        if self._asked == 2:
+            self._asked += 1
+            return Action("fly")
+        return Action("exit_game", {"reason": "enough"}) if self._asked > 3 else super().decide(observation)
+
+
+QUITTER = AgentSpec("quitter", "Leaves.", Quitter, abilities=("snapshot",))
 CLUMSY = AgentSpec("clumsy", "Fails.", Clumsy, abilities=("snapshot",))
 PLANTER = AgentSpec("planter", "Plants.", Planter, abilities=("snapshot",))
 RESTLESS = AgentSpec("restless", "Plants, and can't be saved.", Planter)
@@ -120,7 +138,7 @@ async def glade(
 ) -> AsyncIterator[Place]:
     policies = {agent: {"*": Policy(decider), "nexus": Policy(decider)} for agent in agents}
     given = {"worlds": (GLADE,), "games": ("echo",), "pace": 400.0, **settings}
-    host = host_with(MEADOW, FAIR, SWAMP, PLANTER, RESTLESS, CLUMSY)
+    host = host_with(MEADOW, FAIR, SWAMP, PLANTER, RESTLESS, CLUMSY, QUITTER)
     async with nexus_at(path, policies, host=host, **given) as place:
         yield place
 
@@ -372,6 +390,242 @@ def test_any_tick_of_a_world_that_agents_come_into_is_restored_and_branched_with
                 await runner.rewind(RUN, 2)
 
     asyncio.run(test())
+
+
+# --- no world is lost at a restart ---------------------------------------------------------------------
+
+
+def looked_at(path: Path) -> None:
+    """Look at each tick of the world, and branch the middle one, without a nexus."""
+    with open_store(str(path / "nexus.db")) as store:
+        host = host_with(MEADOW, FAIR)
+        runs, runner = Runs(host, store.repository), StoreRunner(host, store, ModelPool(host))
+        newest = runs.ticks(RUN)
+        standing = {e["step"]: e["body"]["body"] for e in runs.history(RUN, "tick")}
+        assert sorted(standing) == list(range(1, newest + 1))
+        for number, body in standing.items():
+            world = cast(Meadow, asyncio.run(runs.restored(RUN, number)))
+            assert (world.number, world.flowers) == (number, body["flowers"])
+        name = f"branch-{len(store.repository.list_runs())}"
+        asyncio.run(runner.branch(RUN, newest // 2, name))
+
+
+def forget_states(path: Path) -> None:
+    """Delete what was saved of the world, so that a restart repeats all of its ticks."""
+    with open_store(str(path / "nexus.db")) as store:
+        store.repository.drop_kept_states(RUN)
+        with store.database.write() as connection:
+            connection.execute(sqlalchemy.text("UPDATE event SET kind = 'saved' WHERE kind = 'snapshot'"))
+
+
+async def goes_on(path: Path, **settings: Any) -> None:
+    async with glade(path, agents=(), **settings) as place:
+        await until_tick(place, len(ticks(place)) + 3)
+        assert not place.events("world_rewound", "game_failed")
+
+
+@pytest.mark.parametrize("outcome", ["recorded", "not recorded"])
+def test_an_arrival_that_was_never_committed_stays_away_also_after_everything_old_was_pruned(
+    tmp_path: Path, outcome: str
+) -> None:
+    """`not recorded`: as in logs of older versions, which leave that to the transfer alone."""
+
+    async def begin() -> None:
+        async with glade(tmp_path, agents=("ada",)) as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest(steps=3, goals=("grow",)))
+            await place.until_events("left")
+            await until_tick(place, ticks(place)[-1] + 3)
+
+    asyncio.run(begin())
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        # As if the nexus had been killed when it had recorded the arrival of another agent.
+        body = next(store.repository.read_events(RUN, kinds=("joined",))).data
+        body["entry"]["transfer_id"] = body["receipt"]["transfer_id"] = "transfer-99"
+        store.writer.append(RUN, "joined", dumps(body), seat="cid")
+        store.writer.flush()
+        with NexusStore(store.database).change() as tx:
+            columns = "id, agent_id, kind, state, created, data"
+            values = "'transfer-99', 'ada', 'enter', 'prepared', '2001-01-01T00:00:00', '{}'"
+            tx.connection.execute(sqlalchemy.text(f"INSERT INTO transfer ({columns}) VALUES ({values})"))
+    forget_states(tmp_path)
+    asyncio.run(goes_on(tmp_path))
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        assert [e.data for e in store.repository.read_events(RUN, kinds=("withdrawn",))] == [
+            {"transfer": "transfer-99"}
+        ]
+        if outcome == "not recorded":
+            with store.database.write() as connection:
+                connection.execute(
+                    sqlalchemy.text("UPDATE event SET kind = 'other' WHERE kind IN ('arrived', 'withdrawn')")
+                )
+        assert prune(store.database, 0.0).transfers > 0
+    forget_states(tmp_path)
+    asyncio.run(goes_on(tmp_path))
+    forget_states(tmp_path)
+    looked_at(tmp_path)
+
+
+def test_an_agent_that_the_nexus_refused_after_the_world_had_let_it_in_keeps_no_restart_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: object) -> None:
+        raise AgentPausedError("It was paused on its way.")
+
+    async def begin() -> None:
+        async with glade(tmp_path, agents=("ada",)) as place:
+            await until_tick(place, 3)
+            with monkeypatch.context() as patched:
+                patched.setattr(passages, "commit_enter", refuse)
+                with pytest.raises(AgentPausedError):
+                    await place.nexus.enter("ada", "meadow", EntryRequest(goals=("grow",)))
+            await until_tick(place, ticks(place)[-1] + 3)
+            assert [e.kind for e in events(place, "joined", "departed")] == ["joined", "departed"]
+
+    asyncio.run(begin())
+    for _ in range(2):
+        forget_states(tmp_path)
+        looked_at(tmp_path)
+        asyncio.run(goes_on(tmp_path))
+
+
+@pytest.mark.parametrize("decider", ["planter", "clumsy", "quitter"])
+def test_agents_with_goals_that_came_and_left_in_any_way_are_repeated_at_each_restart(
+    tmp_path: Path, decider: str
+) -> None:
+    async def begin() -> None:
+        async with glade(tmp_path, decider=decider) as place:
+            await place.nexus.enter("bob", "meadow", EntryRequest(steps=6, goals=("rest", "be kind")))
+            await place.nexus.enter("ada", "meadow", EntryRequest(goals=("grow",), steps=None))
+            await place.until_events("left", agent="bob")
+            place.nexus.store.repository.add_to_inbox(RUN, {"rain": 9})
+            await until_tick(place, ticks(place)[-1] + 3)
+
+    asyncio.run(begin())
+    for _ in range(2):
+        forget_states(tmp_path)
+        looked_at(tmp_path)
+        asyncio.run(goes_on(tmp_path, decider=decider))
+
+
+@pytest.mark.parametrize("decider", ["planter", "restless"])
+def test_the_state_is_kept_after_the_ticks_whoever_is_there_and_a_restart_repeats_only_what_came_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decider: str
+) -> None:
+    monkeypatch.setattr(saving, "PAUSE", 0.0)
+    monkeypatch.setattr(saving, "SHARE", 0)
+
+    async def begin() -> int:
+        async with glade(tmp_path, decider=decider) as place:
+            await until_tick(place, 5)
+            await place.nexus.enter("ada", "meadow", EntryRequest(goals=("grow",)))
+            await until_tick(place, ticks(place)[-1] + 20)
+            states = place.nexus.store.repository.kept_states(RUN)
+            newest = max(state.step or 0 for state, whole in states if whole or decider == "restless")
+            assert newest >= ticks(place)[-1] - 2
+        return ticks(place)[-1]
+
+    async def again(before: int) -> None:
+        async with glade(tmp_path, agents=(), decider=decider) as place:
+            await until_tick(place, before + 3)
+            world = cast(Any, place.nexus.kept.open[0].passages.run.world).adapter
+            repeated = world.ticks_carried_out - (ticks(place)[-1] - before)
+            # An agent whose own state can't be saved decides again what it decided.
+            assert repeated <= 3 if decider == "planter" else repeated >= 20
+            stay = place.nexus.live.sessions["ada"]
+            steps = [e for e in events(place, "step") if e.seat == "ada"]
+            assert abs(stay.stats.steps - len(steps)) <= 1
+
+    before = asyncio.run(begin())
+    asyncio.run(again(before))
+    looked_at(tmp_path)
+
+
+def test_a_world_that_can_not_be_repeated_goes_back_to_its_last_whole_tick_and_its_agents_are_at_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown = Meadow.advance
+
+    async def otherwise(meadow: Meadow) -> Tick:
+        tick = await grown(meadow)
+        return replace(tick, summary="A newer version.") if tick.number == 6 else tick
+
+    async def begin() -> int:
+        async with glade(tmp_path, worlds=(KeptWorld("glade", "fair"),), agents=("ada",)) as place:
+            with place.nexus.nexus_store.change() as tx:
+                thing = PortableItem("t-1:thing", "thing", "tool", 1, origin="kit")
+                tx.mint_item("ada", thing, game="kit", session="", transfer_id="t-1")
+            await place.nexus.enter("ada", "fair", EntryRequest(goals=("grow",)))
+            await until_tick(place, 10)
+            place.nexus.store.repository.add_to_inbox(RUN, {"rain": 40})
+            await place.until(lambda: events(place, "influence"))
+            await until_tick(place, ticks(place)[-1] + 2)
+        return ticks(place)[-1]
+
+    async def again(before: int) -> None:
+        async with glade(tmp_path, worlds=(KeptWorld("glade", "fair"),), agents=()) as place:
+            (told,) = await place.until_events("world_rewound")
+            assert (told.body["world"], told.body["tick"], told.body["before"]) == ("glade", 5, before)
+            await place.until(lambda: len(ticks(place)) > before + 3)
+            assert ticks(place)[:before] == list(range(1, before + 1))  # what was abandoned stays
+            assert ticks(place)[before : before + 3] == [6, 7, 8]
+            (left,) = place.events("left", agent="ada")
+            assert left.body["reason"] == "world_failed"
+            with place.nexus.nexus_store.look() as tx:
+                (mine,) = [r for r in tx.items("ada") if r.item.item_id == "t-1:thing"]
+                assert (tx.agent("ada").place, mine.place) == ("nexus", "escrow")
+            assert len(events(place, "influence")) == 2  # it rains again
+            assert place.nexus.breaker.of("fair").status == "available"
+            assert not place.events("game_failed")
+            assert "went back from tick" in told.sentence()
+            with place.nexus.nexus_store.look() as tx:
+                (item,) = views._attention(tx)
+            assert (item["id"], item["what"]) == ("glade", told.sentence())
+        assert not hub_checks.problems(place.nexus.store.database)
+
+    before = asyncio.run(begin())
+    forget_states(tmp_path)
+    monkeypatch.setattr(Meadow, "advance", otherwise)
+    asyncio.run(again(before))
+    monkeypatch.setattr(Meadow, "advance", grown)
+    looked_at(tmp_path)
+
+    async def once_more() -> None:
+        async with glade(tmp_path, worlds=(KeptWorld("glade", "fair"),), agents=()) as place:
+            await until_tick(place, len(ticks(place)) + 3)
+            assert len(place.events("world_rewound")) == 1
+
+    asyncio.run(once_more())
+
+
+def test_an_agent_whose_decider_can_not_be_created_any_more_leaves_after_what_it_did(tmp_path: Path) -> None:
+    async def begin() -> None:
+        async with glade(tmp_path) as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest(goals=("grow",)))
+            await until_tick(place, 9)
+
+    async def again() -> None:
+        policies: dict[str, Any] = {}
+        broken = replace(PLANTER, name="planter", factory=broken_factory)
+        host = host_with(MEADOW, FAIR, broken)
+        async with nexus_at(tmp_path, policies, host=host, worlds=(GLADE,), games=("echo",), pace=400.0) as place:
+            before = len(ticks(place))
+            (left,) = await place.until_events("left", agent="ada")
+            await until_tick(place, before + 3)
+            with place.nexus.nexus_store.look() as tx:
+                assert (tx.agent("ada").state, tx.agent("ada").place) == ("paused", "nexus")
+            assert left.body["steps"] > 3
+            assert not place.events("world_rewound", "game_failed")
+
+    asyncio.run(begin())
+    forget_states(tmp_path)
+    asyncio.run(again())
+    forget_states(tmp_path)
+    asyncio.run(goes_on(tmp_path))
+    looked_at(tmp_path)
+
+
+def broken_factory(context: Context) -> Planter:
+    raise UsageError("Its model is not there.")
 
 
 def test_what_can_not_be_entered_is_said_in_a_sentence(tmp_path: Path) -> None:
