@@ -2,8 +2,10 @@
 
     python nexus/tests/hub_kill_living.py [--kills N] [--seed N] [--agents N] [--json]
 
-Agents rove into a fair that goes on by itself and out of it, with things that they bring and take. At the end the
-whole run is gone through again without any saved state, from its first tick, and has to come to the same.
+Agents rove into a fair that goes on by itself and out of it, with goals, and with things that they bring and take; some
+of what they do is not possible, and the weather and a person interfere. After each kill everything old is pruned, and a
+tick is looked at and branched. At the end the whole run is gone through again without any saved state, from its first
+tick, and has to come to the same.
 """
 
 from __future__ import annotations
@@ -29,14 +31,21 @@ from living_worlds import FAIR
 from sqlalchemy import text
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
+from wsap_core.errors import WsapError
 from wsap_core.host import PluginHost, Registration
 from wsap_core.protocol import Goal
+from wsap_llm.backends.pool import ModelPool
+from wsap_nexus.agents.talk import leave_message
 from wsap_nexus.hub.nexus import Nexus, Settings
+from wsap_nexus.hub.prune import prune
 from wsap_nexus.hub.settings import KeptWorld
+from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.nexus_store import NexusStore
 
 RUN = "nexus-fair"
 
@@ -51,7 +60,9 @@ class Planter:
 
     def decide(self, observation: Observation) -> Action:
         chance = self._random.random()
-        return Action("exit_game") if chance < 0.03 else Action("plant" if chance < 0.5 else "rest")
+        if chance < 0.06:
+            return Action("exit_game" if chance < 0.03 else "fly")
+        return Action("plant" if chance < 0.5 else "rest")
 
     def reflect(self, result: ActionResult) -> None: ...
 
@@ -78,7 +89,10 @@ def settings(seed: int) -> Settings:
 
 
 def policies(number: int) -> dict[str, Policy]:
-    return {"nexus": Policy("rover", {"games": ["fair"], "steps": 6 + 3 * (number % 4)}), "fair": Policy("planter")}
+    return {
+        "nexus": Policy("rover", {"games": ["fair"], "steps": 6 + 3 * (number % 4), "goals": "grow; rest"}),
+        "fair": Policy("planter"),
+    }
 
 
 class _Failures(logging.Handler):
@@ -142,11 +156,37 @@ def checked_log(database: str) -> list[str]:
     return found
 
 
+def seen(database: str, number: int, rng: random.Random) -> list[str]:
+    """Prune what is old, interfere, and look at a tick and branch it; return what went wrong."""
+    with open_store(database) as store:
+        prune(store.database, 0.0)
+        if store.repository.find_run(RUN) is None:
+            return []
+        store.repository.add_to_inbox(RUN, {"rain": number})
+        with NexusStore(store.database).change() as tx:
+            leave_message(tx, f"agent-{number % 4}", f"Hear: {number}.")
+        runs = Runs(host(), store.repository)
+        newest = runs.ticks(RUN)
+        if not newest:
+            return []
+        tick = rng.randint(1, newest)
+        try:
+            world = asyncio.run(runs.restored(RUN, tick))
+            body = next(event["body"]["body"] for event in runs.history(RUN, "tick", first=tick, last=tick))
+            if (world.number, world.flowers) != (tick, body["flowers"]):  # type: ignore[attr-defined]
+                return [f"tick {tick} is restored with {world.flowers} flowers"]  # type: ignore[attr-defined]
+            asyncio.run(StoreRunner(host(), store, ModelPool(host())).branch(RUN, tick, f"branch-{number}"))
+        except WsapError as error:
+            return [f"tick {tick} can't be looked at: {error}"]
+    return []
+
+
 def through_again(database: str, seed: int) -> list[str]:
     """Go through the whole run without any saved state, and return what is wrong."""
     found: list[str] = []
     logging.getLogger("wsap_nexus").addHandler(_Failures(lambda *words: found.append(" ".join(map(str, words)))))
     with Database.open(database) as opened, opened.write() as connection:
+        connection.execute(text("DELETE FROM saved_state"))
         gone = connection.execute(text(f"UPDATE event SET kind = 'saved' WHERE kind = 'snapshot' AND run_id = '{RUN}'"))
         if not gone.rowcount:
             found.append("no state was ever saved")
@@ -179,7 +219,7 @@ def campaign(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     for number in range(options.kills):
         said, up = hub_kill.one_life(database, options, rng)
         ups += up
-        problems = [*hub_kill.check(database, said), *checked_log(database)]
+        problems = [*hub_kill.check(database, said), *checked_log(database), *seen(database, number, rng)]
         found += [f"kill {number + 1}: {problem}" for problem in problems]
         if found:
             break

@@ -270,6 +270,7 @@ class Rover:
         self._random = context.random
         self._games = tuple(context.config.get("games", ()))
         self._steps = int(context.config.get("steps", 30))
+        self._goals = str(context.config.get("goals", ""))
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None: ...
 
@@ -279,7 +280,12 @@ class Rover:
         where: dict[str, Any] = {"game": game, "exit_when": f"step >= {steps} or health < 20%"}
         if self._random.random() < 0.2:
             where["avatar"] = "new"
+        where |= self._wishes()
         return Action("enter_game", where)
+
+    def _wishes(self) -> dict[str, Any]:
+        """Return goals by chance, if it has any."""
+        return {"goals": self._goals} if self._goals and self._random.random() < 0.7 else {}
 
     def reflect(self, result: ActionResult) -> None: ...
 

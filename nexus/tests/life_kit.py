@@ -84,7 +84,7 @@ class Place:
         with self.nexus.nexus_store.look() as tx:
             return tx.events(agent=agent, kinds=kinds, limit=100_000)
 
-    async def until(self, holds: Callable[[], object], *, seconds: float = 25.0) -> None:
+    async def until(self, holds: Callable[[], object], *, seconds: float = 300.0) -> None:
         """Wait until something holds; looked at after each event and decision, and now and then in between."""
         async with asyncio.timeout(seconds):
             while not holds():

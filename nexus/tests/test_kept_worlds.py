@@ -137,7 +137,7 @@ async def glade(
     path: Path, *, agents: Sequence[str] = ("ada", "bob"), decider: str = "planter", **settings: Any
 ) -> AsyncIterator[Place]:
     policies = {agent: {"*": Policy(decider), "nexus": Policy(decider)} for agent in agents}
-    given = {"worlds": (GLADE,), "games": ("echo",), "pace": 400.0, **settings}
+    given = {"worlds": (GLADE,), "games": ("echo",), "pace": 100.0, **settings}
     host = host_with(MEADOW, FAIR, SWAMP, PLANTER, RESTLESS, CLUMSY, QUITTER)
     async with nexus_at(path, policies, host=host, **given) as place:
         yield place
@@ -586,7 +586,6 @@ def test_a_world_that_can_not_be_repeated_goes_back_to_its_last_whole_tick_and_i
     forget_states(tmp_path)
     monkeypatch.setattr(Meadow, "advance", otherwise)
     asyncio.run(again(before))
-    monkeypatch.setattr(Meadow, "advance", grown)
     looked_at(tmp_path)
 
     async def once_more() -> None:
@@ -607,7 +606,7 @@ def test_an_agent_whose_decider_can_not_be_created_any_more_leaves_after_what_it
         policies: dict[str, Any] = {}
         broken = replace(PLANTER, name="planter", factory=broken_factory)
         host = host_with(MEADOW, FAIR, broken)
-        async with nexus_at(tmp_path, policies, host=host, worlds=(GLADE,), games=("echo",), pace=400.0) as place:
+        async with nexus_at(tmp_path, policies, host=host, worlds=(GLADE,), games=("echo",), pace=100.0) as place:
             before = len(ticks(place))
             (left,) = await place.until_events("left", agent="ada")
             await until_tick(place, before + 3)

@@ -163,6 +163,9 @@ class SeatLoop:
         """Remove the seat from a world where others continue; the removal is replayed if recorded, else recorded."""
         order = self._order or ReplayOrder()
         self.let_go = True
+        self.taking_in = False  # a tick that comes before the removal must not wait for it
+        if isinstance(self.between, Between):
+            self.between.moved()
         if self._history and isinstance(logged := self._history[0], LoggedLeave):
             self._history.popleft()
             await order.reach(logged.made)

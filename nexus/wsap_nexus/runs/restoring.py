@@ -186,7 +186,8 @@ async def restored(repository: Repository, record: RunRecord, specs: ResolvedSpe
 def vacated(world: World) -> bytes:
     """Return the state of a world after all agents have left their seats."""
     for name, seat in list(world.seats.items()):
-        seat.leave()
+        if seat.left is None:
+            seat.leave()
         world.close_seat(name)
     return world.snapshot()
 
