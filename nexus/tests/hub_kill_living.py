@@ -4,8 +4,8 @@
 
 Agents rove into a fair that goes on by itself and out of it, with goals, and with things that they bring and take; some
 of what they do is not possible, and the weather and a person interfere. After each kill cancelled arrivals are
-forgotten outside the log, and a tick is looked at and branched. At the end the whole run is gone through again without any saved state, from its first
-tick, and has to come to the same.
+forgotten outside the log, and a tick is looked at and branched. At the end the whole run is gone through again without
+any saved state, from its first tick, and has to come to the same.
 """
 
 from __future__ import annotations
