@@ -93,10 +93,15 @@ class Hub:
         with contextlib.closing(sqlite3.connect(f"file:{self.folder}/wsap.db?mode=ro", uri=True)) as reading:
             return int(reading.execute("SELECT count(*) FROM event WHERE kind = 'step'").fetchone()[0])
 
-    def rate(self, seconds: float, health: list[tuple[float, int, str]] | None = None) -> float:
-        """Return the decisions per second over some seconds; meanwhile ask for the health each second."""
+    def rate(
+        self,
+        seconds: float,
+        health: list[tuple[float, int, str]] | None = None,
+        lasts: Callable[[], bool] = lambda: False,
+    ) -> float:
+        """Return the decisions per second over some seconds, or while something lasts; ask for the health meanwhile."""
         began, before = time.monotonic(), self.decisions()
-        while time.monotonic() - began < seconds:
+        while time.monotonic() - began < seconds or lasts():
             if health is not None:
                 health.append(self.health())
             time.sleep(1.0)
@@ -114,7 +119,7 @@ class Hub:
 
 @contextlib.contextmanager
 def connections(hub: Hub, count: int, *, slow: bool) -> Iterator[None]:
-    """Hold connections; a `slow` one sends a byte now and then, and those that are closed are opened again."""
+    """Hold connections; a `slow` one sends a byte now and then."""
     host, port = hub.url.removeprefix("http://").rstrip("/").split(":")
     over = threading.Event()
     held: list[socket.socket] = []
@@ -130,14 +135,9 @@ def connections(hub: Hub, count: int, *, slow: bool) -> Iterator[None]:
         text = b"GET /nexus HTTP/1.1\r\nX-Slow: " + b"a" * 1000
         sent = 0
         while not over.is_set():
-            for number, one in enumerate(held):
-                try:
+            for one in held:
+                with contextlib.suppress(OSError):  # it was closed
                     one.send(text[sent : sent + 1])
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    one.close()
-                    held[number] = open_one()
             sent += 1
             over.wait(SLOW)
 
@@ -203,7 +203,12 @@ def measured(hub: Hub, case: str, args: argparse.Namespace) -> dict[str, Any]:
     usual: list[tuple[float, int, str]] = []
     before = hub.rate(SECONDS, usual)
     with faults[case]():
-        during = hub.rate(args.lock - 1 if case == "lock" else SECONDS, health)
+        process: subprocess.Popen[bytes] | None = told.get("process")
+        during = hub.rate(
+            args.lock - 1 if case == "lock" else SECONDS,
+            health,
+            lambda: process is not None and process.poll() is None,
+        )
     ended = time.monotonic()
     while time.monotonic() - ended < AFTER and hub.health()[1] != 200:
         time.sleep(0.5)
