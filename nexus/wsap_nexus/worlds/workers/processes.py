@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+SAMPLE = 16
+"""The number of processes whose shared memory is measured."""
 HAS_PROC = Path("/proc/self/statm").exists()
 
 
@@ -39,15 +41,19 @@ def descendants(root: int, known: Mapping[int, Sequence[int]] | None = None) -> 
 def memory_of(processes: Iterable[int], limit: int) -> int:
     """Return the resident bytes of processes.
 
-    Memory that they share, as after a fork, is counted once if otherwise the sum would exceed the limit.
+    Memory that they share, as after a fork, is counted once if otherwise the sum would exceed the limit. Of many
+    processes that is measured for the largest `SAMPLE`, since it takes long, and estimated for the others.
     """
     known = list(processes)
     if not HAS_PROC:
         return _memory_by_ps(known)
-    used = sum(_resident(pid) for pid in known)
-    if used > limit and len(known) > 1:
-        used = sum(_proportional(pid) for pid in known)
-    return used
+    resident = {pid: _resident(pid) for pid in known}
+    used = sum(resident.values())
+    if used <= limit or len(known) == 1:
+        return used
+    largest = sorted(known, key=resident.__getitem__, reverse=True)[:SAMPLE]
+    seen = sum(resident[pid] for pid in largest)
+    return sum(_proportional(pid) for pid in largest) * used // max(1, seen)
 
 
 def kill(processes: Iterable[int]) -> None:
