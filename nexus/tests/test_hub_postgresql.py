@@ -101,7 +101,7 @@ def test_while_the_server_is_away_requests_can_be_repeated_and_then_all_goes_on_
         until(lambda: len(steps) > before + 50, "they play on")
         assert owner.post("/nexus/agents", json={"id": "zoe"}).status_code == 201
     assert len(told(location, "held")) == 1
-    assert told(location, "agent_failed", "world_crashed", "session_force_closed", "game_status") == []
+    assert told(location, "agent_failed", "world_crashed", "session_force_closed", "game_closed") == []
     with Database.open(location) as database:
         assert hub_checks.problems(database) == []
 
@@ -164,7 +164,7 @@ def test_a_nexus_that_was_frozen_while_another_took_over_ends_and_writes_nothing
             assert second.status()["pid"] == second.ready["pid"]  # it still is where the commands look
             assert nexus(environ, "stop")
             assert second.ended()[0] == 0
-    assert len(told(location, "nexus_started")) == 2
-    assert len(told(location, "nexus_stopped")) == 1
+    assert len(told(location, "started")) == 2
+    assert len(told(location, "stopped")) == 1
     with Database.open(location) as database:
         assert hub_checks.problems(database) == []

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from sqlalchemy import text
 from warm import Process, begin_python
 from wire_server import Served, problem, serving
 
@@ -203,9 +204,8 @@ async def forget_answers(served: Served, run: str) -> None:
         rows = tx.connection.exec_driver_sql("SELECT key, body FROM answer").all()
         for row in rows:
             intent = {"last": None} if row.key == "cut" else {"run": run, "seat": "eve", "step": 0}
-            tx.connection.exec_driver_sql(
-                "UPDATE answer SET status = 0, body = ? WHERE key = ?", (json.dumps(intent), row.key)
-            )
+            change = text("UPDATE answer SET status = 0, body = :body WHERE key = :key")
+            tx.connection.execute(change, {"body": json.dumps(intent), "key": row.key})
 
 
 def test_events_are_resumed_where_the_stream_broke_and_filtered(served: Served) -> None:
