@@ -101,7 +101,7 @@ def test_while_the_server_is_away_requests_can_be_repeated_and_then_all_goes_on_
         until(lambda: len(steps) > before + 50, "they play on")
         assert owner.post("/nexus/agents", json={"id": "zoe"}).status_code == 201
     assert len(told(location, "held")) == 1
-    assert told(location, "agent_failed", "world_crashed", "session_force_closed", "game_closed") == []
+    assert told(location, "agent_failed", "world_crashed", "session_force_closed", "game_failed", "game_offline") == []
     with Database.open(location) as database:
         assert hub_checks.problems(database) == []
 
