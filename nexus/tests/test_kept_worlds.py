@@ -29,8 +29,10 @@ from wsap_nexus.hub import passages
 from wsap_nexus.hub.prune import prune
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs import saving
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.totals import read_totals
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
@@ -594,6 +596,22 @@ def test_a_world_that_can_not_be_repeated_goes_back_to_its_last_whole_tick_and_i
             assert len(place.events("world_rewound")) == 1
 
     asyncio.run(once_more())
+
+
+def test_a_world_goes_on_when_an_agent_came_for_the_first_time_after_its_last_totals(tmp_path: Path) -> None:
+    async def begin() -> None:
+        async with glade(tmp_path, agents=(), snapshot_every=5) as place:
+            await until_tick(place, 7)
+
+    asyncio.run(begin())
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        newest = store.repository.last_event(RUN, "totals")
+        assert newest is not None
+        plan = RunPlan.from_config(store.repository.get_run(RUN).config)
+        plan = replace(plan, seats=(SeatPlan("ada", "planter"),))
+        totals = read_totals(store.repository, newest, plan.tallies())
+        assert totals.tallies["ada"].steps == 0
+        assert totals.tallies["world"].steps >= 5
 
 
 def test_an_agent_whose_decider_can_not_be_created_any_more_leaves_after_what_it_did(tmp_path: Path) -> None:

@@ -204,7 +204,8 @@ def read_totals(log: Repository | _CountedTotals, event: EventRecord | None, sea
         for seq in sorted(read):
             links.append(_Link(seq, int(read[seq]["span"]), dict(first)))
             for name in first:
-                first[name] += len(read[seq]["seats"][name]["episodes"])
+                # A seat may have been taken for the first time after these totals.
+                first[name] += len(read[seq]["seats"].get(name, {}).get("episodes", ()))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"The totals in event {event.seq} of run {event.run_id!r} are damaged: {error}.") from error
     return Totals(dict(seats), event.seq, seconds, used, since, tuple(links))

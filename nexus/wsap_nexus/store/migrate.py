@@ -12,7 +12,7 @@ from wsap_core.errors import NotADatabaseError, StorageVersionError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest revision; declared here so that opening a current database does not import alembic."""
 
 APPLICATION_ID = 0x57534150

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 
+_WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _BEFORE = (
     "kind IN ('influence', 'lessons', 'mind', 'model', 'plan', 'rewound', 'snapshot', 'start', 'tick', 'tools', "
     "'totals', 'whisper')"
@@ -24,8 +25,8 @@ def upgrade() -> None:
         "saved_state",
         sa.Column("run_id", sa.String(200), sa.ForeignKey("run.id", ondelete="CASCADE"), primary_key=True),
         sa.Column("whole", sa.Boolean(), primary_key=True),
-        sa.Column("seq", sa.Integer(), nullable=False),
-        sa.Column("step", sa.Integer(), nullable=False),
+        sa.Column("seq", _WHOLE, nullable=False),
+        sa.Column("step", _WHOLE, nullable=False),
         sa.Column("time", sa.Float(), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
     )
