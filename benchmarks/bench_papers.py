@@ -28,6 +28,8 @@ import originals
 from bench_tossim_rules import by_day, mafia_wins
 from scipy.stats import binomtest, ttest_ind
 
+from wsap_eval.digits import interval_of, number
+from wsap_eval.stats import Interval
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.repository import Repository
 
@@ -48,8 +50,8 @@ def evaluated(*words: str) -> Iterator[tuple[dict[str, Any], Path]]:
 
 def shown(what: str, value: float, interval: dict[str, Any] | None, original: str, published: str) -> None:
     """Print a figure with those of the original and of the publication."""
-    span = "-" if interval is None else f"{interval['low']:.4g} to {interval['high']:.4g}"
-    print(f"  {what:40}{value:8.4g}   {span:18}{original:26}{published}")
+    found = None if interval is None else Interval(**interval)
+    print(f"  {what:40}{number(value, found):>8}   {interval_of(found):18}{original:26}{published}")
 
 
 def crafter(seeds: int | None) -> bool:

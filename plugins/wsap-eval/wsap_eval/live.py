@@ -13,6 +13,7 @@ import click
 from wsap_core.cli.output import at_terminal
 from wsap_core.errors import RunInterruptedError
 from wsap_core.untrusted import single_line
+from wsap_eval.digits import number
 from wsap_eval.run import Progress
 
 EVERY = 0.5
@@ -79,7 +80,7 @@ class Live:
             table.add_column(name)
         for cell, count in self._ended.items():
             values = self._cells.get(cell)
-            mean = f"{sum(values) / len(values):.3g}" if values else "-"
+            mean = number(sum(values) / len(values)) if values else "-"
             table.add_row(*map(single_line, cell), mean, str(count))
         return table
 

@@ -22,10 +22,10 @@ FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
 @json_option
 def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
     """Print the table of the results in FOLDER, even while an evaluation is running."""
+    from wsap_eval.digits import number
     from wsap_eval.export.flat import flat_episode
     from wsap_eval.reading import played_of
     from wsap_eval.run_command import as_data, tell
-    from wsap_eval.shown import number
 
     played = played_of(folder, table=not episodes)
     if as_json:

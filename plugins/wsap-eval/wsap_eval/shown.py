@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import click
 
 from wsap_core.cli.output import at_terminal, print_table
 from wsap_core.untrusted import single_line
+from wsap_eval.digits import estimate_of, interval_of, number, p_of
 from wsap_eval.records import OUTCOMES
-from wsap_eval.stats import Interval, SetEstimate
+from wsap_eval.stats import SetEstimate
 from wsap_eval.table import Row, Standing
 
 COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "vs baseline", "normalised", "cost", "episodes")
@@ -20,7 +21,7 @@ _WORDS = {"step_limit": "at step limit"}
 
 def cells(row: Row) -> list[str]:
     """Return a row's cells, one for each of `COLUMNS`."""
-    score = "-" if row.score is None else number(row.score)
+    score = "-" if row.score is None else number(row.score, row.interval)
     cost = "" if not row.calls else "?" if row.cost is None else f"${row.cost:.2f}"
     return [
         *(row.game, row.entrant, row.metric, score, interval_of(row.interval)),
@@ -50,7 +51,7 @@ def notes(row: Row) -> Iterator[str]:
         yield f"The difference has no interval: {compared.why_no_interval}"
     for name, found in row.sets.items():
         if name != row.metric and found.estimate.value is not None:
-            yield f"{name}: {number(found.estimate.value)}{_of(found.estimate)}."
+            yield f"{name}: {_set(found.estimate, found.estimate.value)}."
 
 
 def print_rows(rows: Sequence[Row]) -> None:
@@ -79,7 +80,7 @@ def standing_tables(standings: Sequence[Standing]) -> Iterator[tuple[str, list[l
     """Yield each round robin's game with its rows of cells for `STANDING_COLUMNS`."""
     for game, group in groupby(standings, lambda standing: standing.game):
         yield game, [
-            [s.rating.entrant, str(s.rating.games), number(s.mean), f"{s.rating.elo:+.0f}",
+            [s.rating.entrant, str(s.rating.games), number(s.mean), number(s.rating.elo, s.rating.interval, sign=True),
              interval_of(s.rating.interval)] for s in group
         ]  # fmt: skip
 
@@ -96,43 +97,28 @@ def summary_notes(rows: Sequence[Row], baseline: str = "") -> Iterator[str]:
         yield "Differences are paired on common seeds; p-values are adjusted for multiple comparisons (Holm)."
 
 
-def number(value: float) -> str:
-    """Return a number with three significant digits."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-
-
-def _bound(value: float) -> str:
-    return f"{value:.2g}" if abs(value) < 100 else f"{value:.0f}"
-
-
-def interval_of(interval: Interval | None, say: Callable[[float], str] = _bound) -> str:
-    """Return an interval as text with bounds formatted by `say`; a dash for None."""
-    return "-" if interval is None else f"{say(interval.low)} to {say(interval.high)}"
-
-
-def _of(found: SetEstimate) -> str:
-    if found.interval is None:
-        return f" (no interval: {found.why_no_interval.removesuffix('.')})"
-    return f" ({interval_of(found.interval)}, {found.interval.method})"
+def _set(found: SetEstimate, value: float) -> str:
+    why = found.interval.method if found.interval else f"no interval: {found.why_no_interval.removesuffix('.')}"
+    return f"{estimate_of(value, found.interval)}, {why}"
 
 
 def difference_of(row: Row) -> str:
     """Return the difference from the baseline with interval, p-value and verdict; empty if there is none."""
     if row.metric in row.sets:
         found = row.sets[row.metric].difference
-        return "" if found is None or found.value is None else f"{found.value:+.3g} ({interval_of(found.interval)})"
+        return "" if found is None or found.value is None else estimate_of(found.value, found.interval, sign=True)
     paired = row.difference
     if paired is None:
         return ""
-    span = "" if paired.interval is None else f" ({interval_of(paired.interval)})"
-    p_value = "" if row.p_adjusted is None else f", p {row.p_adjusted:.2g}"
-    return f"{paired.difference:+.3g}{span}{p_value}, {paired.verdict}"
+    p_value = "" if row.p_adjusted is None else f", {p_of(row.p_adjusted)}"
+    return f"{estimate_of(paired.difference, paired.interval, sign=True)}{p_value}, {paired.verdict}"
 
 
 def _normalised(row: Row) -> str:
     if row.normalised is None:
         return ""
-    return "undefined" if row.normalised.value is None else f"{row.normalised.value:.2f}"
+    found = row.normalised
+    return "undefined" if found.value is None else estimate_of(found.value, found.interval)
 
 
 def _outcomes(row: Row) -> str:

@@ -115,7 +115,7 @@ def transfer(
 
 
 def _tell(verdict: Verdict, measured: Measured) -> None:
-    from wsap_eval.shown import interval_of, number
+    from wsap_eval.digits import estimate_of, interval_of, number, p_of
 
     plan = measured.plan
     source, target = (name.rpartition("/")[2] for name in (plan.source, verdict.target))
@@ -123,8 +123,9 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
     rows = []
     for compared in verdict.comparisons:
         effect, naive = compared.lives.effect, compared.lives.naive
-        spans = [interval_of(found.interval, number) for found in (effect, naive)]
-        rows.append([f"{compared.arm} - {compared.other}", f"{effect.difference:+.3g}", *spans])
+        spans = [interval_of(found.interval) for found in (effect, naive)]
+        mean = number(effect.difference, effect.interval, sign=True)
+        rows.append([f"{compared.arm} - {compared.other}", mean, *spans])
     print_table(["difference", "mean", "95 % interval over lives", "(over episodes: too narrow)"], rows)
     means = ", ".join(f"{arm} {number(mean)}" for arm, mean in verdict.means.items())
     click.echo(f"Means: {means}.")
@@ -135,8 +136,7 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
     if share.value is None:
         click.echo(f"Share of the gain from practice: {share.why_undefined}.")
     else:
-        span = "" if share.interval is None else f" ({interval_of(share.interval, number)})"
-        click.echo(f"Share of the gain from practice: {share.value:.2f}{span}, by Fieller.")
+        click.echo(f"Share of the gain from practice: {estimate_of(share.value, share.interval)}, by Fieller.")
     head = verdict.headline
     if head.effect.interval is None:
         alone = head.effect.seeds < 2
@@ -149,7 +149,7 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
         click.echo(f"Standard deviation: {between} between lives, {within} within a life.{needed}")
     if count := measured.lessons[verdict.target]:
         click.echo(f"Lessons from {source} that mention {target}: {count}.")
-    adjusted = "" if verdict.p_adjusted is None else f" (p {verdict.p_adjusted:.2g}, over all targets)"
+    adjusted = "" if verdict.p_adjusted is None else f" ({p_of(verdict.p_adjusted)}, over all targets)"
     click.echo(f"Verdict: {verdict.words}{adjusted}.")
 
 

@@ -20,6 +20,7 @@ from wsap_core.host import PluginHost
 from wsap_core.loading import names_model
 from wsap_core.references import load_agent_spec
 from wsap_core.untrusted import single_line
+from wsap_eval.digits import estimate_of, number
 from wsap_eval.export.flat import flat_row
 from wsap_eval.records import OUTCOMES, EpisodeRecord
 from wsap_eval.run import Played
@@ -29,7 +30,6 @@ from wsap_eval.shown import (
     cells,
     difference_of,
     notes,
-    number,
     standing_tables,
     summary_notes,
 )
@@ -97,6 +97,7 @@ def _row_data(row: Row, records: Sequence[EpisodeRecord]) -> dict[str, Any]:
         "method": flat["method"],
         "low": flat["score_low"],
         "high": flat["score_high"],
+        "told": "no score" if row.score is None else estimate_of(row.score, row.interval),
         "worst": row.worst,
         "spent": [None if row.cost is None else row.cost / scored, row.tokens / scored, row.seconds / scored],
         "counts": [row.outcomes.get(name, 0) for name in OUTCOMES],

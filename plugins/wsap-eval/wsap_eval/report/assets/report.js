@@ -101,7 +101,7 @@ function scores(figure, game, width) {
     row.seeds.forEach((_, i) => { const v = valueAt(row, i); if (v !== null && row.ends[i] !== 3) own.push([x(v), y + scatter(i), row, i]); });
     path(svg, own, colour(row));
     points.push(...own);
-    const told = row.score === null ? 'no score' : `${number(row.score)}${row.low === null ? ', no interval' : ` (${number(row.low)} to ${number(row.high)})`}`;
+    const told = row.score === null || row.low !== null ? row.told : `${row.told}, no interval`;
     draw(svg, 'text', { class: 'name', x: 8, y: y - 14 }, short(row.entrant, Math.floor((width - told.length * 7 - 24) / 8)));
     draw(svg, 'text', { class: 'told', x: width - 8, y: y - 14, 'text-anchor': 'end' }, told);
     const group = draw(svg, 'g', { class: colour(row) });
@@ -172,7 +172,7 @@ function cost(figure, game, width) {
   for (const row of [...shown].sort((a, b) => b.score - a.score)) {
     const [cx, cy, group] = [x(row.spent[kind]), y(row.score), draw(svg, 'g', { class: colour(row) })], onLeft = cx > width / 2;
     if (row.low !== null) draw(group, 'line', { class: 'span', x1: cx, x2: cx, y1: y(row.low), y2: y(row.high) });
-    draw(draw(group, 'circle', { class: 'mean', cx, cy, r: 6 }), 'title', {}, `${row.entrant}: ${number(row.score)}, ${form(row.spent[kind])}`);
+    draw(draw(group, 'circle', { class: 'mean', cx, cy, r: 6 }), 'title', {}, `${row.entrant}: ${row.told}, ${form(row.spent[kind])}`);
     above = Math.max(cy + 4, above + 15);
     draw(group, 'text', { class: 'name', x: cx + (onLeft ? -10 : 10), y: above, 'text-anchor': onLeft ? 'end' : 'start' }, short(row.entrant, Math.floor(((onLeft ? cx - left : width - cx) - 16) / 8)));
   }
