@@ -39,15 +39,25 @@ class Game:
         """All its metrics, including those of a set of episodes."""
         return (*self.spec.score_metrics, REWARD)
 
-    def seats(self, entrant: Entrant, number: int) -> dict[str, Entrant]:
-        """Return seat -> entrant in the episode of this number."""
+    def own_seats(self, entrant: Entrant, number: int) -> tuple[str, ...]:
+        """Return the seats in which an entrant is measured in the episode of this number.
+
+        In a round robin an entrant that meets itself is measured in both; an opponent is never measured, even if it is
+        the same agent.
+        """
         names = self.spec.names_of_seats(self.spec.seats[0])
-        if not (self.entry.against or self.opponent):
-            return dict.fromkeys(names, entrant)
+        itself = self.opponent is not None and self.opponent.name == entrant.name
+        if itself or not (self.entry.against or self.opponent):
+            return tuple(names)
         each = self.entry.seat == "each" or self.opponent is not None
-        own = names[number % len(names)] if each else self.entry.seat or names[0]
+        return (names[number % len(names)] if each else self.entry.seat or names[0],)
+
+    def seats(self, entrant: Entrant, number: int) -> dict[str, Entrant]:
+        """Return seat -> entrant or opponent in the episode of this number."""
+        own = self.own_seats(entrant, number)
         other = self.opponent or Entrant(agent=self.entry.against)
-        return {name: entrant if name == own else other for name in names}
+        names = self.spec.names_of_seats(self.spec.seats[0])
+        return {name: entrant if name in own else other for name in names}
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,8 @@ class Job:
     entry: GameEntry
     entrant: Entrant
     seats: dict[str, Entrant]
+    own: tuple[str, ...]
+    """The seats in which the entrant is measured; the others are its opponents', whoever sits in them."""
     run: str
     """The id of the recorded run, derived from the other fields."""
     forfeit: float
@@ -125,7 +137,8 @@ def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant], h
             for game, entrant in cells:
                 key = EpisodeKey(game.entry.name, entrant.name, seed, repeat)
                 seats = game.seats(entrant, number)
-                yield Job(key, game.entry, entrant, seats, _run_id(key, game.entry, seats), suite.forfeit)
+                own = game.own_seats(entrant, number)
+                yield Job(key, game.entry, entrant, seats, own, _run_id(key, game.entry, seats), suite.forfeit)
 
 
 def _plays(entrant: Entrant, game: Game, host: PluginHost) -> bool:

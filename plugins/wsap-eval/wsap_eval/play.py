@@ -61,7 +61,7 @@ def _options(entry: GameEntry, entrant: Entrant) -> dict[str, Any]:
 def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, seconds: float) -> EpisodeRecord:
     """Return the record of a run's summary."""
     seats = tuple(_seat(game, job, seat) for seat in summary["seats"])
-    own = [seat for seat in seats if job.seats[seat.seat] == job.entrant]
+    own = [seat for seat in seats if seat.own]
     metrics = {name: _mean([seat.metrics[name] for seat in own]) for name in own[0].metrics}
     decided, forced = sum(s.steps for s in own), sum(s.forced for s in own)
     outcome: Outcome = "finished" if summary["done"] else "step_limit"
@@ -96,7 +96,7 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
     decisions = told["decisions"]
     return SeatRecord(
         *(name, job.seats[name].name, told["steps"], reward, names, told["done"]),
-        *(decisions["forced"], decisions["repaired"], metrics),
+        *(decisions["forced"], decisions["repaired"], metrics, name in job.own),
     )
 
 

@@ -108,7 +108,7 @@ def _renamed(record: EpisodeRecord, taken: Iterable[str], folder: str) -> Episod
     if record.entrant not in taken:
         return record
     label = f"{record.entrant} ({folder})"
-    seats = tuple(replace(s, entrant=label) if s.entrant == record.entrant else s for s in record.seats)
+    seats = tuple(replace(s, entrant=label) if s in record.own else s for s in record.seats)
     return replace(record, entrant=label, seats=seats)
 
 

@@ -46,6 +46,9 @@ class SeatRecord:
     """Decisions made for it because the replies were unusable."""
     repaired: int
     metrics: Mapping[str, float] = field(default_factory=dict)
+    own: bool | None = None
+    """Whether the episode's entrant is measured in it; False for an opponent's, even of the same agent and label. None
+    in records of earlier versions, in which the label tells."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,11 @@ class EpisodeRecord:
     def key(self) -> EpisodeKey:
         """Its key."""
         return EpisodeKey(self.game, self.entrant, self.seed, self.repeat)
+
+    @property
+    def own(self) -> tuple[SeatRecord, ...]:
+        """The seats in which the entrant was measured."""
+        return tuple(s for s in self.seats if (s.entrant == self.entrant if s.own is None else s.own))
 
     @property
     def scored(self) -> bool:

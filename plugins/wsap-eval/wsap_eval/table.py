@@ -145,7 +145,7 @@ def standings_of(records: Iterable[EpisodeRecord], games: Mapping[str, Game]) ->
 def _match(record: EpisodeRecord, metric: str) -> Match:
     scores = [seat.metrics[metric] for seat in record.seats]
     lost = min(scores) - 1 if record.outcome == "forfeited" else None
-    own = [lost if lost is not None and s.entrant == record.entrant else x
+    own = [lost if lost is not None and s in record.own else x
            for s, x in zip(record.seats, scores, strict=True)]  # fmt: skip
     return Match(record.seed, tuple(seat.entrant for seat in record.seats), tuple(own))
 
@@ -280,8 +280,7 @@ def _summaries(found: Sequence[EpisodeRecord]) -> dict[int, list[EpisodeSummary]
     summaries: dict[int, list[EpisodeSummary]] = {}
     for record in found:
         if record.outcome != "failed":
-            own = [seat for seat in record.seats if seat.entrant == record.entrant]
-            summaries.setdefault(record.seed, []).extend(_summary(record, seat) for seat in own)
+            summaries.setdefault(record.seed, []).extend(_summary(record, seat) for seat in record.own)
     return summaries
 
 

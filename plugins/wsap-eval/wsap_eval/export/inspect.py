@@ -110,7 +110,7 @@ def _sample(played: Played, record: EpisodeRecord, row: Row, model: str, runs: R
     from inspect_ai.model import ModelOutput
     from inspect_ai.scorer import Score
 
-    seats = {seat.seat for seat in record.seats if seat.entrant == record.entrant}
+    seats = {seat.seat for seat in record.own}
     turns = list(transcript(runs, record.run, seats)) if runs is not None and record.calls else []
     values = dict(record.metrics)
     if record.outcome == "forfeited" and row.worst is not None:

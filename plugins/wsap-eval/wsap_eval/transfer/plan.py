@@ -126,4 +126,4 @@ def _job(plan: Plan, game: Game, arm: str, seed: int, life: int, brought: Brough
     key = EpisodeKey(game.entry.name, arm, seed, life)
     text = json.dumps([plan.entrant.model_dump(mode="json"), game.entry.model_dump(mode="json"), *asdict(key).values(),
                        brought.path[-40:], brought.edit])  # fmt: skip
-    return Job(key, game.entry, entrant, dict.fromkeys(seats, entrant), run_id(text), FORFEIT, brought)
+    return Job(key, game.entry, entrant, dict.fromkeys(seats, entrant), tuple(seats), run_id(text), FORFEIT, brought)
