@@ -123,6 +123,36 @@ def test_compare_takes_entrants_and_folders_of_the_same_suite(make_results: Make
         compared(before, ["nobody"])
 
 
+def _scores(folder: Path, shift: float) -> None:
+    """Shift all scores in a folder of results."""
+    path = folder / "episodes.jsonl"
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    shifted = [line | ({} if line["value"] is None else {"value": line["value"] + shift}) for line in lines]
+    path.write_text("".join(json.dumps(line) + "\n" for line in shifted), "utf-8")
+
+
+def test_folders_of_one_name_are_rows_of_their_own(make_results: MakeResults) -> None:
+    folders = [make_results(("random",), name=f"{place}/run") for place in ("A", "B", "C")]
+    for number, folder in enumerate(folders):
+        _scores(folder, number / 4)
+    found = compared(folders[0], [str(folder) for folder in folders[1:]])
+    differences = {row.entrant: row.difference.difference for row in found.rows if row.difference}
+    assert differences == {"random (B/run)": 0.25, "random (C/run)": 0.5}
+    printed = wsap_eval("compare", *map(str, folders))
+    assert re.search(r"random \(B/run\) .*\+0.25\b", printed)
+    assert re.search(r"random \(C/run\) .*\+0.5\b", printed)
+
+
+def test_a_row_has_the_episodes_of_one_folder_whatever_entrants_are_called(make_results: MakeResults) -> None:
+    first = make_results(("random", "random (B)"), name="A")
+    second, third = make_results(("random", "new"), name="B"), make_results(("new",), name="C")
+    found = compared(first, [str(second), str(third)])
+    assert [row.entrant for row in found.rows] == ["random (B)'", "new (B)", "new (C)"]
+    for twice in ([str(second), f"{second}/../B"], [str(first)]):
+        with pytest.raises(UsageError, match="is named twice; name each folder once"):
+            compared(first, twice)
+
+
 def test_a_baseline_without_common_seeds_is_one_sentence(make_results: MakeResults) -> None:
     first, other = make_results(), make_results(("openai/z",), name="other", first=100)
     with pytest.raises(UsageError, match=r"openai/z and the baseline random have no seed in common in minigrid"):

@@ -53,9 +53,7 @@ def test_the_command_and_its_exports_agree_on_the_seat(tmp_path: Path) -> None:
         assert CliRunner().invoke(main, ["export", str(out), "--format", form, "--out", str(tmp_path)]).exit_code == 0
     with (tmp_path / "episodes.csv").open() as file:
         assert [float(line["value"]) for line in csv.DictReader(file)] == [-1.0] * 6
-    samples = [
-        json.loads(line) for path in tmp_path.rglob("*_samples.jsonl") for line in path.read_text().splitlines()
-    ]
+    samples = [json.loads(line) for path in tmp_path.rglob("*_samples.jsonl") for line in path.read_text().splitlines()]
     assert [sample["evaluation"]["score"] for sample in samples] == [-1.0] * 6
 
 

@@ -118,7 +118,9 @@ def test_a_metric_of_a_set_is_of_all_episodes_and_a_forfeited_one_achieves_nothi
 
 def job(seed: int, entrant: str = "a") -> Job:
     who = Entrant(agent=entrant)
-    return Job(EpisodeKey("dig", entrant, seed), GameEntry(game="dig"), who, {"seat-1": who}, ("seat-1",), f"run-{seed}", 0.2)
+    return Job(
+        EpisodeKey("dig", entrant, seed), GameEntry(game="dig"), who, {"seat-1": who}, ("seat-1",), f"run-{seed}", 0.2
+    )
 
 
 def test_a_pilot_hands_out_two_episodes_of_a_cell_whoever_is_quick() -> None:

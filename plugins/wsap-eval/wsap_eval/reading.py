@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -55,9 +56,10 @@ class Comparison:
 def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "") -> Comparison:
     """Return paired differences to a baseline: an entrant of `folder`, by default the suite's or the first.
 
-    `others` are entrants of the folder (by default all), or other folders with results of the same suite, whose
-    entrants get the folder's name if their labels collide. Raises UsageError if the suites differ or there are no
-    common seeds; UnknownNameError for an unknown entrant.
+    `others` are entrants of the folder (by default all), or other folders with results of the same suite. An entrant
+    that is in several folders has a row for each, named by the shortest end of the folder's path that tells them apart.
+    Raises UsageError if the suites differ, a folder is named twice, or there are no common seeds; UnknownNameError for
+    an unknown entrant.
     """
     played = played_of(folder)
     records = list(played.records)
@@ -65,21 +67,18 @@ def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "") ->
     if not labels:
         raise UsageError(f"{str(folder)!r} has no episodes yet, so there is nothing to compare.")
     base = picked(labels, [baseline or played.suite.baseline or labels[0]], "entrant")[0]
-    wanted: list[str] = []
+    wanted = [other for other in others if other in labels]
+    more: dict[Path, Played] = {}
     for other in others:
-        if other in labels:
-            wanted.append(other)
-            continue
-        if not Path(other).is_dir():
-            picked(labels, [other], "entrant")
-        more = played_of(Path(other))
-        if (more.suite.digest, more.suite.version) != (played.suite.digest, played.suite.version):
-            raise UsageError(
-                f"{other!r} and {str(folder)!r} hold results of different suites or versions, which are not comparable."
-            )
-        renamed = [_renamed(record, {*labels, *wanted}, Path(other).name) for record in more.records]
-        wanted.extend(dict.fromkeys(record.entrant for record in renamed))
-        records.extend(renamed)
+        if other not in labels:
+            if not Path(other).is_dir():
+                picked(labels, [other], "entrant")
+            if Path(other).resolve() in (folder.resolve(), *(path.resolve() for path in more)):
+                raise UsageError(f"{other!r} is named twice; name each folder once.")
+            more[Path(other)] = _of_same_suite(Path(other), folder, played)
+    for label, record in _told_apart(labels, more):
+        wanted.append(label)
+        records.append(record)
     chosen = {*wanted, base} if wanted else set(labels)
     both = replace(
         played,
@@ -104,12 +103,47 @@ def _set_difference(row: Row) -> bool:
     return row.metric in row.sets and row.sets[row.metric].difference is not None
 
 
-def _renamed(record: EpisodeRecord, taken: Iterable[str], folder: str) -> EpisodeRecord:
-    if record.entrant not in taken:
-        return record
-    label = f"{record.entrant} ({folder})"
-    seats = tuple(replace(s, entrant=label) if s in record.own else s for s in record.seats)
-    return replace(record, entrant=label, seats=seats)
+def _of_same_suite(other: Path, folder: Path, played: Played) -> Played:
+    more = played_of(other)
+    if (more.suite.digest, more.suite.version) != (played.suite.digest, played.suite.version):
+        raise UsageError(
+            f"{str(other)!r} and {str(folder)!r} hold results of different suites or versions, which are not "
+            "comparable."
+        )
+    return more
+
+
+def _told_apart(labels: Sequence[str], more: Mapping[Path, Played]) -> Iterator[tuple[str, EpisodeRecord]]:
+    """Yield the other folders' episodes with the labels of their rows; no row has episodes of two folders."""
+    names = dict(zip(more, _short_names(list(more)), strict=True))
+    of_folder = {path: dict.fromkeys(r.entrant for r in played.records) for path, played in more.items()}
+    times = Counter([*labels, *(label for own in of_folder.values() for label in own)])
+    taken = set(times)
+    for path, own in of_folder.items():
+        rows = {}
+        for label in own:
+            row = label
+            if times[label] > 1:
+                row = f"{label} ({names[path]})"
+                while row in taken:  # another entrant's own label
+                    row += "'"
+                taken.add(row)
+            rows[label] = row
+        for record in more[path].records:
+            row = rows[record.entrant]
+            seats = tuple(replace(s, entrant=row) if s in record.own else s for s in record.seats)
+            yield row, replace(record, entrant=row, seats=seats)
+
+
+def _short_names(paths: Sequence[Path]) -> list[str]:
+    """Return the shortest ends of different paths that differ from each other."""
+    parts = [path.resolve().parts for path in paths]
+    most = max(map(len, parts), default=1)
+    for count in range(1, most + 1):
+        names = ["/".join(own[-count:]) for own in parts]
+        if len(set(names)) == len(names):
+            break
+    return names
 
 
 def _entrants(played: Played, chosen: Iterable[str]) -> tuple[Entrant, ...]:
