@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from scipy import stats
 
 from wsap_core.errors import UsageError
 from wsap_core.specs import AdapterSpec, EpisodeSummary, ScoreMetric
@@ -25,6 +26,7 @@ def rate_of_gold(episodes: Sequence[EpisodeSummary]) -> float:
 
 POINTS = ScoreMetric("points", "Points", lambda episodes: 0.0)
 GOLD = ScoreMetric("gold", "Share of episodes with gold", rate_of_gold, "", 0.0, 1.0, of_set=True)
+SOLVED = ScoreMetric("solved", "", lambda episodes: 0.0, "", 0.0, 1.0)
 SPEC = AdapterSpec("dig", "A dig.", "x:y", score_metrics=(POINTS, GOLD))
 
 
@@ -46,17 +48,14 @@ def table(records: Sequence[EpisodeRecord], metric: ScoreMetric = POINTS, **how:
     return {row.entrant: row for row in rows_of(records, {"dig": game(metric)}, **how)}
 
 
-def test_the_paired_difference_is_students_on_common_seeds() -> None:
-    # Student's own sleep data (Biometrika 6, 1908): ten patients, two drugs; t = 4.0621, p = 0.00283.
-    first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
-    second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
-    records = [played("a", seed, value) for seed, value in enumerate(first)]
-    records += [played("b", seed, value) for seed, value in enumerate(second)] + [played("b", 99, 1000.0)]
-    row = table(records)["b"]
+def test_the_difference_is_over_common_seeds_alone() -> None:
+    records = [played("a", seed, float(seed < 5)) for seed in range(20)]
+    records += [played("b", seed, float(seed < 12)) for seed in range(20)] + [played("b", 99, 1.0)]
+    row = table(records, SOLVED)["b"]
     assert row.difference is not None
-    assert row.difference.seeds == 10
-    assert row.difference.difference == pytest.approx(1.58)
-    assert row.difference.p_value == pytest.approx(0.00283, abs=1e-5)
+    assert row.difference.seeds == 20
+    assert row.difference.difference == pytest.approx(7 / 20)
+    assert row.difference.p_value == pytest.approx(stats.binomtest(7, 7).pvalue)
     assert row.p_adjusted == row.difference.p_value  # one comparison
     assert row.difference.verdict == "better"
 
@@ -77,19 +76,20 @@ def test_a_failed_episode_is_not_scored_and_a_forfeited_one_counts_as_the_worst(
     assert "1 failed and not scored: the server is gone" in told
 
 
-def test_a_difference_that_does_not_outlast_the_adjustment_is_tied() -> None:
-    drift = [0.4, -0.1, 0.3, 0.05, 0.2, 0.25, -0.05, 0.15, 0.35, -0.05]
-    records = [played("a", seed, float(seed % 3)) for seed in range(10)]
-    for name, helps in (("b", True), ("c", False), ("d", False)):
-        wobble = [d if helps else d * (-1) ** seed for seed, d in enumerate(drift)]
-        records += [played(name, seed, seed % 3 + d) for seed, d in enumerate(wobble)]
-    alone = table([r for r in records if r.entrant in "ab"])["b"]
-    among = table(records)["b"]
+def test_a_difference_that_does_not_outlast_the_adjustment_is_unknown_and_says_so() -> None:
+    records = [played("a", seed, 0.0) for seed in range(20)]
+    for name, solved in (("b", 7), ("c", 1), ("d", 1), ("e", 1), ("f", 1)):
+        records += [played(name, seed, float(seed < solved)) for seed in range(20)]
+    alone = table([r for r in records if r.entrant in "ab"], SOLVED)["b"]
+    among = table(records, SOLVED)["b"]
     assert alone.difference is not None
     assert among.difference is not None
-    assert alone.difference.verdict == "better"
-    assert (among.difference.verdict, among.difference.interval) == ("tied", alone.difference.interval)
-    assert (among.p_adjusted or 0.0) > 0.05
+    assert (alone.difference.verdict, alone.p_adjusted) == ("better", pytest.approx(2 / 2**7))
+    assert (among.difference.verdict, among.difference.interval) == ("unknown", alone.difference.interval)
+    assert among.p_adjusted == pytest.approx(5 * 2 / 2**7)
+    told = "Alone this difference would count; as one of several comparisons it may be chance."
+    assert told in list(notes(among))
+    assert told not in list(notes(alone))
 
 
 def test_nothing_is_normalised_where_random_play_is_the_games_own_agent() -> None:

@@ -12,7 +12,7 @@ from wsap_core.untrusted import single_line
 from wsap_eval.digits import estimate_of, interval_of, number, p_of
 from wsap_eval.records import OUTCOMES
 from wsap_eval.stats import SetEstimate
-from wsap_eval.table import Row, Standing
+from wsap_eval.table import LEVEL, Row, Standing
 
 COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "vs baseline", "normalised", "cost", "episodes")
 STANDING_COLUMNS = ("entrant", "games", "mean score", "Elo", "95 % interval")
@@ -44,14 +44,21 @@ def notes(row: Row) -> Iterator[str]:
         yield f"The model changed during the evaluation; the server reported: {', '.join(row.served[:4])}."
     for reason, count in list(row.failures.items())[:2]:
         yield f"{count} failed and not scored: {reason}"
-    if row.difference is not None and row.difference.seeds_to_settle is not None:
-        yield f"Detecting a difference of this size takes about {row.difference.seeds_to_settle} seeds."
-    compared = row.sets[row.metric].difference if row.metric in row.sets else row.difference
-    if compared is not None and compared.why_no_interval and not difference_of(row).endswith("tied"):
-        yield f"The difference has no interval: {compared.why_no_interval}"
+    yield from _notes_on_difference(row)
     for name, found in row.sets.items():
         if name != row.metric and found.estimate.value is not None:
             yield f"{name}: {_set(found.estimate, found.estimate.value)}."
+
+
+def _notes_on_difference(row: Row) -> Iterator[str]:
+    found = row.difference
+    if found is not None and found.seeds_to_settle is not None:
+        yield f"Detecting a difference of this size takes about {found.seeds_to_settle} seeds."
+    if found is not None and found.p_value is not None and found.p_value <= 1 - LEVEL < (row.p_adjusted or 0.0):
+        yield "Alone this difference would count; as one of several comparisons it may be chance."
+    compared = row.sets[row.metric].difference if row.metric in row.sets else found
+    if compared is not None and compared.why_no_interval and not difference_of(row).endswith("tied"):
+        yield f"The difference has no interval: {compared.why_no_interval}"
 
 
 def print_rows(rows: Sequence[Row]) -> None:

@@ -26,6 +26,8 @@ from wsap_eval.stats import (
     set_metric,
 )
 
+LEVEL = 0.95
+"""The level of all intervals of the table."""
 RANDOM = "random"
 """The agent whose normalised score is 0."""
 
@@ -181,10 +183,10 @@ def rows_of(
 
 
 def _adjusted(row: Row, p_value: float | None) -> Row:
-    """Return a row with its adjusted p-value, which may turn its verdict into a tie."""
+    """Return a row with its adjusted p-value, among which its difference may prove nothing."""
     shown = row.difference
-    if shown is not None and shown.interval is not None and (p_value or 0.0) > 1 - shown.interval.level:
-        shown = replace(shown, verdict="tied")
+    if shown is not None and shown.verdict in ("better", "worse") and (p_value or 0.0) > 1 - LEVEL:
+        shown = replace(shown, verdict="unknown")
     return replace(row, difference=shown, p_adjusted=p_value)
 
 
@@ -208,7 +210,7 @@ def _rows_of_game(
         row = _row(game, entrant, found, own, worst, any_look=counts[entrant] is not None)
         compared = base in cells and entrant != base
         if compared and own.keys() & other.keys():
-            row = replace(row, difference=paired(own, other))
+            row = replace(row, difference=paired(own, other, low=game.metric.low, high=game.metric.high))
         floor, top = (None if anchor is None else values[anchor] for anchor in anchors)
         if anchors[0] != anchors[1] and floor and top and own:
             row = replace(row, normalised=normalised(own, floor, top))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ def bootstrap_t(rows: Array, level: float = 0.95) -> Bounds:
     """
     n, mean = rows.shape[-1], rows.mean(axis=-1)
     centred = rows - mean[..., None]
-    weights = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=_RESAMPLES).T / n
+    weights = _resampled(n)
     shift = centred @ weights
     variance = np.maximum(centred**2 @ weights - shift**2, 0.0)
     constant = variance <= 1e-12 * (centred**2).mean(axis=-1, keepdims=True)
@@ -47,6 +48,12 @@ def bootstrap_t(rows: Array, level: float = 0.95) -> Bounds:
     t.sort(axis=-1)
     tail, deviation = math.floor((1 - level) / 2 * _RESAMPLES), centred.std(axis=-1)
     return mean - t[..., _RESAMPLES - 1 - tail] * deviation, mean - t[..., tail] * deviation
+
+
+@lru_cache(8)
+def _resampled(n: int) -> Array:
+    weights: Array = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=_RESAMPLES).T / n
+    return weights
 
 
 def wider(rows: Array, level: float = 0.95) -> Bounds:
@@ -99,7 +106,7 @@ def betting(rows: Array, level: float = 0.95, *, bets: Array | None = None) -> B
     bets are optimal for n values with one of six standard deviations.
     """
     threshold = math.log(2 / (1 - level))
-    chosen = math.sqrt(2 * threshold / rows.shape[-1]) / _DEVIATIONS if bets is None else bets
+    chosen = default_bets(rows.shape[-1], level) if bets is None else bets
 
     def lower(values: Array) -> Array:
         """Return the highest mean that the wealth refutes, by bisection; 0 if there is none."""
@@ -111,6 +118,12 @@ def betting(rows: Array, level: float = 0.95, *, bets: Array | None = None) -> B
         return low
 
     return lower(rows), 1 - lower(1 - rows)
+
+
+def default_bets(n: int, level: float = 0.95) -> Array:
+    """Return bets that are optimal for n values with one of six standard deviations."""
+    found: Array = math.sqrt(2 * math.log(2 / (1 - level)) / n) / _DEVIATIONS
+    return found
 
 
 def asymptotic_sequence(n: int | Array, level: float = 0.95) -> Array:

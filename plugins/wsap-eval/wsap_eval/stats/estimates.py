@@ -154,6 +154,11 @@ def variances(groups: Mapping[int, Sequence[float]]) -> tuple[float | None, floa
     return max(0.0, (among - inside) * (k - 1) / (n - float((sizes**2).sum()) / n)), inside
 
 
+def seeds_for_skewness(values: Array, factor: float = SKEW) -> int:
+    """Return how many seeds values of this skewness take: a factor times its square."""
+    return math.ceil(factor * float(bounds.skewness(values)) ** 2)
+
+
 def _interval(
     means: Array, low: float | None, high: float | None, level: float, *, any_look: bool
 ) -> tuple[Interval | None, str]:
@@ -171,7 +176,7 @@ def _interval(
         return None, f"{k} seeds are too few for a metric without declared bounds; it takes {fewest}."
     if least == most:
         return None, f"All {k} seeds have the same value, so the spread of others is unknown."
-    needed = math.ceil((SKEW_ANY_LOOK if any_look else SKEW) * float(bounds.skewness(means)) ** 2)
+    needed = seeds_for_skewness(means, SKEW_ANY_LOOK if any_look else SKEW)
     if k < needed:
         return None, f"{k} seeds are too few for scores this skewed; it takes about {needed}."
     if any_look:

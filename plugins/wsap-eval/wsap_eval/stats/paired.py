@@ -10,10 +10,11 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from wsap_core.errors import UsageError
-from wsap_eval.stats.bounds import Array, student
-from wsap_eval.stats.estimates import Interval, Values, estimate, variances
+from wsap_eval.stats.bounds import Array, betting, default_bets, log_wealth, student, wider
+from wsap_eval.stats.estimates import FEWEST, Interval, Values, seeds_for_skewness, variances
 
 T = TypeVar("T")
+Verdict = Literal["better", "worse", "tied", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,9 @@ class Paired:
     interval: Interval | None
     p_value: float | None
     """Two-sided, for no difference."""
-    verdict: Literal["better", "worse", "tied", "unknown"]
-    """"better" if the interval is above 0, "tied" if it contains 0; "unknown" without an interval."""
+    verdict: Verdict
+    """"better" if p is below the error rate and the difference above 0, "tied" if the interval contains 0; "unknown" if
+    nothing can be said."""
     seeds_to_settle: int | None
     """For a tie: seeds needed to detect a true difference of this size with power 0.8; None if over a million."""
     why_no_interval: str = ""
@@ -45,52 +47,182 @@ class Ratio:
     why_undefined: str = ""
 
 
-def paired(values: Values, baseline: Values, *, level: float = 0.95) -> Paired:
+LIKE, NEARLY_CONSTANT = 1 / 2, 1 / 10
+"""Ratios of the standard deviations of two entrants' scores: from the first, their shapes offset each other in the
+difference; below the second, one of them is nearly constant beside the other."""
+FEWEST_UNLIKE, MISSED_UNLIKE = 40, 0.6
+"""Minimum seeds for a difference of scores that spread unlike, and the share of the error rate that is used for it."""
+
+
+def paired(
+    values: Values, baseline: Values, *, low: float | None = None, high: float | None = None, level: float = 0.95
+) -> Paired:
     """Return the mean difference on common seeds with its interval and a verdict.
 
-    The interval is Student's t over the differences. If one side is constant, nothing offsets the skewness of the
-    other, and the interval is that of `estimate` for a metric without bounds. Raises UsageError without common seeds.
+    If all values are one of two declared bounds, the p-value is that of the exact sign test. Otherwise the interval is
+    that of `estimate` for a metric without bounds, from 20 seeds; from 40, and wider, if one side's values spread more
+    than twice as much as the other's, since nothing then offsets their skewness. Where that gives none, differences of
+    a metric with two bounds have an exact interval by betting, which holds for all distributions.
+
+    Args:
+        values: seed -> value, or values of its repeats.
+        baseline: the same of the baseline.
+        low: the metric's lower bound; None if it has none.
+        high: the metric's upper bound; None if it has none.
+        level: nominal coverage of the interval.
+
+    Raises:
+        UsageError: there are no common seeds.
     """
     seeds = common_seeds(values, baseline)
     own, other = _means(values, seeds), _means(baseline, seeds)
-    constant = len(seeds) > 1 and (np.ptp(own) == 0) != (np.ptp(other) == 0)
-    return (_against_constant if constant else _tested)(own - other, level)
+    rows, k = own - other, len(seeds)
+    largest = float(np.abs(np.concatenate([own, other])).max())
+    if k < 2:
+        return _unjudged(rows, "An interval needs at least two common seeds.")
+    if float(np.abs(rows).max()) <= 1e-12 * largest:
+        return Paired(k, 0.0, 0.0, None, None, "tied", None, f"The values are equal on all {k} common seeds.")
+    both = np.concatenate([own, other])
+    width = None
+    if low is not None and high is not None and low < high and low <= both.min() and both.max() <= high:
+        width = high - low
+        if np.isin(both, (low, high)).all():
+            return _signs(rows / width, width, level)
+    found = _by_shape(rows, own, other, level)
+    if width is not None and found.verdict == "unknown":
+        return _bets(rows / width, width, level)
+    return found
+
+
+def _unjudged(rows: Array, why: str) -> Paired:
+    k = len(rows)
+    error = float(rows.std(ddof=1)) / math.sqrt(k) if k > 1 else None
+    return Paired(k, float(rows.mean()), error, None, None, "unknown", None, why)
+
+
+def _by_shape(rows: Array, own: Array, other: Array, level: float) -> Paired:
+    """Return the difference by the rules for a metric without bounds, "unknown" where they allow no interval."""
+    k = len(rows)
+    narrow, wide = sorted((float(own.std(ddof=1)), float(other.std(ddof=1))))
+    if k < FEWEST:
+        return _unjudged(rows, f"{k} common seeds are too few for a metric without declared bounds; it takes {FEWEST}.")
+    if narrow <= NEARLY_CONSTANT * wide:
+        why = (
+            f"One side has nearly the same score on all {k} common seeds, so the spread of others is unknown; it takes "
+            "a metric with declared bounds."
+        )
+        return _unjudged(rows, why)
+    if _constant(rows):
+        return _all_alike(rows, level, f"The values differ by the same amount on all {k} common seeds")
+    unlike = narrow < LIKE * wide
+    if unlike and k < FEWEST_UNLIKE:
+        why = f"{k} common seeds are too few for scores that spread so unlike; it takes {FEWEST_UNLIKE}."
+        return _unjudged(rows, why)
+    if k < (needed := seeds_for_skewness(rows)):
+        return _unjudged(rows, f"{k} common seeds are too few for differences this skewed; it takes about {needed}.")
+    used = 1 - (1 - level) * MISSED_UNLIKE if unlike else level
+    low, high = (float(end) for end in wider(rows, used))
+    if not math.isfinite(high - low):
+        return _unjudged(rows, f"Too few of the {k} differences differ from the rest.")
+    interval = Interval(low, high, level, f"t and bootstrap-t, the wider{', for unlike scores' * unlike}, paired")
+    return _judged(rows, interval, _t_scaled(rows, low if rows.mean() > 0 else high, level))
+
+
+def _t_scaled(rows: Array, end: float, level: float) -> float:
+    """Return the p-value of a t test whose statistic is scaled so that it agrees with an interval's end near 0.
+
+    It is below 1 - level if and only if the interval excludes 0, and falls as the difference grows.
+    """
+    from scipy import stats  # deferred for weight
+
+    k, mean = len(rows), float(rows.mean())
+    critical = float(stats.t.ppf((1 + level) / 2, k - 1))
+    return float(2 * stats.t.sf(critical * abs(mean) / abs(mean - end), k - 1))
+
+
+def _constant(rows: Array) -> bool:
+    return float(rows.std()) <= 1e-9 * float(np.abs(rows).max())
+
+
+def _all_alike(rows: Array, level: float, what: str) -> Paired:
+    """Return a difference that is always the same, other than 0: its sign is tested, its size has no interval."""
+    k, mean, p_value = len(rows), float(rows.mean()), 2.0 ** (1 - len(rows))
+    verdict: Verdict = "unknown" if p_value > 1 - level else "better" if mean > 0 else "worse"
+    return Paired(k, mean, 0.0, None, p_value, verdict, None, f"{what}; p is that of the sign test.")
+
+
+def _signs(rows: Array, width: float, level: float) -> Paired:
+    """Return the difference of scores that are one of two bounds, by the exact sign test (McNemar's).
+
+    `rows` are -1, 0 or 1. The interval is that by betting, and excludes 0 if and only if the test rejects it.
+    """
+    from scipy import stats  # deferred for weight
+
+    k, more, less = len(rows), int((rows > 0).sum()), int((rows < 0).sum())
+    p_value = float(stats.binomtest(more, more + less).pvalue)
+    (low, high), _ = bets_on_differences(rows, level)
+    if p_value > 1 - level:
+        low, high = min(low, 0.0), max(high, 0.0)
+    elif more > less and low <= 0:
+        low = _sure_excess(more, less, k, level)
+    elif less > more and high >= 0:
+        high = -_sure_excess(less, more, k, level)
+    interval = Interval(low * width, high * width, level, "exact (betting), p by the sign test, paired")
+    return _judged(rows * width, interval, p_value)
+
+
+def _sure_excess(more: int, less: int, k: int, level: float) -> float:
+    """Return a lower bound of a rate of wins minus that of losses, at least 0, where the sign test rejects 0.
+
+    Given the share of seeds that differ, at least that of an exact interval with a thousandth of the error rate, the
+    number of wins among them is binomial (Berger and Boos, Journal of the American Statistical Association 89, 1994).
+    """
+    from scipy import stats  # deferred for weight
+
+    spent = (1 - level) / 1000
+    differ = float(stats.beta.ppf(spent, more + less, k - more - less + 1))
+    share = float(stats.beta.ppf((1 - level) / 2 - spent, more, less + 1))
+    return max(0.0, differ * (2 * share - 1))
+
+
+def _bets(rows: Array, width: float, level: float) -> Paired:
+    """Return the difference of a metric with declared bounds, by betting; `rows` are from -1 to 1."""
+    (low, high), p_value = bets_on_differences(rows, level)
+    return _judged(rows * width, Interval(low * width, high * width, level, "exact (betting), paired"), p_value)
+
+
+def bets_on_differences(rows: Array, level: float = 0.95) -> tuple[tuple[float, float], float]:
+    """Return an interval of the mean of values from -1 to 1 by betting, and the p-value of 0: the inverse wealth."""
+    shares = (rows + 1) / 2
+    bets = default_bets(len(rows), level)
+    low, high = (float(end) for end in betting(shares, level, bets=bets))
+    half = np.array(0.5)
+    wealth = max(float(log_wealth(shares, half, bets)), float(log_wealth(1 - shares, half, bets)))
+    return (2 * low - 1, 2 * high - 1), min(1.0, 2 * math.exp(-wealth))
 
 
 def _tested(rows: Array, level: float) -> Paired:
+    """Return the mean of values, such as those of lives, by Student's t."""
     k, mean = len(rows), float(rows.mean())
     if k < 2:
-        return Paired(k, mean, None, None, None, "unknown", None, "An interval needs at least two common seeds.")
-    deviation = float(rows.std(ddof=1))
-    if deviation <= 1e-12 * float(np.abs(rows).max()):
-        why = f"The values differ by the same amount on all {k} common seeds."
-        return Paired(k, mean, 0.0, None, None, "unknown" if mean else "tied", None, why)
+        return _unjudged(rows, "An interval needs at least two common seeds.")
+    if not rows.any():
+        return Paired(k, 0.0, 0.0, None, None, "tied", None, f"All {k} differences are 0.")
+    if _constant(rows):
+        return _all_alike(rows, level, f"All {k} differences are the same")
     from scipy import stats  # deferred for weight
 
-    error, (low, high) = deviation / math.sqrt(k), student(rows, level)
+    error, (low, high) = float(rows.std(ddof=1)) / math.sqrt(k), student(rows, level)
     interval = Interval(float(low), float(high), level, "t, paired")
     return _judged(rows, interval, float(2 * stats.t.sf(abs(mean) / error, k - 1)))
-
-
-def _against_constant(rows: Array, level: float) -> Paired:
-    found = estimate(list(rows), level=level)
-    if found.interval is None:
-        why = f"One side has the same score on all common seeds. {found.why_no_interval}"
-        return Paired(len(rows), float(rows.mean()), found.standard_error, None, None, "unknown", None, why)
-    # The p-value is the smallest one whose interval excludes 0, to within 1 %.
-    low, high = 1e-12, 1.0
-    while high > 1.01 * low:
-        middle = math.sqrt(low * high)
-        bounds = estimate(list(rows), level=1 - middle).interval
-        low, high = (middle, high) if bounds is None or 0 in bounds else (low, middle)
-    return _judged(rows, found.interval, high)
 
 
 def _judged(rows: Array, interval: Interval, p_value: float) -> Paired:
     k, mean, deviation = len(rows), float(rows.mean()), float(rows.std(ddof=1))
     error = deviation / math.sqrt(k)
-    if 0 in interval:
-        return Paired(k, mean, error, interval, p_value, "tied", values_needed(mean, deviation, level=interval.level))
+    if p_value > 1 - interval.level:
+        needed = values_needed(mean, deviation, level=interval.level) if deviation else None
+        return Paired(k, mean, error, interval, p_value, "tied", needed)
     return Paired(k, mean, error, interval, p_value, "better" if mean > 0 else "worse", None)
 
 

@@ -55,7 +55,7 @@ class Verdict:
         """The verdict: "helps", "harms", "none shown", or "unknown"."""
         effect = self.headline.effect
         if effect.verdict in ("better", "worse") and (self.p_adjusted or 0.0) > 0.05:
-            return "none shown"
+            return "unknown"
         return _WORDS[effect.verdict]
 
 

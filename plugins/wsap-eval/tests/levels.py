@@ -1,0 +1,39 @@
+"""Games of one decision whose scores are known: tests play copies of this file as `levels.py:Levels` and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Context, Observation
+from wsap_core.specs import EpisodeSummary, ScoreMetric
+
+
+def total(episodes: Sequence[EpisodeSummary]) -> float:
+    return sum(e.reward for e in episodes) / max(1, len(episodes))
+
+
+class Levels:
+    """The action `aN` solves the first N of every twenty seeds: the score is 1 or 0."""
+
+    game_description = "Solve the level."
+    action_space = ActionSpace(tuple(ActionDef(f"a{n}", f"Solve {n} of twenty.") for n in range(21)))
+    wsap_spec: ClassVar = {"score_metrics": (ScoreMetric("solved", "Levels solved", total, "", 0.0, 1.0),)}
+
+    def __init__(self, context: Context) -> None:
+        self.seed = context.seed or 0
+
+    def reset(self, seed: int | None = None) -> Observation:
+        self.seed = self.seed if seed is None else seed
+        return self.observe()
+
+    def observe(self) -> Observation:
+        return Observation(step=0)
+
+    def act(self, action: Action) -> ActionResult:
+        return ActionResult(
+            True, "", reward=self.reward(int(action.name[1:])), done=True, observation=Observation(step=1)
+        )
+
+    def reward(self, number: int) -> float:
+        return float(self.seed % 20 < number)
