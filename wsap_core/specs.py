@@ -63,6 +63,12 @@ class ScoreMetric:
     high: float | None = None
     of_set: bool = False
     """Whether it is defined for a set of episodes only, such as a geometric mean of rates."""
+    better: Literal["higher", "lower"] = "higher"
+
+    @property
+    def worst(self) -> float | None:
+        """The worst possible value; None if it is not declared."""
+        return self.low if self.better == "higher" else self.high
 
     def of(self, episodes: Sequence[EpisodeSummary]) -> float:
         """Return the score of these episodes; WorldError if it fails, or is not within `LARGEST_SCORE` of zero."""

@@ -37,3 +37,12 @@ class Levels:
 
     def reward(self, number: int) -> float:
         return float(self.seed % 20 < number)
+
+
+class Errors(Levels):
+    """The score is the number of errors, of at most 20: the action `aN` makes N, or one more on odd seeds."""
+
+    wsap_spec: ClassVar = {"score_metrics": (ScoreMetric("errors", "Errors", total, "", 0.0, 20.0, better="lower"),)}
+
+    def reward(self, number: int) -> float:
+        return float(min(20, number + self.seed % 2))

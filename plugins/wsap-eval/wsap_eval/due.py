@@ -10,7 +10,7 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol.lines import plural
 from wsap_core.specs import ScoreMetric
 from wsap_eval.plan import Game, Job
-from wsap_eval.records import EpisodeKey, EpisodeRecord, value_of
+from wsap_eval.records import EpisodeKey, EpisodeRecord, value_of, worst_of
 from wsap_eval.stats import contiguous, sequence
 
 PILOT = 2
@@ -131,7 +131,7 @@ class Due:
         values: dict[int, list[float]] = {}
         for key in keys:
             record = self._known.get(key)
-            if record is not None and (value := value_of(record, metric.low)) is not None:
+            if record is not None and (value := value_of(record, worst_of(metric))) is not None:
                 values.setdefault(key.seed, []).append(value)
         return {seed: of_seed for seed, of_seed in values.items() if len(of_seed) == self._repeats[game, entrant, seed]}
 

@@ -123,20 +123,16 @@ def usage_of(records: Iterable[EpisodeRecord]) -> Usage:
     return sum((Usage(r.calls, r.prompt_tokens, r.completion_tokens, r.cost) for r in records), NO_USAGE)
 
 
-def worst_of(metric: ScoreMetric, records: Iterable[EpisodeRecord]) -> float | None:
-    """Return the value of a forfeited episode: the metric's lower bound, else the lowest value in the records.
+def worst_of(metric: ScoreMetric) -> float | None:
+    """Return the value of a forfeited episode: the metric's worst declared bound.
 
-    None if there is neither, or for a metric of a set of episodes.
+    None if it has none, or for a metric of a set of episodes. It depends on the metric alone, never on other episodes.
     """
-    if metric.of_set:
-        return None
-    if metric.low is not None:
-        return metric.low
-    return min((record.value for record in records if record.value is not None), default=None)
+    return None if metric.of_set else metric.worst
 
 
 def value_of(record: EpisodeRecord, worst: float | None) -> float | None:
-    """Return an episode's value, `worst` if it was forfeited; None if it has no score."""
+    """Return an episode's value, `worst` if it was forfeited; None if it has no value."""
     return worst if record.outcome == "forfeited" else record.value
 
 

@@ -8,6 +8,7 @@ from itertools import groupby
 import click
 
 from wsap_core.cli.output import at_terminal, print_table
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_eval.digits import estimate_of, interval_of, number, p_of
 from wsap_eval.records import OUTCOMES
@@ -24,7 +25,7 @@ def cells(row: Row) -> list[str]:
     score = "-" if row.score is None else number(row.score, row.interval)
     cost = "" if not row.calls else "?" if row.cost is None else f"${row.cost:.2f}"
     return [
-        *(row.game, row.entrant, row.metric, score, interval_of(row.interval)),
+        *(row.game, row.entrant, row.measured, score, interval_of(row.interval)),
         *(difference_of(row), _normalised(row), cost, _outcomes(row)),
     ]
 
@@ -38,8 +39,11 @@ def notes(row: Row) -> Iterator[str]:
     if row.worst is not None:
         without = "" if row.played is None else f"; without them the mean is {number(row.played)}"
         yield f"Forfeited episodes count as {number(row.worst)}{without}."
-    elif row.outcomes.get("forfeited"):
-        yield "Forfeited episodes count as episodes without achievements."
+    elif lost := row.outcomes.get("forfeited"):
+        if row.metric in row.sets:
+            yield "Forfeited episodes count as episodes without achievements."
+        else:
+            yield f"{plural(lost, 'forfeited episode')} without a value: the metric declares no worst one."
     if len(row.served) > 1:
         yield f"The model changed during the evaluation; the server reported: {', '.join(row.served[:4])}."
     for reason, count in list(row.failures.items())[:2]:
@@ -67,7 +71,7 @@ def print_rows(rows: Sequence[Row]) -> None:
     if not at_terminal():
         print_table(COLUMNS, [cells(row) for row in rows], notes=[told[id(row)] for row in rows])
         return
-    for game, group in groupby(rows, lambda row: (row.game, row.metric)):
+    for game, group in groupby(rows, lambda row: (row.game, row.measured)):
         own = list(group)
         table = [cells(row)[1:2] + cells(row)[3:] for row in own]
         kept = [i for i, column in enumerate(zip(*table, strict=True)) if any(column)]

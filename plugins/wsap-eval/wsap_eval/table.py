@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
+from wsap_core.protocol.lines import plural
 from wsap_core.specs import EpisodeSummary, ScoreMetric
 from wsap_eval.plan import Game
 from wsap_eval.records import EpisodeRecord, SeatRecord, usage_of, value_of, worst_of
@@ -17,6 +19,8 @@ from wsap_eval.stats import (
     Rating,
     Ratio,
     SetEstimate,
+    Values,
+    directed,
     estimate,
     holm,
     normalised,
@@ -53,10 +57,11 @@ class Row:
     figure: Estimate
     """The metric's mean over seeds; a forfeited episode counts as the worst."""
     worst: float | None
-    """The value of a forfeited episode; None without any, or if the worst value is unknown."""
+    """The value of a forfeited episode; None without any, or if the metric declares no worst value."""
     played: float | None
     """The mean without forfeited episodes; None if there are none or no others."""
     trajectories: int
+    better: Literal["higher", "lower"] = "higher"
     failures: Mapping[str, int] = field(default_factory=dict)
     """Reason -> failed episodes, most frequent first."""
     difference: Paired | None = None
@@ -87,6 +92,11 @@ class Row:
         return self.episodes - self.outcomes.get("failed", 0)
 
     @property
+    def measured(self) -> str:
+        """The metric's name, and its direction if lower is better."""
+        return self.metric if self.better == "higher" else f"{self.metric} (lower is better)"
+
+    @property
     def _set(self) -> SetEstimate | None:
         found = self.sets.get(self.metric)
         return None if found is None else found.estimate
@@ -108,8 +118,8 @@ class Row:
 
     @property
     def score_per_dollar(self) -> float | None:
-        """The mean divided by the cost of an episode; None if that is 0 or unknown."""
-        if not self.cost or self.figure.mean is None:
+        """The mean divided by the cost of an episode; None if that is 0 or unknown, or if lower scores are better."""
+        if not self.cost or self.figure.mean is None or self.better == "lower":
             return None
         return self.figure.mean / (self.cost / max(1, self.scored))
 
@@ -138,14 +148,16 @@ def standings_of(records: Iterable[EpisodeRecord], games: Mapping[str, Game]) ->
         for row in rows_of(played, games):
             if row.figure.mean is not None:
                 means.setdefault(row.entrant, []).append(row.figure.mean)
-        rated = ratings([_match(record, games[record.game].metric.name) for record in played])
+        metric = games[played[0].game].metric
+        rated = ratings([_match(record, metric) for record in played])
         rows = [Standing(name, sum(m) / len(m), r) for r in rated if (m := means.get(r.entrant))]
-        standings.extend(sorted(rows, key=lambda row: -row.mean))
+        standings.extend(sorted(rows, key=lambda row: row.mean, reverse=metric.better == "higher"))
     return standings
 
 
-def _match(record: EpisodeRecord, metric: str) -> Match:
-    scores = [seat.metrics[metric] for seat in record.seats]
+def _match(record: EpisodeRecord, metric: ScoreMetric) -> Match:
+    sign = 1 if metric.better == "higher" else -1
+    scores = [sign * seat.metrics[metric.name] for seat in record.seats]
     lost = min(scores) - 1 if record.outcome == "forfeited" else None
     own = [lost if lost is not None and s in record.own else x
            for s, x in zip(record.seats, scores, strict=True)]  # fmt: skip
@@ -199,7 +211,7 @@ def _rows_of_game(
 ) -> list[Row]:
     counts = {entrant: settled(game.entry.name, entrant) for entrant in cells}
     cells = {entrant: _first_seeds(found, counts[entrant]) for entrant, found in cells.items()}
-    worst = worst_of(game.metric, [record for found in cells.values() for record in found])
+    worst = worst_of(game.metric)
     values = {entrant: _by_seed(found, worst) for entrant, found in cells.items()}
     base = baseline or next(iter(cells))
     names = (RANDOM, game.spec.default_agent)
@@ -210,13 +222,23 @@ def _rows_of_game(
         row = _row(game, entrant, found, own, worst, any_look=counts[entrant] is not None)
         compared = base in cells and entrant != base
         if compared and own.keys() & other.keys():
-            row = replace(row, difference=paired(own, other, low=game.metric.low, high=game.metric.high))
+            row = replace(row, difference=_difference(game.metric, own, other, [*found, *cells[base]]))
         floor, top = (None if anchor is None else values[anchor] for anchor in anchors)
         if anchors[0] != anchors[1] and floor and top and own:
             row = replace(row, normalised=normalised(own, floor, top))
         sets = {m.name: _set_row(m, found, cells[base] if compared else None) for m in game.metrics if m.of_set}
         rows.append(replace(row, sets=sets))
     return rows
+
+
+def _difference(metric: ScoreMetric, own: Values, other: Values, records: Iterable[EpisodeRecord]) -> Paired:
+    """Return a difference, without a verdict if forfeited episodes have no value: what is left is no chance sample."""
+    found = directed(paired(own, other, low=metric.low, high=metric.high), metric.better)
+    lost = sum(record.outcome == "forfeited" for record in records)
+    if not lost or worst_of(metric) is not None:
+        return found
+    why = f"{plural(lost, 'forfeited episode')} of both without a value, and what is left is no chance sample."
+    return Paired(found.seeds, found.difference, found.standard_error, None, None, "unknown", None, why)
 
 
 def _row(
@@ -245,6 +267,7 @@ def _row(
         worst if forfeits else None,
         sum(scored) / len(scored) if forfeits and scored else None,
         distinct,
+        game.metric.better,
         dict(Counter(record.reason for record in found if record.outcome == "failed").most_common()),
         calls=usage.calls,
         tokens=usage.prompt_tokens + usage.completion_tokens,

@@ -131,7 +131,10 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
     click.echo(f"Means: {means}.")
     if any(verdict.forfeited.values()):
         told = ", ".join(f"{arm} {count}" for arm, count in verdict.forfeited.items())
-        click.echo(f"Forfeited episodes, counted as the worst score: {told}.")
+        as_what = "whose seeds count in no arm, since the metric declares no worst value"
+        if verdict.worst is not None:
+            as_what = f"counted as {number(verdict.worst)}, the worst score"
+        click.echo(f"Forfeited episodes, {as_what}: {told}.")
     share = verdict.share
     if share.value is None:
         click.echo(f"Share of the gain from practice: {share.why_undefined}.")

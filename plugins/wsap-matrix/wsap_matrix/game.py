@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from typing_extensions import override
@@ -27,7 +28,7 @@ from wsap_core.protocol import (
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.options import read_option
-from wsap_core.specs import EpisodeSummary, Timing
+from wsap_core.specs import AdapterSpec, EpisodeSummary, Timing
 from wsap_matrix.plugin import ROUNDS
 
 SEATS = ("row", "column")
@@ -254,6 +255,16 @@ def _create(context: Context, timing: Timing) -> MatrixGame:
     if game not in GAMES:
         raise ConfigError(f"There is no matrix game {game!r}; the option game takes one of: {', '.join(GAMES)}.")
     return MatrixGame(timing, game, read_option(ROUNDS, context.config.get("rounds", ROUNDS.default)))
+
+
+def with_bounds(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
+    """Return the spec with the least and the highest payoff as bounds of its score, unchanged for an unknown game."""
+    game = str(options.get("game", "prisoners-dilemma"))
+    if game not in GAMES:
+        return spec
+    payoffs = [float(payoff) for pair in GAMES[game][1].values() for payoff in pair]
+    metrics = (replace(metric, low=min(payoffs), high=max(payoffs)) for metric in spec.score_metrics)
+    return replace(spec, score_metrics=tuple(metrics))
 
 
 def mean_payoff(episodes: Sequence[EpisodeSummary]) -> float:

@@ -24,6 +24,7 @@ def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
         f"wsap_matrix.game:create_{timing}",
         title="Repeated matrix game",
         abilities=("seed", "snapshot", "render", "multi-seat", "messages"),
+        variant="wsap_matrix.game:with_bounds",
         seats=(2, 2),
         seat_names=_SEATS,
         timing=timing,

@@ -124,7 +124,7 @@ def _result(played: Played, row: Row, records: Sequence[EpisodeRecord]) -> dict[
             "metric_id": f"{row.game}.{row.metric}",
             "metric_name": row.metric,
             "evaluation_description": game.metric.summary,
-            "lower_is_better": False,
+            "lower_is_better": game.metric.better == "lower",
             "score_type": "continuous",
             "min_score": "-Infinity" if game.metric.low is None else game.metric.low,
             "max_score": "Infinity" if game.metric.high is None else game.metric.high,
@@ -154,7 +154,8 @@ def _interval(interval: Interval) -> dict[str, Any]:
 def _instance(
     played: Played, record: EpisodeRecord, evaluation: str, model: str, rows: Sequence[Row]
 ) -> dict[str, Any]:
-    high = played.games[record.game].metric.high
+    metric = played.games[record.game].metric
+    best = metric.high if metric.better == "higher" else metric.low
     row = next(row for row in rows if row.game == record.game)
     value = value_of(record, row.worst)
     told, said = record.prompt_tokens, record.completion_tokens
@@ -172,7 +173,7 @@ def _instance(
         "answer_attribution": [],
         "evaluation": {
             "score": record.reward if value is None else value,
-            "is_correct": value is not None and high is not None and value >= high,
+            "is_correct": value is not None and best is not None and value == best,
             "num_turns": record.steps,
         },
         "token_usage": {"input_tokens": told, "output_tokens": said, "total_tokens": told + said},

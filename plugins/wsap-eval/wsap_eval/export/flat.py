@@ -41,6 +41,7 @@ def flat_row(row: Row) -> Flat:
         "game": row.game,
         "entrant": row.entrant,
         "metric": row.metric,
+        "better": row.better,
         "score": row.score,
         **_bounds("score", interval),
         "level": interval.level if interval else None,

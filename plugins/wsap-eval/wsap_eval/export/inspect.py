@@ -69,7 +69,7 @@ def _log(played: Played, row: Row, runs: RunReader | None) -> EvalLog:
         packages=_packages(records),
         metadata={
             "entrant": row.entrant, "suite": played.suite.name, "suite_digest": played.suite.digest,
-            "outcomes": dict(row.outcomes), "trajectories": row.trajectories,
+            "better": row.better, "outcomes": dict(row.outcomes), "trajectories": row.trajectories,
             "conditions": {k: v for record in records for k, v in record.conditions.items()},
         },
     )  # fmt: skip

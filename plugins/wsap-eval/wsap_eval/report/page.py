@@ -149,7 +149,7 @@ def _table(rows: Sequence[Row]) -> str:
     for row, shown in zip(rows, told, strict=True):
         if row.game != game:
             game = row.game
-            measured = f"{escape(single_line(row.game))} <small>{escape(row.metric)}</small>"
+            measured = f"{escape(single_line(row.game))} <small>{escape(row.measured)}</small>"
             lines.append(f"<tr class=game><th colspan={len(names)} scope=rowgroup>{measured}</th></tr>")
         body = "".join(f'<td data-name="{escape(n)}">{escape(single_line(shown[n]))}</td>' for n in names)
         lines.append(f"<tr>{body}</tr>")
@@ -196,7 +196,7 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
             if bound is not None
         )
         told = {
-            "score": f"{metric.name}: {metric.summary} ({bounds or 'unbounded'})",
+            "score": f"{metric.name}: {metric.summary} ({bounds or 'unbounded'}; {metric.better} is better)",
             "steps": "no limit" if entry.steps is None else f"at most {entry.steps}",
             "legal actions": entry.legal,
             **{f"option {name}": str(value) for name, value in entry.options.items()},

@@ -8,6 +8,7 @@ from wsap_eval.stats.paired import (
     Paired,
     Ratio,
     by_life,
+    directed,
     holm,
     lives_needed,
     normalised,
@@ -20,6 +21,6 @@ from wsap_eval.stats.sets import SetEstimate, paired_set_metric, set_metric
 
 __all__ = [
     "Estimate", "Interval", "Lives", "Match", "Paired", "Rating", "Ratio", "SetEstimate", "Values", "by_life",
-    "contiguous", "estimate", "holm", "lives_needed", "normalised", "paired", "paired_set_metric", "power", "ratings",
-    "ratio", "sequence", "set_metric",
+    "contiguous", "directed", "estimate", "holm", "lives_needed", "normalised", "paired", "paired_set_metric", "power",
+    "ratings", "ratio", "sequence", "set_metric",
 ]  # fmt: skip

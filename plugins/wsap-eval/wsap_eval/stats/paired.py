@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -224,6 +224,12 @@ def _judged(rows: Array, interval: Interval, p_value: float) -> Paired:
         needed = values_needed(mean, deviation, level=interval.level) if deviation else None
         return Paired(k, mean, error, interval, p_value, "tied", needed)
     return Paired(k, mean, error, interval, p_value, "better" if mean > 0 else "worse", None)
+
+
+def directed(found: Paired, better: Literal["higher", "lower"]) -> Paired:
+    """Return a difference with the verdict for a metric of which lower values are better, if they are."""
+    turned: dict[Verdict, Verdict] = {"better": "worse", "worse": "better"}
+    return found if better == "higher" else replace(found, verdict=turned.get(found.verdict, found.verdict))
 
 
 def common_seeds(values: Mapping[int, T], baseline: Mapping[int, T]) -> list[int]:

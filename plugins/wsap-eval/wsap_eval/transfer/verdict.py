@@ -10,7 +10,7 @@ import numpy as np
 
 from wsap_core.specs import ScoreMetric
 from wsap_eval.records import EpisodeRecord, value_of, worst_of
-from wsap_eval.stats import Lives, Ratio, by_life, holm, lives_needed, ratio
+from wsap_eval.stats import Lives, Ratio, by_life, directed, holm, lives_needed, ratio
 from wsap_eval.transfer.plan import Plan
 
 HEADLINE = ("source", "placebo")
@@ -36,6 +36,8 @@ class Verdict:
     """Arm -> mean over lives of the means over their seeds."""
     forfeited: Mapping[str, int]
     """Arm -> forfeited episodes, which count as the worst: a memory can spoil an agent's replies."""
+    worst: float | None
+    """The value of a forfeited episode; None if the metric declares none, so that all arms go without its seed."""
     comparisons: Sequence[Comparison]
     """The headline, source - placebo, is first."""
     p_adjusted: float | None
@@ -74,15 +76,17 @@ def verdicts(plan: Plan, records: Iterable[EpisodeRecord], metrics: Mapping[str,
 
 
 def _verdict(plan: Plan, target: str, metric: ScoreMetric, records: Sequence[EpisodeRecord]) -> Verdict:
-    worst = worst_of(metric, records)
+    worst = worst_of(metric)
     by_arm: dict[str, dict[tuple[int, int], float]] = {arm: {} for arm in plan.arms}
     for record in records:
-        if (value := value_of(record, 0.0 if worst is None else worst)) is not None:
+        if (value := value_of(record, worst)) is not None:
             by_arm[record.entrant][record.repeat, record.seed] = value
     common = sorted(set.intersection(*(set(played) for played in by_arm.values())))
     pairs = [HEADLINE, *((arm, "placebo") for arm in plan.arms if arm not in HEADLINE)]
     compared = [
-        Comparison(a, b, by_life(_differences(by_arm, a, b, common))) for a, b in pairs if {a, b} <= by_arm.keys()
+        Comparison(a, b, _directed(by_life(_differences(by_arm, a, b, common)), metric))
+        for a, b in pairs
+        if {a, b} <= by_arm.keys()
     ]
     lives = {arm: _by_life(played, common) for arm, played in by_arm.items()}
     means = {arm: float(np.mean([np.mean(values) for values in own.values()])) for arm, own in lives.items()}
@@ -98,7 +102,11 @@ def _verdict(plan: Plan, target: str, metric: ScoreMetric, records: Sequence[Epi
         needed = lives_needed(wanted, within_sd=head.within_sd, between_sd=head.between_sd, seeds=plan.seeds)
     lost = Counter(record.entrant for record in records if record.outcome == "forfeited")
     forfeited = {str(arm): lost[arm] for arm in plan.arms}
-    return Verdict(target, metric.name, means, forfeited, compared, None, share, needed)
+    return Verdict(target, metric.name, means, forfeited, worst, compared, None, share, needed)
+
+
+def _directed(lives: Lives, metric: ScoreMetric) -> Lives:
+    return replace(lives, effect=directed(lives.effect, metric.better), naive=directed(lives.naive, metric.better))
 
 
 def _by_life(played: Mapping[tuple[int, int], float], common: Sequence[tuple[int, int]]) -> dict[int, list[float]]:
