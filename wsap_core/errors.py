@@ -6,6 +6,7 @@
     │   ├── DuplicateNameError    two plugins claim one name
     │   └── ConfigError           a configuration value is missing or wrong
     ├── PluginError               a plugin could not be loaded or failed     exit 3
+    │   └── AgentError            an agent raised, or decided on no action
     ├── WorldError                a world broke its contract or crashed      exit 4
     │   ├── SnapshotError         a snapshot can't be restored
     │   └── RecordMismatchError   a world differs from its recording
@@ -87,6 +88,20 @@ class ConfigError(UsageError, code="CONFIG"):
 
 class PluginError(WsapError, code="PLUGIN", exit_code=3):
     """A plugin could not be loaded, or failed."""
+
+
+class AgentError(PluginError, code="AGENT"):
+    """An agent raised, or decided on no action."""
+
+    seat: str = ""
+    """The agent's seat."""
+
+    @classmethod
+    def of(cls, seat: str, message: str) -> AgentError:
+        """Return the error of the agent in a seat."""
+        error = cls(message)
+        error.seat = seat
+        return error
 
 
 class WorldError(WsapError, code="WORLD", exit_code=4, http_status=502):

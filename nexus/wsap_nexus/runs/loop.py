@@ -405,4 +405,5 @@ class SeatLoop:
             self.deciding_since = None
 
     async def _ask(self, question: Callable[[], T | Awaitable[T]]) -> T:
-        return await ask(question, f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r}")
+        seat = self.seat.agent_id
+        return await ask(question, f"The agent {self.tally.agent!r} in seat {seat!r}", seat)

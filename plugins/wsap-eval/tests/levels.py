@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Context, Observation
+from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Context, Goal, Observation
 from wsap_core.specs import EpisodeSummary, ScoreMetric
 
 
@@ -28,7 +28,7 @@ class Levels:
         return self.observe()
 
     def observe(self) -> Observation:
-        return Observation(step=0)
+        return Observation({"seed": self.seed}, step=0)
 
     def act(self, action: Action) -> ActionResult:
         return ActionResult(
@@ -37,6 +37,33 @@ class Levels:
 
     def reward(self, number: int) -> float:
         return float(self.seed % 20 < number)
+
+
+class Faulty(Levels):
+    """Levels that break on every fourth seed."""
+
+    def reward(self, number: int) -> float:
+        if self.seed % 4 == 3:
+            raise KeyError("a wall")
+        return super().reward(number)
+
+
+class Bold:
+    """Takes a15, and raises on every third seed."""
+
+    def __init__(self, context: Context) -> None: ...
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None: ...
+
+    def decide(self, observation: Observation) -> Action:
+        if observation.status["seed"] % 3 == 0:
+            raise ZeroDivisionError("too hard")
+        return Action("a15")
+
+    def reflect(self, result: ActionResult) -> None: ...
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        return []
 
 
 class Errors(Levels):

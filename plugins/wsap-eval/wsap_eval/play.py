@@ -11,21 +11,23 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
-from wsap_core.errors import StorageError, UnknownNameError, UsageError, WsapError
+from wsap_core.errors import AgentError, StorageError, UnknownNameError, UsageError, WorldError, WsapError
 from wsap_core.loading import names_model
 from wsap_core.seams.agent import NO_USAGE, Usage
-from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.model_errors import BackendError, BudgetReachedError
 from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
 from wsap_core.untrusted import error_line
 from wsap_eval.memories import preparing
 from wsap_eval.plan import Game, Job
-from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
+from wsap_eval.records import EpisodeRecord, Fault, Outcome, SeatRecord
 from wsap_eval.suite import Entrant, GameEntry
 
 
 async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecord:
-    """Play or resume an episode, and return its record; only an error of the game or provider makes it `failed`.
+    """Play or resume an episode, and return its record.
+
+    An error of the entrant's own agent makes it `forfeited`; one of the game, a provider or an opponent `failed`.
 
     Raises:
         BudgetReachedError: a limit was reached; the episode can be resumed.
@@ -42,10 +44,12 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
     except (BudgetReachedError, UsageError, StorageError):
         raise
     except WsapError as error:
-        taken = _taken(services.require("runs"), job.run)
-        return failed(job, error_line(error), started, time.monotonic() - begun, taken)
+        told, runs = (error_line(error), started, time.monotonic() - begun), services.require("runs")
+        if isinstance(error, AgentError) and error.seat in job.own:
+            return _broken_off(runs, game, job, *told)
+        return failed(job, *told, taken=_taken(runs, job.run), fault=fault_of(error))
     record = record_of(game, job, summary, started, time.monotonic() - begun)
-    runs: RunReader = services.require("runs")
+    runs = services.require("runs")
     again = asked_again(runs, job.run) + summary.get("world", {}).get("asked_again", 0)
     return replace(record, asked_again=again, conditions=_conditions(runs, game, job))
 
@@ -84,7 +88,7 @@ def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, se
         calls=usage["calls"],
         prompt_tokens=usage["prompt_tokens"],
         completion_tokens=usage["completion_tokens"],
-        cost=usage["cost"],
+        cost=None if usage["cost"] is None else float(usage["cost"]),  # may be an int, like a reward
     )
 
 
@@ -143,13 +147,45 @@ def _first_call(runs: RunReader, job: Job) -> Mapping[str, str]:
     return {"sampling": sampling, "served": call["reply"]["finish"].get("served", "")}
 
 
-def failed(job: Job, reason: str, started: str = "", seconds: float = 0.0, taken: Usage = NO_USAGE) -> EpisodeRecord:
+def failed(
+    job: Job,
+    reason: str,
+    started: str = "",
+    seconds: float = 0.0,
+    taken: Usage = NO_USAGE,
+    fault: Fault = "",
+) -> EpisodeRecord:
     """Return the record of an episode that failed in the game or provider, with its model usage."""
     key = job.key
     return EpisodeRecord(
         key.game, key.entrant, key.seed, key.repeat, "failed", reason, None, {}, 0, 0.0, (), (), "",
         job.run, started, round(seconds, 3), taken.calls, taken.prompt_tokens, taken.completion_tokens, taken.cost,
+        fault=fault,
     )  # fmt: skip
+
+
+def fault_of(error: WsapError) -> Fault:
+    """Return where an episode failed that ended with an error, other than one of the entrant's own agent."""
+    if isinstance(error, BackendError):
+        return "provider"
+    if isinstance(error, AgentError):
+        return "opponent"
+    return "game" if isinstance(error, WorldError) else ""
+
+
+def _broken_off(runs: RunReader, game: Game, job: Job, reason: str, started: str, seconds: float) -> EpisodeRecord:
+    """Return the record of an episode that ended with an error of the entrant's own agent."""
+    summary: Mapping[str, Any] | None = None
+    with suppress(UnknownNameError):
+        summary = runs.about(job.run)["summary"]
+    if not summary or not summary.get("seats"):
+        seats = tuple(
+            SeatRecord(name, who.name, 0, 0.0, (), False, 0, 0, {}, name in job.own) for name, who in job.seats.items()
+        )
+        return replace(failed(job, reason, started, seconds), outcome="forfeited", seats=seats)
+    record = record_of(game, job, summary, started, seconds)
+    found = replace(record, outcome="forfeited", reason=reason, value=None)
+    return replace(found, conditions=_conditions(runs, game, job))
 
 
 def _taken(runs: RunReader, run: str) -> Usage:

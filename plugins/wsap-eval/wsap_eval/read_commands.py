@@ -9,6 +9,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json, print_table
 from wsap_core.cli.params import json_option
+from wsap_core.untrusted import single_line
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
@@ -66,19 +67,22 @@ def compare(folder: Path, others: tuple[str, ...], *, baseline: str, as_json: bo
     """
     from wsap_eval.export.flat import flat_row
     from wsap_eval.reading import compared
-    from wsap_eval.shown import difference_of, summary_notes
+    from wsap_eval.shown import difference_of, notes_on_difference, notes_on_outcomes, outcomes_of, summary_notes
 
     found = compared(folder, others, baseline=baseline)
     if as_json:
         print_json({"baseline": found.baseline, "apart": found.apart, "rows": [dict(flat_row(r)) for r in found.rows]})
         return
     print_table(
-        ("game", "entrant", "seeds", f"difference to {found.baseline}"),
-        [(r.game, r.entrant, str(flat_row(r)["common_seeds"]), difference_of(r)) for r in found.rows],
-        notes=[
-            [r.difference.why_no_interval] if r.difference and r.difference.why_no_interval else [] for r in found.rows
-        ],
+        ("game", "entrant", "seeds", f"difference to {found.baseline}", "episodes"),
+        [(r.game, r.entrant, str(flat_row(r)["common_seeds"]), difference_of(r), outcomes_of(r)) for r in found.rows],
+        notes=[[*notes_on_outcomes(r), *notes_on_difference(r)] for r in found.rows],
     )
+    for row in found.base:
+        if told := " ".join(notes_on_outcomes(row)):
+            click.echo(
+                f"The baseline {single_line(row.entrant)} in {single_line(row.game)}: {outcomes_of(row)}. {told}"
+            )
     for line in (*found.apart, *summary_notes(found.rows)):
         click.echo(line)
 

@@ -49,6 +49,8 @@ class Comparison:
     baseline: str
     rows: tuple[Row, ...]
     """Rows of the others that share seeds with the baseline."""
+    base: tuple[Row, ...]
+    """The baseline's rows."""
     apart: tuple[str, ...]
     """Sentences about those that don't."""
 
@@ -96,7 +98,7 @@ def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "") ->
     )
     if not shared:
         raise UsageError(apart[0])
-    return Comparison(base, shared, apart)
+    return Comparison(base, shared, tuple(row for row in both.rows() if row.entrant == base), apart)
 
 
 def _set_difference(row: Row) -> bool:

@@ -15,8 +15,10 @@ from wsap_core.specs import ScoreMetric
 from wsap_core.untrusted import single_line
 
 Outcome = Literal["finished", "step_limit", "forfeited", "failed"]
-"""How an episode ended: regularly; at the step limit; forfeited, because too many replies were unusable; or by an error
-of the provider or game, so that it has no score and is repeated."""
+"""How an episode ended: regularly; at the step limit; forfeited, because too many replies were unusable or the
+entrant's agent raised; or by an error of the provider or game, so that it has no score and is repeated."""
+Fault = Literal["", "game", "provider", "opponent", "metric"]
+"""Where an episode failed; empty if it did not, or elsewhere, such as with its process."""
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
@@ -82,6 +84,10 @@ class EpisodeRecord:
     """US dollars; None if unknown."""
     asked_again: int = 0
     """Calls that were pending at an interruption and were repeated."""
+    fault: Fault = ""
+    """Where it failed."""
+    failed_before: int = 0
+    """How often in succession it had already failed in the same way."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """What the score depends on besides the suite: versions, the model that replied, prompts."""
 

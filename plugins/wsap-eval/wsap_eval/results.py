@@ -10,6 +10,7 @@ import errno
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -76,7 +77,13 @@ class Results:
         return str(self.folder / "runs.db")
 
     def add(self, record: EpisodeRecord) -> None:
-        """Append an episode. Raises StorageError if it can't be written."""
+        """Append an episode; a failed one counts how often it failed in the same way before.
+
+        Raises StorageError if it can't be written.
+        """
+        before = self.episodes.get(record.key)
+        if before is not None and record.outcome == before.outcome == "failed" and record.reason == before.reason:
+            record = replace(record, failed_before=before.failed_before + 1)
         try:
             line = record.to_json().encode() + b"\n"
             if self._file.write(line) != len(line):

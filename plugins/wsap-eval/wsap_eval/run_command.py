@@ -105,8 +105,13 @@ def run(
         raise SystemExit(BudgetReachedError.exit_code)
     if pilot and not as_json:
         _tell_pilot(played, chosen)
-    if failed := sum(record.outcome == "failed" for record in played.records):
-        raise CutOffError(f"{plural(failed, 'episode')} failed; run the same command again to repeat.")
+    if failed := [record for record in played.records if record.outcome == "failed"]:
+        again = [record for record in failed if record.failed_before]
+        same = "" if not again else (
+            f" {plural(len(again), 'episode')} failed as before, and won't pass until the cause is mended: "
+            f"{again[0].reason}"
+        )  # fmt: skip
+        raise CutOffError(f"{plural(len(failed), 'episode')} failed; run the same command again to repeat.{same}")
 
 
 def as_data(played: Played, folder: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def cells(row: Row) -> list[str]:
     cost = "" if not row.calls else "?" if row.cost is None else f"${row.cost:.2f}"
     return [
         *(row.game, row.entrant, row.measured, score, interval_of(row.interval)),
-        *(difference_of(row), _normalised(row), cost, _outcomes(row)),
+        *(difference_of(row), _normalised(row), cost, outcomes_of(row)),
     ]
 
 
@@ -36,6 +36,25 @@ def notes(row: Row) -> Iterator[str]:
         yield row.why_no_interval
     if row.scored > 1 and row.trajectories < row.scored and row.figure.distinct != 1:
         yield f"{row.scored} episodes have only {row.trajectories} distinct trajectories."
+    if len(row.served) > 1:
+        yield f"The model changed during the evaluation; the server reported: {', '.join(row.served[:4])}."
+    yield from notes_on_outcomes(row)
+    yield from notes_on_difference(row)
+    for name, found in row.sets.items():
+        if name != row.metric and found.estimate.value is not None:
+            yield f"{name}: {_set(found.estimate, found.estimate.value)}."
+
+
+_WHERE = {
+    "game": "in the game ",
+    "provider": "at the provider ",
+    "opponent": "in the opponent ",
+    "metric": "in a metric ",
+}
+
+
+def notes_on_outcomes(row: Row) -> Iterator[str]:
+    """Yield what forfeited and failed episodes mean for the score."""
     if row.worst is not None:
         without = "" if row.played is None else f"; without them the mean is {number(row.played)}"
         yield f"Forfeited episodes count as {number(row.worst)}{without}."
@@ -44,17 +63,17 @@ def notes(row: Row) -> Iterator[str]:
             yield "Forfeited episodes count as episodes without achievements."
         else:
             yield f"{plural(lost, 'forfeited episode')} without a value: the metric declares no worst one."
-    if len(row.served) > 1:
-        yield f"The model changed during the evaluation; the server reported: {', '.join(row.served[:4])}."
     for reason, count in list(row.failures.items())[:2]:
-        yield f"{count} failed and not scored: {reason}"
-    yield from _notes_on_difference(row)
-    for name, found in row.sets.items():
-        if name != row.metric and found.estimate.value is not None:
-            yield f"{name}: {_set(found.estimate, found.estimate.value)}."
+        yield f"{count} failed {_WHERE.get(row.faults.get(reason, ''), '')}and not scored: {reason}"
+    if row.metric not in row.sets and 0 < row.figure.clusters < row.seeds:
+        same = ""
+        if row.baseline_on_these is not None:
+            same = f"; over the same seeds the baseline has {number(row.baseline_on_these, row.interval)}"
+        yield f"The mean is of {row.figure.clusters} of {row.seeds} seeds{same}."
 
 
-def _notes_on_difference(row: Row) -> Iterator[str]:
+def notes_on_difference(row: Row) -> Iterator[str]:
+    """Yield what a difference needs or lacks."""
     found = row.difference
     if found is not None and found.seeds_to_settle is not None:
         yield f"Detecting a difference of this size takes about {found.seeds_to_settle} seeds."
@@ -132,5 +151,6 @@ def _normalised(row: Row) -> str:
     return "undefined" if found.value is None else estimate_of(found.value, found.interval)
 
 
-def _outcomes(row: Row) -> str:
+def outcomes_of(row: Row) -> str:
+    """Return the number of episodes of each outcome."""
     return ", ".join(f"{row.outcomes[o]} {_WORDS.get(o, o)}" for o in OUTCOMES if row.outcomes.get(o))

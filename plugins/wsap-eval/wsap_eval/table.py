@@ -10,7 +10,7 @@ from typing import Literal
 from wsap_core.protocol.lines import plural
 from wsap_core.specs import EpisodeSummary, ScoreMetric
 from wsap_eval.plan import Game
-from wsap_eval.records import EpisodeRecord, SeatRecord, usage_of, value_of, worst_of
+from wsap_eval.records import EpisodeRecord, Fault, SeatRecord, usage_of, value_of, worst_of
 from wsap_eval.stats import (
     Estimate,
     Interval,
@@ -64,6 +64,12 @@ class Row:
     better: Literal["higher", "lower"] = "higher"
     failures: Mapping[str, int] = field(default_factory=dict)
     """Reason -> failed episodes, most frequent first."""
+    faults: Mapping[str, Fault] = field(default_factory=dict)
+    """Reason -> where these episodes failed."""
+    seeds: int = 0
+    """Number of seeds that were played, with those that have no value."""
+    baseline_on_these: float | None = None
+    """The baseline's mean over the seeds of `figure`, if some of the seeds played are not among these."""
     difference: Paired | None = None
     """From the baseline on common seeds; None for the baseline itself and without common seeds."""
     p_adjusted: float | None = None
@@ -157,7 +163,7 @@ def standings_of(records: Iterable[EpisodeRecord], games: Mapping[str, Game]) ->
 
 def _match(record: EpisodeRecord, metric: ScoreMetric) -> Match:
     sign = 1 if metric.better == "higher" else -1
-    scores = [sign * seat.metrics[metric.name] for seat in record.seats]
+    scores = [sign * seat.metrics.get(metric.name, 0.0) for seat in record.seats]
     lost = min(scores) - 1 if record.outcome == "forfeited" else None
     own = [lost if lost is not None and s in record.own else x
            for s, x in zip(record.seats, scores, strict=True)]  # fmt: skip
@@ -226,6 +232,9 @@ def _rows_of_game(
         floor, top = (None if anchor is None else values[anchor] for anchor in anchors)
         if anchors[0] != anchors[1] and floor and top and own:
             row = replace(row, normalised=normalised(own, floor, top))
+        if compared and row.figure.clusters < row.seeds and (shared := [seed for seed in own if seed in other]):
+            mean = sum(sum(other[seed]) / len(other[seed]) for seed in shared) / len(shared)
+            row = replace(row, baseline_on_these=mean)
         sets = {m.name: _set_row(m, found, cells[base] if compared else None) for m in game.metrics if m.of_set}
         rows.append(replace(row, sets=sets))
     return rows
@@ -251,7 +260,9 @@ def _row(
     any_look: bool,
 ) -> Row:
     pairs = [(seed, value) for seed, of_seed in values.items() for value in of_seed]
-    distinct = len({record.trajectory for record in found if record.trajectory})
+    # An episode that ended before its first decision has no trajectory, and is like no other.
+    silent = sum(record.outcome == "forfeited" and not record.trajectory for record in found)
+    distinct = len({record.trajectory for record in found if record.trajectory}) + silent
     scored = [record.value for record in found if record.scored and record.value is not None]
     forfeits = any(record.outcome == "forfeited" for record in found)
     usage = usage_of(found)
@@ -269,6 +280,8 @@ def _row(
         distinct,
         game.metric.better,
         dict(Counter(record.reason for record in found if record.outcome == "failed").most_common()),
+        {record.reason: record.fault for record in found if record.outcome == "failed"},
+        len({record.seed for record in found}),
         calls=usage.calls,
         tokens=usage.prompt_tokens + usage.completion_tokens,
         cost=usage.cost,
