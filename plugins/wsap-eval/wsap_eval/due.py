@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol.lines import plural
-from wsap_core.specs import ScoreMetric
 from wsap_eval.plan import Game, Job
 from wsap_eval.records import EpisodeKey, EpisodeRecord, value_of, worst_of
-from wsap_eval.stats import contiguous, sequence
+from wsap_eval.stats import sequence
 
 PILOT = 2
 """Episodes of each cell in a pilot."""
@@ -66,7 +65,7 @@ class Due:
         limits: CellLimits,
     ) -> None:
         self._games, self._known, self._limits = games, known, limits
-        self.missing = [job for job in jobs if not _is_over(known.get(job.key))]
+        self.missing = [job for job in jobs if not is_over(known.get(job.key))]
         """Missing episodes, regardless of limits."""
         self.done = len(jobs) - len(self.missing)
         self._cells: dict[tuple[str, str], list[EpisodeKey]] = {}
@@ -74,8 +73,13 @@ class Due:
             self._cells.setdefault((job.key.game, job.key.entrant), []).append(job.key)
         self._repeats = Counter((key.game, key.entrant, key.seed) for keys in self._cells.values() for key in keys)
         self._settled: dict[tuple[str, str], int] = {}
-        self._given = Counter(cell for cell, keys in self._cells.items() for key in keys if _is_over(known.get(key)))
+        self._given = Counter(cell for cell, keys in self._cells.items() for key in keys if is_over(known.get(key)))
         self._looked: dict[tuple[str, str], int] = {}
+        self._leading: dict[tuple[str, str], list[float]] = {}
+        self._at = Counter[tuple[str, str]]()
+        """Cell -> number of its episodes before the first seed without a value."""
+        self._failed = {job.key: known[job.key] for job in self.missing if job.key in known}
+        """Episodes that failed earlier and are to be repeated."""
         self.stopped: dict[tuple[str, str], str] = {}
         """Cell -> the reason why it stopped."""
 
@@ -104,10 +108,7 @@ class Due:
         wanted = self._limits.half_width
         if wanted is None or (game, entrant) in self._settled:
             return self._settled.get((game, entrant))
-        metric = self._games[game].metric
-        values = self._values(game, entrant, metric)
-        seeds = contiguous(values, dict.fromkeys(key.seed for key in self._cells[game, entrant]))
-        means = [sum(values[seed]) / len(values[seed]) for seed in seeds]
+        metric, means = self._games[game].metric, self._means(game, entrant)
         for count in range(self._looked.get((game, entrant), 2), len(means) + 1):
             found, _ = sequence(means[:count], low=metric.low, high=metric.high)
             if found is not None and found.half_width <= wanted:
@@ -116,25 +117,63 @@ class Due:
         self._looked[game, entrant] = max(2, len(means) + 1)
         return None
 
+    def unreached(self) -> Iterator[str]:
+        """Yield a sentence for each cell that has not reached the half-width, with the one it has."""
+        wanted = self._limits.half_width
+        if wanted is None:
+            return
+        for game, entrant in self._cells:
+            if self.settled(game, entrant) is None:
+                metric, means = self._games[game].metric, self._means(game, entrant)
+                found, why = sequence(means, low=metric.low, high=metric.high)
+                now = f"is {found.half_width:.2g}" if found else f"is unknown: {why.removesuffix('.')}"
+                after = plural(len(means), "seed")
+                yield f"{entrant} in {game}: the half-width {wanted:g} is not reached; after {after} it {now}."
+
     def _enough(self, game: str, entrant: str) -> str:
         if self._limits == NO_LIMITS:
             return ""
         found = [self._known[key] for key in self._cells[game, entrant] if key in self._known]
         if count := self.settled(game, entrant):
             return f"{count} seeds give the requested half-width"
+        if self._limits.half_width is not None and (why := self._blocked(game, entrant)):
+            return why
         if (most := self._limits.episodes) is not None and self._given[game, entrant] >= most:
             return plural(most, "episode")
         return self._limits.spent(found)
 
-    def _values(self, game: str, entrant: str, metric: ScoreMetric) -> dict[int, list[float]]:
-        keys = self._cells[game, entrant]
-        values: dict[int, list[float]] = {}
-        for key in keys:
+    def _means(self, game: str, entrant: str) -> list[float]:
+        """Return the means of the leading seeds whose repeats all have a value; each seed is looked at once."""
+        means, keys = self._leading.setdefault((game, entrant), []), self._cells[game, entrant]
+        worst = worst_of(self._games[game].metric)
+        at = self._at[game, entrant]
+        while at < len(keys):
+            count = self._repeats[game, entrant, keys[at].seed]
+            known = [self._known[key] for key in keys[at : at + count] if key in self._known]
+            values = [value for record in known if (value := value_of(record, worst)) is not None]
+            if len(values) < count:
+                break
+            means.append(sum(values) / count)
+            at += count
+        self._at[game, entrant] = at
+        return means
+
+    def _blocked(self, game: str, entrant: str) -> str:
+        """Return why later seeds don't help to know a half-width, which is known up to the first missing value."""
+        self._means(game, entrant)
+        at, keys = self._at[game, entrant], self._cells[game, entrant]
+        count = self._repeats[game, entrant, keys[at].seed] if at < len(keys) else 0
+        for key in keys[at : at + count]:
             record = self._known.get(key)
-            if record is not None and (value := value_of(record, worst_of(metric))) is not None:
-                values.setdefault(key.seed, []).append(value)
-        return {seed: of_seed for seed, of_seed in values.items() if len(of_seed) == self._repeats[game, entrant, seed]}
+            if record is None or record is self._failed.get(key):
+                continue
+            if record.outcome == "failed":
+                return f"seed {key.seed} failed, and a half-width is known up to the first missing seed"
+            if value_of(record, worst_of(self._games[game].metric)) is None:
+                return f"seed {key.seed} has no value, and a half-width is known up to the first missing value"
+        return ""
 
 
-def _is_over(record: EpisodeRecord | None) -> bool:
+def is_over(record: EpisodeRecord | None) -> bool:
+    """Return whether an episode was played and has not failed."""
     return record is not None and record.outcome != "failed"

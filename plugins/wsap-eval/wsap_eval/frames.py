@@ -16,7 +16,7 @@ from wsap_eval.jobs.local import cpus
 from wsap_eval.reading import played_of
 from wsap_eval.run import Evaluation, Played
 from wsap_eval.run import evaluate as play
-from wsap_eval.spending import all_limits, cell_limits
+from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits
 from wsap_eval.suite import Entrant, Legal, Suite, composed, folder_of, read_entrant
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def evaluate(
         suite: a bundled suite's name, a TOML file, or an object; None if games are given.
         games: games to play with `steps` and `legal`.
         entrants: agents or addresses of models, with options: "ollama/qwen3:8b,temperature=0".
-        seeds: number of seeds; by default the suite's, or 20.
+        seeds: number of seeds; by default the suite's, or 20; with `until` at most 10,000.
         first_seed: the first seed.
         repeats: episodes of each seed.
         steps: maximum decisions of an episode.
@@ -94,6 +94,7 @@ def evaluate(
     if isinstance(games, str) or isinstance(entrants, str):
         raise UsageError('Games and entrants are lists: games=["minigrid"], entrants=["random"].')
     name = None if isinstance(suite, Suite) else suite
+    seeds = MOST_SEEDS if until is not None and seeds is None else seeds
     own = [entrant if isinstance(entrant, Entrant) else read_entrant(entrant) for entrant in entrants]
     chosen = composed(
         suite, games=games, entrants=own, seeds=seeds, first_seed=first_seed, repeats=repeats, steps=steps,

@@ -23,10 +23,14 @@ EVERY = 0.5
 class Live:
     """Shows the progress of an evaluation on standard error, and after Ctrl-C how to resume it.
 
-    `folder` has the results; `quiet` shows nothing; `clock` returns seconds.
+    `folder` has the results; `quiet` shows nothing; `until` tells that fewer episodes may suffice; `clock` returns
+    seconds.
     """
 
-    def __init__(self, folder: Path, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, folder: Path, *, quiet: bool = False, until: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._until = until
         self._folder, self._quiet, self._clock = folder, quiet, clock
         self._begun, self._shown, self._first, self._tenth = clock(), -EVERY, 0, 0
         self._cells: dict[tuple[str, str], list[float]] = {}
@@ -64,6 +68,8 @@ class Live:
         rate = (so_far.played - self._first + 1) / max(now - self._begun, 1e-9)
         left = (so_far.of - so_far.played) / rate
         line = f"{so_far.played} of {so_far.of} episodes, about {_minutes(left)} left"
+        if self._until:
+            line = f"{so_far.played} of at most {so_far.of} episodes"
         if self._live is not None:
             if now - self._shown >= EVERY or so_far.played == so_far.of:
                 self._shown = now

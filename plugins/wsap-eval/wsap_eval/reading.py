@@ -12,7 +12,7 @@ from wsap_core.host import PluginHost
 from wsap_eval.due import CellLimits, Due
 from wsap_eval.plan import games_of, jobs_of
 from wsap_eval.records import EpisodeRecord
-from wsap_eval.results import PLAN, read_results, read_width
+from wsap_eval.results import PLAN, read_results, read_width, was_looked_at
 from wsap_eval.run import Played
 from wsap_eval.suite import Entrant, picked
 from wsap_eval.table import Row
@@ -39,7 +39,10 @@ def played_of(folder: Path, *, table: bool = True) -> Played:
     due = Due(jobs, games, episodes, CellLimits(half_width=read_width(folder)))
     settled = due.all_settled()
     missing = sum((job.key.game, job.key.entrant) not in settled for job in due.missing)
-    return Played(suite, games, tuple(episodes[key] for key in keys), missing, {}, settled)
+    return Played(
+        suite, games, tuple(episodes[key] for key in keys), missing, {}, settled,
+        looked=was_looked_at(folder), unreached=tuple(due.unreached()),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -93,13 +93,12 @@ class Results:
         self.episodes[record.key] = record
 
     def keep_width(self, half_width: float | None) -> None:
-        """Store the half-width at which seeds end, which readers need to compute valid intervals.
+        """Store the half-width at which seeds end, None for no such limit.
 
-        Raises UsageError if it can't be written.
+        Once a folder had one, looks were taken at its scores, which readers need to know for ever to compute valid
+        intervals. Raises UsageError if it can't be written.
         """
-        if half_width is None:
-            (self.folder / _UNTIL).unlink(missing_ok=True)
-        else:
+        if half_width is not None or was_looked_at(self.folder):
             with written_to(self.folder / _UNTIL) as file:
                 file.write(json.dumps({"half_width": half_width}) + "\n")
 
@@ -151,10 +150,16 @@ def read_results(folder: Path) -> tuple[Suite, dict[EpisodeKey, EpisodeRecord]]:
     return _read_suite(folder), _episodes(folder / _EPISODES)
 
 
+def was_looked_at(folder: Path) -> bool:
+    """Return whether seeds of a folder ever ended at a half-width, so that only a confidence sequence is valid."""
+    return (folder / _UNTIL).exists()
+
+
 def read_width(folder: Path) -> float | None:
     """Return the half-width at which seeds end in a folder's results; None if there is no such limit."""
     try:
-        return float(json.loads((folder / _UNTIL).read_text("utf-8"))["half_width"])
+        width = json.loads((folder / _UNTIL).read_text("utf-8"))["half_width"]
+        return None if width is None else float(width)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -17,14 +17,14 @@ from wsap_core.references import load_agent_spec
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services, WorldModels, runtime_services
-from wsap_eval.due import NO_LIMITS, CellLimits, Due
+from wsap_eval.due import NO_LIMITS, CellLimits, Due, is_over
 from wsap_eval.jobs.frames import Setup
 from wsap_eval.jobs.local import play_in_workers
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.plan import Game, Job, asks_models, games_of, jobs_of
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeRecord, usage_of
-from wsap_eval.results import Results
+from wsap_eval.results import Results, was_looked_at
 from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, Standing, rows_of, standings_of
 from wsap_llm.kit import BudgetLimits
@@ -79,6 +79,10 @@ class Played:
     """Game and entrant -> number of seeds that gave the requested half-width."""
     limit: str = ""
     """A sentence naming the total limit that stopped it; empty for none."""
+    looked: bool = False
+    """Whether seeds ever ended at a half-width, so that intervals are those of confidence sequences."""
+    unreached: tuple[str, ...] = ()
+    """Sentences about the cells that did not reach the requested half-width."""
 
     def rows(self) -> list[Row]:
         """Return the table, computed once."""
@@ -89,7 +93,7 @@ class Played:
         agents = {entrant.name: entrant.agent for entrant in self.suite.entrants}
         return rows_of(
             self.records, self.games, baseline=self.suite.baseline, scripted=agents,
-            settled=lambda game, entrant: self.settled.get((game, entrant)),
+            settled=lambda game, entrant: self.settled.get((game, entrant)), looked=self.looked,
         )  # fmt: skip
 
     def standings(self) -> list[Standing]:
@@ -125,8 +129,15 @@ def evaluate(
             except BudgetReachedError as error:
                 limit = str(error)
         found = tuple(results.episodes[job.key] for job in jobs if job.key in results.episodes)
-        missing = len(jobs) - sum(record.outcome != "failed" for record in found)
-        return Played(evaluation.suite, games, found, missing, due.stopped, due.all_settled(), limit)
+        settled = due.all_settled()
+        missing = sum(
+            (job.key.game, job.key.entrant) not in settled and not is_over(results.episodes.get(job.key))
+            for job in jobs
+        )
+        return Played(
+            evaluation.suite, games, found, missing, due.stopped, settled, limit,
+            was_looked_at(folder), tuple(due.unreached()),
+        )  # fmt: skip
 
 
 class Playing:

@@ -11,6 +11,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_core.cli.params import SEED, STEPS, json_option
+from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:
     from wsap_eval.run import Played
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--game", "games", multiple=True, metavar="GAME", help="A game instead of a suite; may be repeated.")
 @click.option("--entrant", "entrants", multiple=True, metavar="NAME[,OPTION=VALUE...]",
               help="An agent or a model's address, with options; label=TEXT names its row.")  # fmt: skip
-@click.option("--seeds", type=STEPS, help="Number of seeds. Default: the suite's, or 20.")
+@click.option("--seeds", type=STEPS, help="Number of seeds. Default: the suite's, or 20; with --until at most 10,000.")
 @click.option("--first-seed", type=SEED, help="The first seed. Default: the suite's, or 0.")
 @click.option("--repeats", type=STEPS, help="Episodes of each seed. Default: the suite's, or 1.")
 @click.option("--steps", type=STEPS, help="Maximum decisions of an episode, for games given by --game.")
@@ -82,16 +83,18 @@ def run(
     from wsap_eval.jobs.local import cpus
     from wsap_eval.live import Live  # deferred for weight: scipy, the runtime
     from wsap_eval.run import Evaluation, evaluate
-    from wsap_eval.spending import all_limits, cell_limits, prices_of
+    from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits, prices_of
     from wsap_eval.suite import folder_of
 
+    if until is not None and given["seeds"] is None:
+        given["seeds"] = MOST_SEEDS
     chosen = _suite(suite, given)
     cells = cell_limits(limits, until, pilot=pilot)
     folder = out or folder_of(chosen, suite)
     evaluation = Evaluation(
         chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells, jobs or cpus(), on or ""
     )
-    with Live(folder, quiet=as_json) as live:
+    with Live(folder, quiet=as_json, until=until is not None) as live:
         played = evaluate(evaluation, folder, progress=live)
     write_table(played.rows(), folder)
     if as_json:
@@ -120,6 +123,8 @@ def as_data(played: Played, folder: Path) -> dict[str, Any]:
         "suite": played.suite.name,
         "folder": str(folder),
         "missing": played.missing,
+        "unreached": list(played.unreached),
+        "looked": played.looked,
         "rows": list(map(asdict, played.rows())),
         "standings": list(map(asdict, played.standings())),
     }
@@ -136,6 +141,13 @@ def tell(played: Played) -> None:
         click.echo(line)
     for (game, entrant), why in played.stopped.items():
         click.echo(f"{entrant} in {game}: stopped, {why}.")
+    for line in played.unreached:
+        click.echo(f"{single_line(line)} Continue with a larger --seeds.")
+    if played.looked:
+        click.echo(
+            "Seeds of these results ended at a half-width (--until), so intervals are those of confidence sequences; "
+            "a score at which sampling stopped is biased towards values with little spread."
+        )
 
 
 def _suite(name: str | None, given: dict[str, Any]) -> Suite:

@@ -11,6 +11,8 @@ from wsap_eval.due import PILOT, CellLimits
 from wsap_llm.kit import BudgetLimits, Budgets, read_price
 
 _CELL = "cell."
+MOST_SEEDS = 10_000
+"""Seeds after which `--until` gives up if no other number is given."""
 
 
 def all_limits(limits: Sequence[str]) -> BudgetLimits:

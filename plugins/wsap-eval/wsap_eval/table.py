@@ -177,6 +177,7 @@ def rows_of(
     baseline: str = "",
     scripted: Mapping[str, str] | None = None,
     settled: Callable[[str, str], int | None] = lambda game, entrant: None,
+    looked: bool = False,
 ) -> list[Row]:
     """Return the rows by game and entrant, in the order of the records.
 
@@ -186,6 +187,7 @@ def rows_of(
         baseline: the entrant to compare to; the first by default.
         scripted: entrant's label -> agent, to find the anchors of normalised scores; by default the label itself.
         settled: the number of seeds behind a cell's score if sampling stopped at a width (`--until`).
+        looked: sampling stopped at a width before, so that all intervals are those of confidence sequences.
     """
     cells: dict[str, dict[str, list[EpisodeRecord]]] = {}
     for record in records:
@@ -193,7 +195,7 @@ def rows_of(
     rows = [
         row
         for label, by_entrant in cells.items()
-        for row in _rows_of_game(games[label], by_entrant, baseline, scripted or {}, settled)
+        for row in _rows_of_game(games[label], by_entrant, baseline, scripted or {}, settled, looked=looked)
     ]
     found = {(r.game, r.entrant): p for r in rows if r.difference and (p := r.difference.p_value) is not None}
     adjusted = dict(zip(found, holm(list(found.values())), strict=True))
@@ -214,6 +216,8 @@ def _rows_of_game(
     baseline: str,
     agents: Mapping[str, str],
     settled: Callable[[str, str], int | None],
+    *,
+    looked: bool,
 ) -> list[Row]:
     counts = {entrant: settled(game.entry.name, entrant) for entrant in cells}
     cells = {entrant: _first_seeds(found, counts[entrant]) for entrant, found in cells.items()}
@@ -225,7 +229,7 @@ def _rows_of_game(
     rows = []
     for entrant, found in cells.items():
         own, other = values[entrant], values.get(base, {})
-        row = _row(game, entrant, found, own, worst, any_look=counts[entrant] is not None)
+        row = _row(game, entrant, found, own, worst, any_look=looked or counts[entrant] is not None)
         compared = base in cells and entrant != base
         if compared and own.keys() & other.keys():
             row = replace(row, difference=_difference(game.metric, own, other, [*found, *cells[base]]))
