@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -46,6 +47,27 @@ class Faulty(Levels):
         if self.seed % 4 == 3:
             raise KeyError("a wall")
         return super().reward(number)
+
+
+def average_of_nothing(episodes: Sequence[EpisodeSummary]) -> float:
+    return sum(e.reward for e in episodes) / sum(e.reward > 0 for e in episodes)
+
+
+def not_a_number(episodes: Sequence[EpisodeSummary]) -> float:
+    return math.nan if any(e.reward == 0 for e in episodes) else 1.0
+
+
+class Careless(Levels):
+    """Its metrics fail on episodes without a reward."""
+
+    wsap_spec: ClassVar = {
+        "score_metrics": (
+            ScoreMetric("average", "", average_of_nothing, "", 0.0, 1.0),
+            ScoreMetric("share", "", not_a_number, "", 0.0, 1.0),
+            ScoreMetric("solved", "", total, "", 0.0, 1.0),
+            ScoreMetric("rate", "", average_of_nothing, "", 0.0, 1.0, of_set=True),
+        )
+    }
 
 
 class Bold:

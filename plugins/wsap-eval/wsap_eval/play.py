@@ -19,6 +19,7 @@ from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
 from wsap_core.untrusted import error_line
 from wsap_eval.memories import preparing
+from wsap_eval.metrics import MetricError, value_of_metric
 from wsap_eval.plan import Game, Job
 from wsap_eval.records import EpisodeRecord, Fault, Outcome, SeatRecord
 from wsap_eval.suite import Entrant, GameEntry
@@ -48,8 +49,12 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
         if isinstance(error, AgentError) and error.seat in job.own:
             return _broken_off(runs, game, job, *told)
         return failed(job, *told, taken=_taken(runs, job.run), fault=fault_of(error))
-    record = record_of(game, job, summary, started, time.monotonic() - begun)
     runs = services.require("runs")
+    try:
+        record = record_of(game, job, summary, started, time.monotonic() - begun)
+    except MetricError as error:
+        taken = _taken(runs, job.run)
+        return failed(job, str(error), started, time.monotonic() - begun, taken=taken, fault="metric")
     again = asked_again(runs, job.run) + summary.get("world", {}).get("asked_again", 0)
     return replace(record, asked_again=again, conditions=_conditions(runs, game, job))
 
@@ -63,10 +68,11 @@ def _options(entry: GameEntry, entrant: Entrant) -> dict[str, Any]:
 
 
 def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, seconds: float) -> EpisodeRecord:
-    """Return the record of a run's summary."""
+    """Return the record of a run's summary. Raises MetricError if the metric that is the score has no finite value."""
     seats = tuple(_seat(game, job, seat) for seat in summary["seats"])
     own = [seat for seat in seats if seat.own]
-    metrics = {name: _mean([seat.metrics[name] for seat in own]) for name in own[0].metrics}
+    named = [name for name in own[0].metrics if all(name in seat.metrics for seat in own)]
+    metrics = {name: _mean([seat.metrics[name] for seat in own]) for name in named}
     decided, forced = sum(s.steps for s in own), sum(s.forced for s in own)
     outcome: Outcome = "finished" if summary["done"] else "step_limit"
     reason = ""
@@ -96,7 +102,14 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
     name, names = told["seat"], tuple(sorted(told["achievements"]))
     reward = float(told["reward"])  # may be an int in a summary that was read from the log
     played = EpisodeSummary(job.key.seed, told["steps"], reward, names, told["done"], name)
-    metrics = {metric.name: float(metric.of([played])) for metric in game.metrics if not metric.of_set}
+    metrics = {}
+    for metric in game.metrics:
+        if not metric.of_set:
+            try:
+                metrics[metric.name] = value_of_metric(metric, [played], game.entry.game)
+            except MetricError:
+                if metric.name == game.metric.name:  # another one is left out of the record
+                    raise
     decisions = told["decisions"]
     return SeatRecord(
         *(name, job.seats[name].name, told["steps"], reward, names, told["done"]),
@@ -176,15 +189,18 @@ def fault_of(error: WsapError) -> Fault:
 def _broken_off(runs: RunReader, game: Game, job: Job, reason: str, started: str, seconds: float) -> EpisodeRecord:
     """Return the record of an episode that ended with an error of the entrant's own agent."""
     summary: Mapping[str, Any] | None = None
+    found = None
     with suppress(UnknownNameError):
         summary = runs.about(job.run)["summary"]
-    if not summary or not summary.get("seats"):
+    if summary and summary.get("seats"):
+        with suppress(MetricError):  # the forfeited episode has no value of its own
+            found = record_of(game, job, summary, started, seconds)
+    if found is None:
         seats = tuple(
             SeatRecord(name, who.name, 0, 0.0, (), False, 0, 0, {}, name in job.own) for name, who in job.seats.items()
         )
         return replace(failed(job, reason, started, seconds), outcome="forfeited", seats=seats)
-    record = record_of(game, job, summary, started, seconds)
-    found = replace(record, outcome="forfeited", reason=reason, value=None)
+    found = replace(found, outcome="forfeited", reason=reason, value=None)
     return replace(found, conditions=_conditions(runs, game, job))
 
 

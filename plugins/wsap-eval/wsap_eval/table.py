@@ -9,6 +9,7 @@ from typing import Literal
 
 from wsap_core.protocol.lines import plural
 from wsap_core.specs import EpisodeSummary, ScoreMetric
+from wsap_eval.metrics import MetricError, value_of_metric
 from wsap_eval.plan import Game
 from wsap_eval.records import EpisodeRecord, Fault, SeatRecord, usage_of, value_of, worst_of
 from wsap_eval.stats import (
@@ -136,7 +137,8 @@ class Standing:
 
     game: str
     mean: float
-    """Of its scores against each opponent, including itself, with equal weights."""
+    """Of its scores in all its games, whoever's they were planned as, with equal weights of its opponents, including
+    itself. Each pair meets in both orders of seats on each seed, so that no seat is favoured."""
     rating: Rating
 
 
@@ -150,15 +152,31 @@ def standings_of(records: Iterable[EpisodeRecord], games: Mapping[str, Game]) ->
             found.setdefault(name, []).append(record)
     standings = []
     for name, played in found.items():
-        means: dict[str, list[float]] = {}
-        for row in rows_of(played, games):
-            if row.figure.mean is not None:
-                means.setdefault(row.entrant, []).append(row.figure.mean)
         metric = games[played[0].game].metric
+        means = _means_by_opponent(played, metric)
         rated = ratings([_match(record, metric) for record in played])
-        rows = [Standing(name, sum(m) / len(m), r) for r in rated if (m := means.get(r.entrant))]
+        rows = [Standing(name, _mean(map(_mean, m.values())), r) for r in rated if (m := means.get(r.entrant))]
         standings.extend(sorted(rows, key=lambda row: row.mean, reverse=metric.better == "higher"))
     return standings
+
+
+def _means_by_opponent(played: Iterable[EpisodeRecord], metric: ScoreMetric) -> dict[str, dict[str, list[float]]]:
+    """Return entrant -> opponent -> its scores in all their games, without forfeited ones that have no value."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for record in played:
+        for seat in record.seats:
+            value = seat.metrics.get(metric.name)
+            if record.outcome == "forfeited" and seat in record.own:
+                value = worst_of(metric)
+            others = [other.entrant for other in record.seats if other.seat != seat.seat]
+            if value is not None:
+                found.setdefault(seat.entrant, {}).setdefault(others[0], []).append(value)
+    return found
+
+
+def _mean(values: Iterable[float]) -> float:
+    all_ = list(values)
+    return sum(all_) / len(all_)
 
 
 def _match(record: EpisodeRecord, metric: ScoreMetric) -> Match:
@@ -239,7 +257,7 @@ def _rows_of_game(
         if compared and row.figure.clusters < row.seeds and (shared := [seed for seed in own if seed in other]):
             mean = sum(sum(other[seed]) / len(other[seed]) for seed in shared) / len(shared)
             row = replace(row, baseline_on_these=mean)
-        sets = {m.name: _set_row(m, found, cells[base] if compared else None) for m in game.metrics if m.of_set}
+        sets = {m.name: _set_row(game, m, found, cells[base] if compared else None) for m in game.metrics if m.of_set}
         rows.append(replace(row, sets=sets))
     return rows
 
@@ -310,11 +328,19 @@ def _by_seed(found: Sequence[EpisodeRecord], worst: float | None) -> dict[int, l
     return values
 
 
-def _set_row(metric: ScoreMetric, found: Sequence[EpisodeRecord], baseline: Sequence[EpisodeRecord] | None) -> SetRow:
+def _set_row(
+    game: Game, metric: ScoreMetric, found: Sequence[EpisodeRecord], baseline: Sequence[EpisodeRecord] | None
+) -> SetRow:
+    def value(episodes: Sequence[EpisodeSummary]) -> float:
+        return value_of_metric(metric, episodes, game.entry.game)
+
     own = _summaries(found)
     other = None if baseline is None else _summaries(baseline)
     compared = other is not None and own.keys() & other.keys()
-    return SetRow(set_metric(own, metric.of), paired_set_metric(own, other, metric.of) if compared and other else None)
+    try:
+        return SetRow(set_metric(own, value), paired_set_metric(own, other, value) if compared and other else None)
+    except MetricError as error:
+        return SetRow(SetEstimate(len(own), None, None, str(error)), None)
 
 
 def _summaries(found: Sequence[EpisodeRecord]) -> dict[int, list[EpisodeSummary]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from wsap_core.textfile import written_to
 from wsap_eval.export.inspect import file_name, model_name
-from wsap_eval.records import EpisodeRecord, value_of
+from wsap_eval.records import EpisodeRecord, value_of, worst_of
 from wsap_eval.run import Played
 from wsap_eval.stats import Interval
 from wsap_eval.suite import Entrant
@@ -35,11 +35,16 @@ def write_every(played: Played, out: Path) -> list[Path]:
     known = {entrant.name: entrant for entrant in played.suite.entrants}
     rows: dict[str, list[Row]] = {}
     for row in played.rows():
-        if row.scored:
+        if row.score is not None:
             rows.setdefault(row.entrant, []).append(row)
     paths = []
     for label, own in rows.items():
-        records = [record for record in played.records if record.entrant == label and record.outcome != "failed"]
+        valued = {row.game for row in own}
+        records = [
+            record
+            for record in played.records
+            if record.entrant == label and record.outcome != "failed" and record.game in valued
+        ]
         model = model_name(known.get(label, Entrant(agent=label)))
         developer, _, name = model.partition("/")
         parts = ("data", file_name(played.suite.name), file_name(developer), file_name(name))
@@ -49,16 +54,20 @@ def write_every(played: Played, out: Path) -> list[Path]:
         number = str(uuid.UUID(bytes=digest[:16], version=4))
         when = str(int(max(datetime.fromisoformat(record.started) for record in records).timestamp()))
         evaluation = f"{played.suite.name}/{model}/{when}"
-        instances = [_instance(played, record, evaluation, model, own) for record in records]
+        instances = [
+            _instance(played, record, evaluation, model, own)
+            for record in records
+            if value_of(record, worst_of(metric := played.games[record.game].metric)) is not None or metric.of_set
+        ]
         lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in instances)
         samples = "/".join((*parts, f"{number}_samples.jsonl"))
         whole = {
             **_about(played, known.get(label), label, model, evaluation, when),
-            "evaluation_results": [_result(played, row, records) for row in own],
+            "evaluation_results": [_result(played, row, records) for row in own if row.score is not None],
             "detailed_evaluation_results": {
                 "format": "jsonl",
                 "file_path": samples,
-                "total_rows": len(records),
+                "total_rows": len(instances),
                 "hash_algorithm": "sha256",
                 "checksum": sha256(lines.encode()).hexdigest(),
             },
@@ -130,7 +139,7 @@ def _result(played: Played, row: Row, records: Sequence[EpisodeRecord]) -> dict[
             "max_score": "Infinity" if game.metric.high is None else game.metric.high,
         },
         "score_details": {
-            "score": row.score or 0.0,
+            "score": row.score,
             "details": {f"episodes_{name}": str(count) for name, count in row.outcomes.items()},
             "uncertainty": {
                 "num_samples": row.scored,

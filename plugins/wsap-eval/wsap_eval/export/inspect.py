@@ -113,8 +113,10 @@ def _sample(played: Played, record: EpisodeRecord, row: Row, model: str, runs: R
     seats = {seat.seat for seat in record.own}
     turns = list(transcript(runs, record.run, seats)) if runs is not None and record.calls else []
     values = dict(record.metrics)
-    if record.outcome == "forfeited" and row.worst is not None:
-        values[row.metric] = row.worst
+    if record.outcome == "forfeited":
+        values.pop(row.metric, None)
+        if row.worst is not None:
+            values[row.metric] = row.worst
     why = record.reason or record.outcome.replace("_", " ")
     scores = {name: Score(value=value, explanation=why) for name, value in values.items()}
     failed = record.outcome == "failed"

@@ -52,7 +52,8 @@ class Estimate:
     mean: float | None
     """None without values."""
     standard_error: float | None
-    """Of the mean, clustered by seed; None with fewer than two seeds."""
+    """Of the mean, clustered by seed; None with fewer than two seeds, or if all have the same value, since the spread
+    of others is then unknown."""
     interval: Interval | None
     why_no_interval: str = ""
     """A sentence if there is none, else empty."""
@@ -106,11 +107,12 @@ def estimate(
     if distinct == 1 and len(values) > 1:
         interval, why = None, f"All {len(values)} episodes have the same trajectory and count as one."
     between, within = variances(grouped)
+    varied = k > 1 and float(np.ptp(means)) > 1e-12 * float(np.abs(means).max()) and distinct != 1
     return Estimate(
         n=len(values),
         clusters=k,
         mean=float(means.mean()) if k else None,
-        standard_error=float(means.std(ddof=1)) / math.sqrt(k) if k > 1 else None,
+        standard_error=float(means.std(ddof=1)) / math.sqrt(k) if varied else None,
         interval=interval,
         why_no_interval=why,
         between_sd=None if between is None else math.sqrt(between),
