@@ -223,7 +223,7 @@ def test_the_command_tells_always_from_seldom(tmp_path: Path) -> None:
 
 
 def test_pareto_tails_without_bounds_are_a_stated_gap() -> None:
-    # docs/explanation/intervals.md gives 85 % at 20 seeds for a tail of exponent 2.5: this interval covers less often.
+    # docs/explanation/intervals.md gives 87 % at 20 seeds for a tail of exponent 2.5: this interval covers less often.
     rng = np.random.default_rng(4)
     rows = rng.pareto(2.5, (2000, 20))
     low, high = bounds.wider(rows)
