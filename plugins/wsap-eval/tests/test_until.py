@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from scipy import stats
 
 from wsap_core.errors import CutOffError
 from wsap_eval.cli import main
 from wsap_eval.reading import played_of
 from wsap_eval.results import read_results
-from wsap_eval.stats import sequence
+from wsap_eval.stats import bounds, sequence
 
 LEVELS = Path(__file__).with_name("levels.py")
 
@@ -70,17 +71,15 @@ def test_a_seed_that_fails_ends_the_search_instead_of_playing_all_seeds(tmp_path
         assert len(read_results(tmp_path)[1]) < 200
 
 
-@pytest.mark.slow
 def test_the_bias_of_a_stopped_score_is_the_documented_one() -> None:
     # docs/explanation/intervals.md: 0/1 scores of mean 0.1, until a half-width of 0.12.
-    rng = np.random.default_rng(6)
-    stops = []
-    for _ in range(300):
-        values = (rng.random(400) < 0.1).astype(float)
-        for n in range(5, 400):
-            found, _ = sequence(list(values[:n]), low=0, high=1)
-            if found is not None and found.half_width <= 0.12:
-                stops.append(values[:n].mean())
-                break
-    assert len(stops) == 300
-    assert np.mean(stops) == pytest.approx(0.082, abs=0.012)
+    rows = (np.random.default_rng(6).random((400, 200)) < 0.1).astype(np.float64)
+    stopped = np.zeros(400, dtype=int)
+    for n in range(2, 200):
+        going = np.flatnonzero(stopped == 0)
+        low, high = bounds.betting(rows[going, :n], bets=bounds.SEQUENCE_BETS)
+        stopped[going[(high - low) / 2 <= 0.12]] = n
+    assert stopped.all()
+    means = [row[:n].mean() for row, n in zip(rows, stopped, strict=True)]
+    assert np.mean(means) == pytest.approx(0.078, abs=0.01)  # four standard errors of 400 evaluations
+    assert stats.ttest_1samp(means, 0.1).pvalue < 1e-6
