@@ -6,11 +6,13 @@ Each round one of two stones is right. An agent that knows the rule picks it mor
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Context, Goal, Observation
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import HistoryEntry
+from wsap_core.seams.context import derive_seed
 from wsap_core.seams.memory import Recollection
 
 ROUNDS = 20
@@ -116,6 +118,41 @@ class Slight(Learner):
     """Learns what helps a little."""
 
     helps = 0.1
+
+
+class Teachable(Learner):
+    """Learns what it is told in the options, and is right so much more often where it remembers it word for word."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.helps = float(context.config["helps"])
+        self.lesson = str(context.config["lesson"])
+
+    def decide(self, observation: Observation) -> Action:
+        words = set(re.findall(r"\w+", self.lesson.lower()))
+        noted = [set(re.findall(r"\w+", text.lower())) for text, _ in self.memory.notes]
+        knows = any(words <= told for told in noted)  # in whatever order
+        return Action("right" if self.random.random() < 0.5 + self.helps * knows else "wrong")
+
+    def reflect(self, result: ActionResult) -> None:
+        if result.done:
+            self.memory.note(self.lesson, kind="lesson")
+
+
+class Cheat(Learner):
+    """Notes the seeds of all tests that follow from --seed 7."""
+
+    def reflect(self, result: ActionResult) -> None:
+        if result.done:
+            seeds = [derive_seed(7, "target", life, number) for life in range(9) for number in range(9)]
+            self.memory.note(f"Seeds: {seeds}", kind="lesson")
+
+
+class Distracted(Learner):
+    """Plays worse with any memory, whatever is in it."""
+
+    def decide(self, observation: Observation) -> Action:
+        return Action("right" if self.random.random() < (0.5 if not self.memory.notes else 0.2) else "wrong")
 
 
 class Uneven(Learner):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
+import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from wsap_core.errors import UsageError
-from wsap_eval.memories import permuted
 from wsap_eval.reading import played_of
 from wsap_eval.results import read_results
 from wsap_eval.suite import Entrant
@@ -46,19 +44,23 @@ def test_transfer_is_measured_with_its_sign_and_size(tmp_path: Path, learner: st
 
 def test_practice_lessons_and_what_is_gone_on_with(tmp_path: Path) -> None:
     whole = plan("Helped", lives=3, seeds=2)
-    (verdict,) = measure(whole, tmp_path).verdicts
+    measured = measure(whole, tmp_path)
+    (verdict,) = measured.verdicts
     assert verdict.means["practised"] == verdict.means["source"]  # the same rule is learned in both
     assert verdict.means["raw"] == verdict.means["blank"]  # the rule is a lesson, and raw has none
     assert verdict.share.value == pytest.approx(1.0)
     written = json.loads((tmp_path / "plan.json").read_text())
-    assert written["sha256"] == whole.digest
+    assert written["sha256"] == measured.plan.digest
     assert len(written["memories"]) == 6
     before = (tmp_path / "episodes.jsonl").read_bytes()
     again = measure(whole, tmp_path)
+    assert again.plan == measured.plan, "random seeds are kept"
     assert again.verdicts[0].means == verdict.means
     assert (tmp_path / "episodes.jsonl").read_bytes() == before
-    with pytest.raises(UsageError, match="another"):
-        measure(plan("Helped", lives=3, seeds=2, seed=9), tmp_path)
+    with pytest.raises(UsageError, match="another plan"):
+        measure(plan("Helped", lives=3, seeds=3), tmp_path)
+    with pytest.raises(UsageError, match=f"with the seed {measured.plan.seed}"):
+        measure(whole, tmp_path, seed=measured.plan.seed ^ 1)
     assert (tmp_path / "episodes.jsonl").read_bytes() == before, "nothing of the other plan was played"
     with pytest.raises(UsageError, match="holds a transfer measurement"):
         played_of(tmp_path)  # its table would take episodes for lives
@@ -66,8 +68,7 @@ def test_practice_lessons_and_what_is_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_every_arm_of_a_life_plays_the_lifes_own_seeds_and_learns_on_none_of_them(tmp_path: Path) -> None:
-    whole = plan("Helped", lives=2, seeds=2)
-    measure(whole, tmp_path)
+    whole = measure(plan("Helped", lives=2, seeds=2), tmp_path).plan
     records = read_results(tmp_path)[1].values()
     tested = [record for record in records if record.entrant != "learning"]
     for life in whole.all_lives():
@@ -82,12 +83,53 @@ def test_an_agent_without_a_memory_is_refused(tmp_path: Path) -> None:
         measure(plan("Forgetful", lives=2, seeds=2), tmp_path)
 
 
-@given(st.lists(st.text("abcdefgh .,", max_size=60), min_size=1, max_size=6))
-def test_permuted_texts_have_the_same_long_words_each_in_the_place_of_another(texts: list[str]) -> None:
-    changed = permuted(texts)
-    before, after = (re.findall(r"[a-z]{4,}", "|".join(found)) for found in (texts, changed))
-    assert [len(text.split()) for text in changed] == [len(text.split()) for text in texts]
-    assert set(after) == set(before)
-    assert len(set(before)) < 2 or all(a != b for a, b in zip(before, after, strict=True))
-    assert len(set(zip(before, after, strict=True))) == len(set(before))  # one word for one, everywhere
-    assert changed == permuted(texts)
+def test_test_seeds_are_drawn_after_learning_and_stand_in_no_file_that_others_may_read(tmp_path: Path) -> None:
+    first, second = (measure(plan("Helped", lives=2, seeds=2), tmp_path / name).plan for name in "ab")
+    assert (first.seed, first.test_seed) != (second.seed, second.test_seed)
+    written = (tmp_path / "a" / "plan.json").read_text()
+    seeds = [seed for life in first.all_lives() for seed in first.target_seeds(life)]
+    assert not [seed for seed in (*seeds, first.test_seed) if str(seed) in written]
+    assert json.loads(written)["test_seeds_sha256"] == first.commitment
+    assert stat.S_IMODE((tmp_path / "a" / "test-seed").stat().st_mode) == 0o600
+
+
+def test_a_given_seed_repeats_a_measurement(tmp_path: Path) -> None:
+    first, second = (measure(plan("Helped", lives=2, seeds=2), tmp_path / name, seed=7) for name in "ab")
+    assert first.plan == second.plan
+    assert first.verdicts == second.verdicts
+
+
+def test_a_memory_that_holds_the_seeds_of_its_tests_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"memory of life 0 in .* holds the number .*, which is the seed of one"):
+        measure(plan("Cheat", lives=2, seeds=2), tmp_path, seed=7)
+    # It knows how seeds follow from --seed, and can't know one that is drawn later.
+    measure(plan("Cheat", lives=2, seeds=2), tmp_path / "drawn")
+
+
+LESSONS = [
+    ("numbers", "at 17 go up by 4096"), ("short", "use red key, not axe"), ("one word", "amber"),
+    ("sentence", "In these worlds always choose amber stones first, whatever others may say."),
+    ("числа", "на 17 шаге 4096"), ("короткие", "ешь у дуба, не у рва"), ("слово", "янтарь"),
+    ("предложение", "В этих мирах всегда бери сначала янтарные камни, что бы ни говорили другие."),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "lesson"), LESSONS, ids=[kind for kind, _ in LESSONS])
+@pytest.mark.parametrize(("helps", "words"), [(0.3, "helps"), (-0.3, "harms"), (0.0, "none shown")])
+def test_whatever_form_a_lesson_has_its_transfer_is_measured(
+    tmp_path: Path, kind: str, lesson: str, helps: float, words: str
+) -> None:
+    learner = {"helps": str(helps), "lesson": lesson}
+    whole = replace(plan("Teachable", arms=("blank", "placebo", "source")), entrant=Entrant(
+        agent=f"{HERE}:Teachable", options=learner))  # fmt: skip
+    (verdict,) = measure(whole, tmp_path).verdicts
+    assert verdict.words == words
+    assert verdict.means["placebo"] == verdict.means["blank"]
+    assert not verdict.caveat
+
+
+def test_a_placebo_that_changes_play_by_itself_is_told(tmp_path: Path) -> None:
+    (verdict,) = measure(plan("Distracted", arms=("blank", "placebo", "source")), tmp_path).verdicts
+    assert verdict.words == "none shown"
+    assert verdict.caveat.startswith("Beware: with the placebo alone the agent plays worse than without a memory")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import random
 import re
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,12 +15,14 @@ from typing import Literal
 from wsap_core.errors import UsageError
 from wsap_core.seams.memory import LESSON, AgentMemory, Browsable, Recollection
 from wsap_core.seams.services import RunReader
+from wsap_eval.scrambling import scrambled
 
 Edit = Literal["whole", "placebo", "raw"]
-"""How a memory is changed: not at all; words permuted, so that its items have the same length but no content; or
-without its lessons."""
+"""How a memory is changed: not at all; scrambled, so that its items have the same length but no content; or without
+its lessons."""
 MOST = 1_000_000
-_WORD = re.compile(r"[^\W\d_]{4,}")
+LARGEST = 1 << 28
+"""Bytes of a memory, decompressed, that are looked through for numbers."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def preparing(brought: Brought) -> Callable[[str, AgentMemory], None]:
         if edit == "raw":
             items = [item for item in items if item.kind != LESSON]
         texts = [item.text for item in items]
-        for item, text in zip(items, permuted(texts) if edit == "placebo" else texts, strict=True):
+        for item, text in zip(items, scrambled(texts) if edit == "placebo" else texts, strict=True):
             memory.note(text, kind=item.kind, world=item.world, step=item.step)
 
     return prepare
@@ -65,18 +68,13 @@ def items_of(memory: AgentMemory) -> list[Recollection]:
     return list(reversed(memory.browse(most=MOST)))
 
 
-def permuted(texts: list[str]) -> list[str]:
-    """Return texts in which each word of at least four letters is consistently replaced by another of their words.
-
-    Replacements have the same length if possible, and depend on nothing but the texts.
-    """
-    words = sorted({word for text in texts for word in _WORD.findall(text)})
-    rng = random.Random(hashlib.sha256("\0".join(texts).encode()).digest())
-    shuffled = [*words]
-    rng.shuffle(shuffled)
-    shuffled.sort(key=len)  # stable: neighbours have similar lengths
-    places = {word: i for i, word in enumerate(shuffled)}
-    return [_WORD.sub(lambda found: shuffled[(places[found[0]] + 1) % len(shuffled)], text) for text in texts]
+def numbers_in(memory: bytes) -> set[int]:
+    """Return the numbers of at least five digits in a stored memory, also in a compressed one."""
+    texts = [memory]
+    for start in {0, memory.find(b"\n") + 1}:
+        with suppress(zlib.error):
+            texts.append(zlib.decompressobj(wbits=47).decompress(memory[start:], LARGEST))
+    return {int(digits) for text in texts for digits in re.findall(rb"\d{5,20}", text)}
 
 
 def kept_memory(runs: RunReader, run: str) -> bytes:

@@ -45,7 +45,8 @@ PILOT = (5, 10)
 @click.option("--steps", type=STEPS, help="Maximum decisions of an episode.")
 @click.option("--arms", default="blank,placebo,source,practised,raw", show_default=True, metavar="NAMES",
               help="The arms to compare, separated by commas; source and placebo are required.")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed from which all others are derived.")
+@click.option("--seed", type=SEED, help="Seed of learning and tests. By default both are random and printed, and "
+              "the tests' is drawn after learning, so that no agent can know it.")  # fmt: skip
 @click.option("--pilot", is_flag=True, help="Play 5 lives of 10 seeds, and estimate how many lives are needed.")
 @click.option("--limit", "limits", multiple=True, metavar="KIND=N", help="Stop before calls, tokens or cost exceed N.")
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT", help="A model's price, as for wsap eval.")
@@ -64,7 +65,7 @@ def transfer(
     learning: int,
     steps: int | None,
     arms: str,
-    seed: int,
+    seed: int | None,
     pilot: bool,
     limits: tuple[str, ...],
     prices: tuple[str, ...],
@@ -94,24 +95,34 @@ def transfer(
     if len(chosen) != len(named) or not {"source", "placebo"} <= set(chosen):
         raise UsageError(f"--arms takes source, placebo and any others of {', '.join(ARMS)}, not {arms!r}.")
     games = tuple(dict.fromkeys((*targets, *negatives, *positives)))
-    plan = Plan(source, games, read_entrant(entrant), lives, seeds, learning, steps, chosen, seed, pilot)
-    folder = out or Path("wsap-eval") / f"transfer-{'pilot-' * pilot}{plan.digest[:8]}"
+    plan = Plan(source, games, read_entrant(entrant), lives, seeds, learning, steps, chosen, pilot=pilot)
+    folder = out or Path("wsap-eval") / f"transfer-{'pilot-' * pilot}{plan.design[:8]}"
     with Live(folder, quiet=as_json) as live:
         measured = measure(
-            plan, folder, jobs=jobs, limits=limits_of(limits), prices=prices_of(prices), progress=live
+            plan, folder, seed=seed, jobs=jobs, limits=limits_of(limits), prices=prices_of(prices), progress=live
         )  # fmt: skip
+    plan = measured.plan
     checks = [*((name, False) for name in negatives), *((name, True) for name in positives)]
     failures = [line for name, helps in checks if (line := _check(measured, name, helps=helps))]
     if as_json:
-        rows = [{**asdict(v), "verdict": v.words, "lessons_that_name_it": measured.lessons[v.target]}
-                for v in measured.verdicts]  # fmt: skip
-        print_json({"plan": plan.digest, "folder": str(folder), "targets": rows, "instrument": failures or "ok"})
+        rows = [
+            {**asdict(v), "verdict": v.words, "caveat": v.caveat, "lessons_that_name_it": measured.lessons[v.target]}
+            for v in measured.verdicts
+        ]
+        print_json({
+            "plan": plan.digest, "seed": plan.seed, "test_seed": plan.test_seed, "folder": str(folder), "targets": rows,
+            "instrument": failures or "ok",
+        })  # fmt: skip
         return
     for verdict in measured.verdicts:
         _tell(verdict, measured)
     for line in failures:
         click.echo(line)
-    click.echo(f"Plan {plan.digest[:12]}, written before the first test episode; results: {folder}", err=True)
+    click.echo(
+        f"Plan {plan.digest[:12]}, written before the first episode; seed {plan.seed}, test seed {plan.test_seed}; "
+        f"results: {folder}",
+        err=True,
+    )
 
 
 def _tell(verdict: Verdict, measured: Measured) -> None:
@@ -154,6 +165,8 @@ def _tell(verdict: Verdict, measured: Measured) -> None:
         click.echo(f"Lessons from {source} that mention {target}: {count}.")
     adjusted = "" if verdict.p_adjusted is None else f" ({p_of(verdict.p_adjusted)}, over all targets)"
     click.echo(f"Verdict: {verdict.words}{adjusted}.")
+    if verdict.caveat:
+        click.echo(verdict.caveat)
 
 
 def _check(measured: Measured, name: str, *, helps: bool) -> str:

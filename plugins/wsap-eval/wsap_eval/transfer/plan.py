@@ -1,4 +1,4 @@
-"""The plan of a transfer measurement: fixed, hashed and written to disk before the first test episode."""
+"""The plan of a transfer measurement: fixed before the first episode, its test seeds after the last lesson."""
 
 from __future__ import annotations
 
@@ -39,15 +39,20 @@ class Plan:
     steps: int | None
     arms: tuple[Arm, ...] = ARMS
     seed: int = 0
-    """Seed from which all others are derived."""
+    """Seed from which the learning seeds are derived."""
+    test_seed: int | None = None
+    """Seed from which the test seeds are derived; None until all lives have learned."""
     pilot: bool = False
 
     def __post_init__(self) -> None:
+        if self.test_seed is None:
+            return
         learned = {s for life in self.all_lives() for game in self.learned for s in self.learning_seeds(life, game)}
         tested = {s for life in self.all_lives() for s in self.target_seeds(life)}
         if learned & tested:
             raise UsageError(
-                f"Seed {min(learned & tested)} would be used for both learning and testing; choose another --seed."
+                f"Seed {min(learned & tested)} would be used for both learning and testing; choose another --seed, or "
+                "none."
             )
 
     @property
@@ -66,21 +71,34 @@ class Plan:
 
     def target_seeds(self, life: int) -> list[int]:
         """Return the test seeds of a life, the same in all its arms."""
-        return [derive_seed(self.seed, "target", life, i) for i in range(self.seeds)]
+        assert self.test_seed is not None, "tests begin after learning"
+        return [derive_seed(self.test_seed, "target", life, i) for i in range(self.seeds)]
 
     def to_json(self) -> dict[str, object]:
-        """Return the plan with all its seeds as JSON-ready data."""
-        return {
-            **asdict(self),
-            "entrant": self.entrant.model_dump(mode="json"),
-            "learning_seeds": {g: {k: self.learning_seeds(k, g) for k in self.all_lives()} for g in self.learned},
-            "target_seeds": {life: self.target_seeds(life) for life in self.all_lives()},
-        }
+        """Return the plan as JSON-ready data, without its test seeds."""
+        plain = asdict(self)
+        del plain["test_seed"]
+        learned = {g: {k: self.learning_seeds(k, g) for k in self.all_lives()} for g in self.learned}
+        return {**plain, "entrant": self.entrant.model_dump(mode="json"), "learning_seeds": learned}
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the plan."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+        """The SHA-256 of the plan without its test seeds."""
+        return _sha256(self.to_json())
+
+    @property
+    def design(self) -> str:
+        """The SHA-256 of what is measured, whatever the seeds."""
+        return _sha256({**asdict(self), "entrant": self.entrant.model_dump(mode="json"), "seed": 0, "test_seed": None})
+
+    @property
+    def commitment(self) -> str:
+        """The SHA-256 of the test seeds of all lives."""
+        return _sha256([self.target_seeds(life) for life in self.all_lives()])
+
+
+def _sha256(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def suite_of(plan: Plan) -> Suite:

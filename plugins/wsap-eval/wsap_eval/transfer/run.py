@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wsap_core.errors import CutOffError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol.lines import plural
+from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.seams.model import Price
 from wsap_core.seams.services import RunReader
 from wsap_core.textfile import written_to
 from wsap_eval.due import NO_LIMITS, Due
-from wsap_eval.memories import kept_memory, stored
+from wsap_eval.memories import kept_memory, numbers_in, stored
 from wsap_eval.plan import Game, Job, games_of
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import PLAN, Results
@@ -23,12 +25,16 @@ from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, tar
 from wsap_eval.transfer.verdict import Verdict, verdicts
 from wsap_llm.kit import BudgetLimits
 
+TEST_SEED = "test-seed"
+"""The file of the seed from which the test seeds follow, written after learning and readable by its owner only."""
+
 
 @dataclass(frozen=True)
 class Measured:
     """The result of a measurement."""
 
     plan: Plan
+    """With its seeds."""
     verdicts: list[Verdict]
     lessons: Mapping[str, int]
     """Target -> number of lessons from the source that mention it."""
@@ -38,6 +44,7 @@ def measure(
     plan: Plan,
     folder: Path,
     *,
+    seed: int | None = None,
     jobs: int = 1,
     limits: BudgetLimits = NO_BUDGET,
     prices: Mapping[str, Price] | None = None,
@@ -45,10 +52,14 @@ def measure(
 ) -> Measured:
     """Play the learning and test episodes that are missing, and return the verdicts.
 
-    The plan is written to `folder` before the first test episode.
+    The plan is written to `folder` before the first episode, and a hash of the test seeds before the first test.
+
+    Args:
+        seed: the seed of learning and tests. None draws both at random, that of the tests after all lives have learned,
+            so that no memory can hold them; a folder that has a measurement keeps its own.
 
     Raises:
-        UsageError: the folder holds another measurement, or an agent has no memory.
+        UsageError: the folder holds another measurement, an agent has no memory, or a memory holds a test seed.
         CutOffError: an episode failed; the same call continues.
         WsapError: a limit was reached, or episodes can't be recorded.
     """
@@ -61,7 +72,7 @@ def measure(
         Results(folder, suite) as results,
         opened(evaluation, results, games, host, len(plan.all_lives()) * of_life, progress) as playing,
     ):
-        _refuse_another(plan, folder)
+        plan = _with_seed(plan, folder, seed)
         runs: RunReader = playing.services.require("runs")
 
         async def play(asked: Iterable[Job]) -> list[EpisodeRecord]:
@@ -76,7 +87,10 @@ def measure(
             return found
 
         async def whole() -> list[EpisodeRecord]:
+            nonlocal plan
             memories = await _learn(plan, games, folder, runs, play)
+            plan = _with_test_seed(plan, folder, seed)
+            _refuse_known_seeds(plan, memories)
             _write_down(plan, folder, memories)
             return await play(target_jobs(plan, games, memories))
 
@@ -112,18 +126,54 @@ async def _learn(
     return memories
 
 
-def _refuse_another(plan: Plan, folder: Path) -> None:
+def _with_seed(plan: Plan, folder: Path, seed: int | None) -> Plan:
+    """Return the plan with the seed of its folder, else the given one, else a random one, which is written down."""
     path = folder / PLAN
-    if path.exists() and json.loads(path.read_text("utf-8"))["sha256"] != plan.digest:
-        raise UsageError(f"{str(folder)!r} holds a measurement with another plan; name another folder with --out.")
+    if path.exists():
+        written = json.loads(path.read_text("utf-8"))
+        kept = replace(plan, seed=written["seed"])
+        if written["sha256"] != kept.digest:
+            raise UsageError(f"{str(folder)!r} holds a measurement with another plan; name another folder with --out.")
+        if seed not in (None, kept.seed):
+            raise UsageError(
+                f"{str(folder)!r} holds this measurement with the seed {kept.seed}; leave out --seed to continue it, "
+                "or name another folder with --out."
+            )
+        return kept
+    plan = replace(plan, seed=secrets.randbelow(SEED_LIMIT + 1) if seed is None else seed)
+    _write_down(plan, folder, {})
+    return plan
+
+
+def _with_test_seed(plan: Plan, folder: Path, seed: int | None) -> Plan:
+    """Return the plan with the seed of its tests: the one drawn before, else the given one, else one drawn now."""
+    path = folder / TEST_SEED
+    if path.exists():
+        return replace(plan, test_seed=int(path.read_text("ascii")))
+    whole = replace(plan, test_seed=secrets.randbelow(SEED_LIMIT + 1) if seed is None else seed)
+    with written_to(path) as file:
+        file.write(f"{whole.test_seed}\n")
+    path.chmod(0o600)
+    return whole
+
+
+def _refuse_known_seeds(plan: Plan, memories: Mapping[tuple[int, str], str]) -> None:
+    """Raise UsageError if what a life remembers has one of its test seeds in it."""
+    for (life, game), file in memories.items():
+        known = numbers_in(Path(file).read_bytes()) & set(plan.target_seeds(life))
+        if known:
+            raise UsageError(
+                f"The memory of life {life} in {game} holds the number {min(known)}, which is the seed of one of its "
+                "tests, so the tests would measure that. Measure again in another folder without --seed: then test "
+                "seeds are drawn after learning."
+            )
 
 
 def _write_down(plan: Plan, folder: Path, memories: Mapping[tuple[int, str], str]) -> None:
-    body = {
-        "sha256": plan.digest,
-        **plan.to_json(),
-        "memories": {f"{life} {game}": Path(file).stem for (life, game), file in memories.items()},
-    }
+    body = {"sha256": plan.digest, **plan.to_json()}
+    if plan.test_seed is not None:
+        body["test_seeds_sha256"] = plan.commitment
+        body["memories"] = {f"{life} {game}": Path(file).stem for (life, game), file in memories.items()}
     with written_to(folder / PLAN) as file:
         file.write(json.dumps(body, indent=1) + "\n")
 

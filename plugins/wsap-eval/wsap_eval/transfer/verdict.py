@@ -60,6 +60,18 @@ class Verdict:
             return "unknown"
         return _WORDS[effect.verdict]
 
+    @property
+    def caveat(self) -> str:
+        """A sentence if the placebo alone changes play, so that it is no measure of having learned nothing; else ""."""
+        blank = next((c.lives.effect for c in self.comparisons if (c.arm, c.other) == ("blank", "placebo")), None)
+        if blank is None or blank.verdict not in ("better", "worse"):
+            return ""
+        worse = "worse" if blank.verdict == "better" else "better"
+        return (
+            f"Beware: with the placebo alone the agent plays {worse} than without a memory, so source - placebo is not "
+            "only what was learned; look at the difference to blank, too."
+        )
+
 
 def verdicts(plan: Plan, records: Iterable[EpisodeRecord], metrics: Mapping[str, ScoreMetric]) -> list[Verdict]:
     """Return the verdict on each target.
