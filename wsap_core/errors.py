@@ -17,8 +17,8 @@
     │   ├── StorageReadOnlyError  it can't be written
     │   ├── StorageVersionError   a newer version of WSAP wrote it
     │   ├── NotADatabaseError     the file is not a WSAP database
-    │   ├── StorageFullError      the disk is full
     │   ├── StorageDamagedError   the file is damaged
+    │   ├── StorageFullError      the disk is full
     │   └── StorageUnavailableError   it can't be used for the moment
     ├── MissingServiceError       a package is not installed                 exit 7
     ├── CutOffError               not all episodes were played               exit 10

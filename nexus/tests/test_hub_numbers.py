@@ -96,7 +96,7 @@ def test_a_game_in_its_own_process_that_judges_nothing_is_judged_by_the_nexus(tm
         closed = await lied_to(place, "far-quarry")
         assert (closed.reason, closed.steps) == ("world_failed", 1)
         error = str(closed.stats["error"])
-        assert "'far-quarry'" in error
+        assert "far-quarry" in error
         assert lying.SAID[lie][1] in error
 
     try:

@@ -84,7 +84,7 @@ OLD: list[tuple[str, str | None, str | None, dict[str, Any]]] = [
     ("prune_failed", None, None, {"error": "There is no room left."}),
     ("disk_full", None, None, {"seconds": 12.5}),
 ]  # fmt: skip
-NEW = {"held", "world_crashed", "entry_refused", "listener_failed", "world_rewound"}
+NEW = {"held", "prune_held", "world_crashed", "entry_refused", "listener_failed", "world_rewound"}
 WITHOUT_AGENT = {"started", "stopped", "pruned", "prune_failed", "disk_full", "listener_failed"}
 
 
@@ -169,7 +169,7 @@ def test_an_old_world_failed_is_told_as_what_it_was() -> None:
 
 def test_every_reason_for_which_sessions_end_is_told_in_words() -> None:
     assert {"failed", "world_failed", "game_offline", "jack_out", "exit_game", "death", "finished", "condition",
-            "step_limit", "kicked", "interrupted", "run_failed"} == ENDINGS.keys()  # fmt: skip
+            "step_limit", "kicked", "interrupted", "run_failed", "silent"} == ENDINGS.keys()  # fmt: skip
     assert why_ended("failed") != why_ended("world_failed")
     assert why_ended("something_newer") == "something newer"
 

@@ -238,9 +238,9 @@ class Nexus:
             self.store.database.mark(in_use=False)
         except (LockLostError, StorageDamagedError):
             # Another nexus owns the database and its log now, or nobody can write it; pending log entries are refused
-            # for the same reason.
-            with suppress(LockLostError, StorageDamagedError):
-                self.store.writer.flush()
+            # for the same reason, some only when the writer tries them again.
+            with suppress(StorageError):
+                await asyncio.to_thread(self.store.writer.close)
         except StorageError as error:
             if not is_passing(error):
                 raise

@@ -11,10 +11,12 @@ What a game sends is judged here and in `remote_world`: whatever is wrong with i
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -23,6 +25,7 @@ import httpx2
 from wsap_core.errors import PluginError, WorldError, WsapError
 from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import error_line, single_line
+from wsap_core.worlds.answers import wrong_value
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.http.refusals import NotJsonError
 from wsap_nexus.http.retries import Retries
@@ -242,6 +245,9 @@ class GameClient:
             data = read_json(content)
         except NotJsonError as error:
             why = str(error).removeprefix("The body ").rstrip(".")
+            with suppress(ValueError, RecursionError):  # name the field, if it is a number that JSON does not have
+                if wrong := wrong_value(json.loads(content), ""):
+                    why = f"holds {wrong}"
             raise WorldFailedError(f"The reply of the game at {self.url} to {path} ({status}) {why}.") from None
         if not isinstance(data, dict):
             raise WorldFailedError(f"The reply of the game at {self.url} to {path} is not a JSON object.")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from wsap_core.errors import PluginError
+from wsap_core.errors import PluginError, WsapError
 from wsap_core.specs import EpisodeSummary, ScoreMetric
-from wsap_core.untrusted import error_line
 
 
 class MetricError(PluginError):
@@ -16,11 +14,7 @@ class MetricError(PluginError):
 
 def value_of_metric(metric: ScoreMetric, episodes: Sequence[EpisodeSummary], game: str) -> float:
     """Return the value of a game's metric for these episodes. Raises MetricError, naming both."""
-    who = f"The metric {metric.name!r} of {game!r}"
     try:
-        value = metric.of(episodes)
-    except Exception as error:
-        raise MetricError(f"{who} raised {error_line(error, kind=True)}") from error
-    if not math.isfinite(value):
-        raise MetricError(f"{who} returned {value}, which is no finite number.")
-    return value
+        return metric.of(episodes)
+    except WsapError as error:
+        raise MetricError(f"A metric of {game!r} failed: {error}") from error

@@ -11,16 +11,16 @@ _DESCRIPTION = """\
 You are in rooms of square cells, seen from above, and face north, east, south or west. You see what is
 ahead of you and to the sides, not what is behind you, and not through walls and closed doors. You solve
 a level by doing what its goal says; there are eight, one after the other, each with a limit of steps.
-Being quick counts. Lava kills. You hold one thing at a time. {keys} A tool from another world breaks one
-locked door open, and a lockpick opens one; then they are gone."""
+Being quick counts. Lava kills. You hold one thing at a time. {keys}
+A tool from another world breaks one locked door open, and a lockpick opens one; then they are gone."""
 DESCRIPTION = _DESCRIPTION.format(
-    keys="A locked door opens with a key of its colour, in your hand. Each level begins with empty hands: what is in "
-    "your hand when a level is solved is kept for other worlds, and opens nothing here."
+    keys="A locked door opens with a key of its\ncolour, in your hand. Each level begins with empty hands: what is in "
+    "your hand when a level is solved\nis kept for other worlds, and opens nothing here."
 )
 """The description of the game as MiniGrid has it."""
 DESCRIPTION_WITH_PACK = _DESCRIPTION.format(
-    keys="A locked door opens with a key of its colour, in your hand or in your pack. What is in your hand when a "
-    "level is solved goes into your pack, and stays with you."
+    keys="A locked door opens with a key of its\ncolour, in your hand or in your pack. What is in your hand when a "
+    "level is solved goes into your pack,\nand stays with you."
 )
 """The description of the game with a pack between levels."""
 
