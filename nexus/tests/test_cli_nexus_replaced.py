@@ -28,6 +28,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.slow
 def test_a_home_deleted_and_made_anew_belongs_to_the_new_nexus_alone(home: Path) -> None:
     environ = environ_of(home)
     with running(environ) as old:

@@ -271,6 +271,7 @@ def test_a_database_that_the_machine_can_not_read_now_is_unavailable(number: int
     assert os.strerror(number) in str(error)
 
 
+@pytest.mark.slow
 def test_a_nexus_is_asked_and_stopped_while_another_program_holds_the_lock(tmp_path: Path) -> None:
     environ = environ_of(tmp_path)
     hub = Hub(environ)

@@ -171,6 +171,7 @@ def give_rope(place: Place) -> None:
         tx.mint_item("ann", ROPE, game="crafter", session="")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["recall", "resume", "remove", "restart", "uninstall"])
 @pytest.mark.parametrize("state", STATES)
 def test_an_agent_comes_home_from_every_state_by_recall_after_any_other_command(
@@ -220,6 +221,7 @@ serve_world(replace(hub_kit.QUARRY, name="far-quarry"), port=0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True], ids=["at-once", "after-a-restart"])
 def test_an_agent_comes_home_from_a_game_whose_process_is_gone(tmp_path: Path, again: bool) -> None:
     process = begin_python(GAME, str(Path(__file__).parent))

@@ -75,6 +75,7 @@ def test_a_game_that_is_never_ready_fails_after_some_time(liar: Liar) -> None:
     assert len(liar.asked) == 5  # after 0, 1, 2, 3 and 4 s; the next pause would be too long
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["500", "plain 500", "400", "redirect", "malformed", "html", "list", "deep"])
 def test_any_other_refusal_is_the_failure_of_the_game_at_once(liar: Liar, how: str) -> None:
     with pytest.raises(WorldFailedError):
@@ -108,6 +109,7 @@ def test_no_request_waits_without_an_end(liar: Liar, monkeypatch: pytest.MonkeyP
     asyncio.run(play())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["of another", "an older one", "another request", "no request"])
 def test_the_reply_to_another_request_is_not_believed(liar: Liar, how: str) -> None:
     async def play() -> None:
@@ -274,6 +276,7 @@ def away(served: Served, by: str) -> None:
             owner.put("/nexus/games/far-quarry/status", json={"status": "offline", "reason": "it hangs"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["recall", "offline"])
 def test_one_command_brings_an_agent_home_that_a_game_holds_while_it_leaves(
     tmp_path: Path, liar: Liar, by: str, monkeypatch: pytest.MonkeyPatch
@@ -296,6 +299,7 @@ def test_one_command_brings_an_agent_home_that_a_game_holds_while_it_leaves(
         sound(served)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["recall", "offline"])
 def test_one_command_calls_off_an_entry_into_a_game_that_does_not_answer(
     tmp_path: Path, liar: Liar, by: str, monkeypatch: pytest.MonkeyPatch
@@ -324,6 +328,7 @@ def test_one_command_calls_off_an_entry_into_a_game_that_does_not_answer(
         sound(served)
 
 
+@pytest.mark.slow
 def test_while_a_game_does_not_answer_an_action_its_client_is_told_to_wait(tmp_path: Path, liar: Liar) -> None:
     with nexus_with(tmp_path, liar) as served, served.register("eve") as eve, served.client() as owner:
         path = enter(eve, "eve")
@@ -343,6 +348,7 @@ def test_while_a_game_does_not_answer_an_action_its_client_is_told_to_wait(tmp_p
         sound(served)
 
 
+@pytest.mark.slow
 def test_a_call_that_a_game_never_answers_ends_the_session(
     tmp_path: Path, liar: Liar, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ async def lied_to(place: Place, game: str) -> SessionRecord:
     return closed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", lying.SAID)
 @pytest.mark.parametrize("workers", [0, 1], ids=["here", "worker"])
 def test_a_number_that_cannot_be_kept_fails_the_game_and_brings_its_agent_home(
@@ -85,6 +86,7 @@ def test_a_number_that_cannot_be_kept_fails_the_game_and_brings_its_agent_home(
     play(tmp_path, hub_kit.host(), scene, games=(f"{HERE / 'lying.py'}:{lie.title()}", "echo"), workers=workers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lie", lying.SAID)
 def test_a_game_in_its_own_process_that_judges_nothing_is_judged_by_the_nexus(tmp_path: Path, lie: str) -> None:
     process = begin_python(GAME, str(HERE), lie)

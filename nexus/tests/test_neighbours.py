@@ -91,6 +91,7 @@ def until_gone(pids: list[int]) -> list[int]:
 # --- who lives with whom ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_game_that_hangs_holds_no_world_of_another_game(tmp_path: Path, unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         seat, other = await sat_down(world_in(pool, unruly)), await sat_down(world_in(pool, hub_kit.QUARRY))
@@ -152,6 +153,7 @@ def test_a_world_that_was_at_work_is_brought_back_alone_and_the_others_together(
     in_pool(test)
 
 
+@pytest.mark.slow
 def test_other_worlds_of_a_game_are_moved_when_one_holds_their_worker(tmp_path: Path, unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         bad, good = world_in(pool, unruly), world_in(pool, unruly)
@@ -177,6 +179,7 @@ def test_other_worlds_of_a_game_are_moved_when_one_holds_their_worker(tmp_path: 
 # --- whose fault it is ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
@@ -204,6 +207,7 @@ def test_what_a_game_does_to_its_process_is_its_own_failure(kind: str, why: str)
     in_pool(test)
 
 
+@pytest.mark.slow
 def test_a_world_whose_process_is_killed_from_outside_now_and_then_is_not_to_blame(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         world = world_in(pool, unruly)
@@ -222,6 +226,7 @@ def test_a_world_whose_process_is_killed_from_outside_now_and_then_is_not_to_bla
     in_pool(test)
 
 
+@pytest.mark.slow
 def test_a_game_whose_process_is_killed_again_and_again_between_calls_fails_in_the_end(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         failures: list[str] = []
@@ -239,6 +244,7 @@ def test_a_game_whose_process_is_killed_again_and_again_between_calls_fails_in_t
     in_pool(test)
 
 
+@pytest.mark.slow
 @linux
 def test_memory_is_limited_while_a_game_acts_and_the_error_names_the_game() -> None:
     async def test(pool: WorkerPool) -> None:
@@ -251,6 +257,7 @@ def test_memory_is_limited_while_a_game_acts_and_the_error_names_the_game() -> N
     in_pool(test, memory=200 * 2**20)
 
 
+@pytest.mark.slow
 @linux
 def test_the_memory_of_what_a_game_has_started_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BAD_NEIGHBOURS", str(tmp_path))
@@ -266,6 +273,7 @@ def test_the_memory_of_what_a_game_has_started_counts(tmp_path: Path, monkeypatc
     assert not until_gone(pids)
 
 
+@pytest.mark.slow
 @linux
 def test_a_game_that_starts_ever_more_processes_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BAD_NEIGHBOURS", str(tmp_path))
@@ -303,6 +311,7 @@ sys.stdin.read()
 # --- what it leaves ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("kind", ["forks", "killsparent", "stopsparent"])
 def test_nothing_that_a_game_has_started_outlives_its_worker(

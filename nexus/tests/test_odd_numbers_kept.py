@@ -71,6 +71,7 @@ def odd(tmp_path: Path) -> Path:
     return tmp_path / "wsap.db"
 
 
+@pytest.mark.slow
 def test_every_page_is_shown_to_everybody(odd: Path) -> None:
     with serving(odd.parent, host=host_with(), settings=Settings(games=("echo",))) as served, served.client() as client:
         for page in PAGES:
@@ -83,6 +84,7 @@ def test_every_page_is_shown_to_everybody(odd: Path) -> None:
         served.in_loop(served.nexus.enter("ann", "echo", EntryRequest(steps=2)))
 
 
+@pytest.mark.slow
 def test_every_list_and_export_is_strict_json(odd: Path, tmp_path: Path) -> None:
     environ = kit.environ_of(tmp_path / "home")
     where = ("--database", str(odd))

@@ -96,6 +96,7 @@ def test_a_score_that_fails_is_left_out_with_a_warning_and_the_others_are_there(
     assert score_so_far(spec, tally) == (("mean", 3.0, ""),)
 
 
+@pytest.mark.slow
 def test_play_of_a_game_that_pays_too_much_ends_with_the_games_fault_and_is_listed(tmp_path: Path) -> None:
     (tmp_path / "game.py").write_text(GAME)
     environ = kit.environ_of(tmp_path / "home")
@@ -106,6 +107,7 @@ def test_play_of_a_game_that_pays_too_much_ends_with_the_games_fault_and_is_list
     assert (row["status"], row["steps"], row["reward"]) == ("failed", 0, 0)
 
 
+@pytest.mark.slow
 def test_play_of_a_game_whose_scores_fail_ends_well_without_them(tmp_path: Path) -> None:
     (tmp_path / "game.py").write_text(GAME)
     environ = kit.environ_of(tmp_path / "home")

@@ -71,6 +71,7 @@ def enter(client: Any, agent: str, game: str, **more: Any) -> str:
     return str(arrived.json()["bridge_url"])
 
 
+@pytest.mark.slow
 def test_a_village_goes_on_although_a_guest_says_nothing_and_the_character_lives_on_by_itself(tmp_path: Path) -> None:
     with nexus_with(tmp_path, VILLAGE) as served, served.register("mute") as mute:
         enter(mute, "mute", "sandbox:village", seat="gregory")
@@ -88,6 +89,7 @@ def test_a_village_goes_on_although_a_guest_says_nothing_and_the_character_lives
         enter(mute, "mute", "sandbox:village", seat="gregory")  # it may come again
 
 
+@pytest.mark.slow
 def test_a_restarted_nexus_does_not_wait_for_a_silent_guest_either(tmp_path: Path) -> None:
     with nexus_with(tmp_path, VILLAGE, patience=PATIENCE) as served, served.register("mute") as mute:
         enter(mute, "mute", "sandbox:village", seat="gregory")
@@ -109,6 +111,7 @@ def test_a_guest_of_a_world_without_a_default_action_is_let_go_at_its_first_miss
             assert tx.agent("mute").state == "active"
 
 
+@pytest.mark.slow
 def test_a_slow_client_that_asks_now_and_then_is_not_let_go(tmp_path: Path) -> None:
     with nexus_with(tmp_path, VILLAGE) as served, served.register("slow") as slow:
         enter(slow, "slow", "sandbox:village", seat="gregory")
@@ -122,6 +125,7 @@ def test_a_slow_client_that_asks_now_and_then_is_not_let_go(tmp_path: Path) -> N
         assert ended(served, "slow") == ["silent"]
 
 
+@pytest.mark.slow
 def test_it_is_told_who_waits_for_whom_but_only_to_the_owner(tmp_path: Path) -> None:
     with (
         nexus_with(tmp_path, VILLAGE, patience=PATIENCE) as served,

@@ -174,6 +174,7 @@ def test_a_check_that_takes_long_says_so(
         assert "Checking the database" in caplog.text
 
 
+@pytest.mark.slow
 def test_the_commands_refuse_a_damaged_database_in_a_sentence(torn: Path, own_home: Path) -> None:
     before = contents(torn)
     environ = kit.environ_of(own_home)
@@ -193,6 +194,7 @@ def test_the_commands_refuse_a_damaged_database_in_a_sentence(torn: Path, own_ho
     assert contents(torn) == before
 
 
+@pytest.mark.slow
 def test_doctor_finds_damage_in_a_database_that_was_closed(tmp_path: Path, own_home: Path) -> None:
     with Database.open(tmp_path / "wsap.db") as database:
         fill(database, 50)

@@ -39,6 +39,7 @@ def played(entrant: str, seed: int, value: float | None, outcome: Outcome = "fin
     return EpisodeRecord("dig", entrant, seed, 0, outcome, "", value, {}, 1, 0.0, (), seats, f"{entrant}{seed}")
 
 
+@pytest.mark.slow
 def test_fewer_errors_are_better_from_the_command_to_the_exports(tmp_path: Path) -> None:
     out = tmp_path / "out"
     entrants = [word for n in (9, 2, 16) for word in ("--entrant", f"always,action=a{n},label=a{n}")]

@@ -32,6 +32,7 @@ def hits(more: int, less: int, both: int, neither: int) -> Paired:
     return of(own, other, low=0, high=1)
 
 
+@pytest.mark.slow
 def test_solved_or_not_is_judged_by_the_exact_sign_test() -> None:
     for more, less in itertools.product(range(21), repeat=2):
         if 0 < more + less <= 20:
@@ -83,6 +84,7 @@ def test_the_intervals_of_hits_cover_by_exact_enumeration() -> None:
         assert missed <= 0.05, (wins, losses)
 
 
+@pytest.mark.slow
 def test_bets_on_differences_raise_false_alarms_no_more_often_than_stated_by_exact_enumeration() -> None:
     # Fair differences of -1, -0.25, 0 or 0.5: all counts of them over 7 seeds.
     values, n = np.array([-1.0, -0.25, 0.0, 0.5]), 7
@@ -192,6 +194,7 @@ def alarms(name: str, n: int, evaluations: int, **metric: float) -> float:
     return sum(verdict in ("better", "worse") for verdict in seen) / evaluations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(UNLIKE))
 def test_unlike_shapes_raise_few_false_alarms_in_a_few_evaluations(name: str) -> None:
     # More than 24 of 200 at a rate of 5.7 % have a probability below 0.001.
@@ -208,6 +211,7 @@ def test_unlike_shapes_raise_few_false_alarms_in_two_thousand_evaluations(name: 
     assert alarms(name, n, 2000) <= 0.057
 
 
+@pytest.mark.slow
 def test_the_command_tells_always_from_seldom(tmp_path: Path) -> None:
     game, out = f"{LEVELS}:Levels", str(tmp_path / "out")
     entrants = [word for n in (20, 12, 4, 0) for word in ("--entrant", f"always,action=a{n},label=a{n}")]

@@ -24,6 +24,7 @@ def run(out: Path, *more: str, game: str = "Levels", action: str = "a10") -> Res
     return CliRunner().invoke(main, [*words, "--out", str(out), *more])
 
 
+@pytest.mark.slow
 def test_until_plays_as_many_seeds_as_it_takes_and_no_more(tmp_path: Path) -> None:
     result = run(tmp_path, "--until", "half-width=0.15")
     assert result.exit_code == 0, result.output
@@ -41,6 +42,7 @@ def test_until_plays_as_many_seeds_as_it_takes_and_no_more(tmp_path: Path) -> No
     assert played_of(tmp_path).missing == 0
 
 
+@pytest.mark.slow
 def test_a_half_width_that_was_not_reached_is_told(tmp_path: Path) -> None:
     result = run(tmp_path, "--until", "half-width=0.01", "--seeds", "30")
     assert "a in " in result.output
@@ -51,6 +53,7 @@ def test_a_half_width_that_was_not_reached_is_told(tmp_path: Path) -> None:
     assert len(json.loads(CliRunner().invoke(main, ["show", str(tmp_path), "--json"]).stdout)["unreached"]) == 1
 
 
+@pytest.mark.slow
 def test_looks_are_remembered_by_later_commands_without_them(tmp_path: Path) -> None:
     run(tmp_path, "--until", "half-width=0.3")
     stopped = len(read_results(tmp_path)[1])
@@ -63,6 +66,7 @@ def test_looks_are_remembered_by_later_commands_without_them(tmp_path: Path) -> 
     assert row.interval == sequence([float(seed % 20 < 10) for seed in range(stopped + 10)], low=0, high=1)[0]
 
 
+@pytest.mark.slow
 def test_a_seed_that_fails_ends_the_search_instead_of_playing_all_seeds(tmp_path: Path) -> None:
     for _ in range(2):
         result = run(tmp_path, "--until", "half-width=0.05", game="Faulty")
@@ -71,6 +75,7 @@ def test_a_seed_that_fails_ends_the_search_instead_of_playing_all_seeds(tmp_path
         assert len(read_results(tmp_path)[1]) < 200
 
 
+@pytest.mark.slow
 def test_the_bias_of_a_stopped_score_is_the_documented_one() -> None:
     # docs/explanation/intervals.md: 0/1 scores of mean 0.1, until a half-width of 0.12.
     rows = (np.random.default_rng(6).random((400, 200)) < 0.1).astype(np.float64)
