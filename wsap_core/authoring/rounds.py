@@ -32,12 +32,11 @@ class RoundGame(GameRules):
     """
 
     def __init__(self, context: Context | None = None) -> None:
-        self.round, self.seed, self.episode = 0, (context or Context()).seed, -1
+        self._place((context or Context()).seed, -1, 0, {}, set())
         if self.talks:
             self.mailbox = Mailbox(self.seats, team_of=self.team_of, immediate=self.timing == "free")
         self._taken: dict[str, str] = {}
         self._turns = asyncio.Lock()  # with `free` timing
-        self._before: bytes | None = None
         self._barrier = Barrier(
             self.seats, self._resolve, self.default_action, observe=self.observation, expects=lambda: self._named
         )
@@ -55,11 +54,8 @@ class RoundGame(GameRules):
 
     def reset(self, seed: int | None = None) -> Observation:
         """Start an episode of the seed, or the next of the current one; return what the first seat sees."""
-        self.seed, self.episode = (self.seed, self.episode + 1) if seed is None else (seed, 0)
-        self.round = 0
-        self._paid = dict.fromkeys(self.seats, 0.0)
-        self._told: set[str] = set()  # seats with a result that is `done`
-        self._random = self._before = None
+        now = (self.seed, self.episode + 1) if seed is None else (seed, 0)
+        self._place(*now, 0, dict.fromkeys(self.seats, 0.0), set())
         self.begin()
         self._named = tuple(self.to_move())
         self._barrier.restart()
@@ -116,17 +112,26 @@ class RoundGame(GameRules):
 
     def _restore(self, state: Mapping[str, JsonValue]) -> None:
         (seed, episode), number, told = state["seed"], state["round"], state["told"]
-        self.load(state["game"])  # first, since the game knows best whether the snapshot is its own
         paid = {seat: float(state["paid"][seat]) for seat in self.seats}
         if not all(type(n) is int for n in (seed, episode, number)) or number < 0 or not set(told) <= set(self.seats):
             raise ValueError("the seed, the round or the seats told of the end are invalid")
+        # The author's methods may ask for all of this, so none of them is called before.
+        self._place(seed, episode, number, paid, set(told))
+        self.load(state["game"])
         named, returns = tuple(self.to_move()), self.returns()
         if not set(named) <= set(self.seats) or not all(map(math.isfinite, (*paid.values(), *returns.values()))):
             raise ValueError("the seats to move or their pay are invalid")
-        self.seed, self.episode, self.round, self._paid, self._named = seed, episode, number, paid, named
-        self._told, self._before = set(told), None
+        self._named = named
         for seat in self.seats:
             self.observation(seat)  # raises if the state is inconsistent
+
+    def _place(self, seed: int, episode: int, number: int, paid: dict[str, float], told: set[str]) -> None:
+        """Set all that the kit knows of an episode, and forget what it knew of another, before the game sets its own
+        state; `told` are the seats with a result that is `done`."""
+        self.seed, self.episode, self.round = seed, episode, number
+        self._paid, self._told, self._named = paid, told, ()
+        self._random = None
+        self._before: bytes | None = None
 
     # --- for the seats ----------------------------------------------------------------------------
 

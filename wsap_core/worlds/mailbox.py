@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from wsap_core.errors import SnapshotError
+from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionSpace, AgentMessage, ParamDef
 from wsap_core.protocol.wire import Codec, encode
 
@@ -127,7 +127,7 @@ class Mailbox:
         try:
             inbox = {s: [codec.decode(AgentMessage, m) for m in data["inbox"][s]] for s in self._seats}
             outgoing = [(int(i), codec.decode(AgentMessage, m)) for i, m in data["outgoing"]]
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, WireError) as error:
             raise SnapshotError(f"The snapshot's messages do not fit these seats: {error}.") from error
         self._inbox, self._outgoing = inbox, outgoing
 

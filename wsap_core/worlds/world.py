@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
@@ -195,9 +196,8 @@ class World:
             raise SnapshotError(f"The snapshot of {self.spec.name!r} is damaged: {error}.") from error
         if set(seats) != set(self.seats):
             raise SnapshotError(f"The snapshot has seats {sorted(seats)}, the world {sorted(self.seats)}.")
-        cast(seam.Snapshots, self.adapter).restore(game)
-        if self.mailbox is not None and state.get("messages") is not None:
-            self.mailbox.restore(state["messages"])
+        with self._messages_of(state.get("messages")):
+            cast(seam.Snapshots, self.adapter).restore(game)
         self._bodies = bodies
         for agent_id, (done, left) in seats.items():
             self.seats[agent_id].begin_episode()
@@ -207,6 +207,23 @@ class World:
                 self.seats[agent_id].left = JackOutResult(True, state_now, "Left before.")
                 if isinstance(self.adapter, seam.Leavable) and not self.has_avatars:
                     self.adapter.leave(agent_id)
+
+    @contextmanager
+    def _messages_of(self, saved: Mapping[str, Any] | None) -> Iterator[None]:
+        """Replace the messages by those of a snapshot, or by none; if the block raises, bring back the current ones."""
+        if self.mailbox is None:
+            yield
+            return
+        before = self.mailbox.snapshot()
+        if saved is None:
+            self.mailbox.clear()
+        else:
+            self.mailbox.restore(saved)
+        try:
+            yield
+        except BaseException:
+            self.mailbox.restore(before)
+            raise
 
     @property
     def _avatars(self) -> seam.AvatarGameAdapter:

@@ -498,3 +498,51 @@ def test_a_game_in_turns_without_an_end_is_checked_in_bounded_time() -> None:
     report = run_checks(Forever, steps=5, only=["play", "turns", "snapshot-continues", "legal-moves"])
     assert report.findings == ()
     assert report.count("passed") == 4
+
+
+def test_a_restored_game_that_asks_the_seats_of_the_round_before_it_was_restored_is_found() -> None:
+    class Rounds(RoundGame):
+        """All but one seat move at once; which one rests depends on the round."""
+
+        game_description = "Say a word."
+        action_space = ActionSpace([ActionDef("a", "Say a"), ActionDef("b", "Say b")])
+        seats = ("ann", "bob", "cid")
+        timing = "phased"
+
+        def begin(self) -> None:
+            self.said = 0
+
+        def to_move(self) -> tuple[str, ...]:
+            return tuple(s for s in self.seats if s != self.seats[self.round % 3]) if self.round < 9 else ()
+
+        def legal(self, seat: str) -> tuple[str, ...]:
+            return ("a", "b")
+
+        def apply(self, moves: Mapping[str, Action]) -> None:
+            self.said += sum(action.name == "a" for action in moves.values())
+
+        def see(self, seat: str) -> Observation:
+            return Observation(status={"said": self.said})
+
+        def returns(self) -> dict[str, float]:
+            return dict.fromkeys(self.seats, float(self.said))
+
+        def dump(self) -> JsonValue:
+            return self.said
+
+        def load(self, data: JsonValue) -> None:
+            self.said = int(data)
+
+    class Stale(Rounds):
+        """Asks, after a restore, the seats that moved before it."""
+
+        def restore(self, data: bytes) -> None:
+            before = tuple(self.to_move())
+            super().restore(data)
+            self._named = before
+
+    only = ["snapshot-continues"]
+    assert run_checks(Rounds, steps=60, only=only).findings == ()
+    (finding,) = run_checks(Stale, steps=60, only=only).findings
+    assert finding.message.startswith("A used world restored from a snapshot is not what the saved one was: ")
+    assert finding.where == "snapshot at seed 0, step 0"

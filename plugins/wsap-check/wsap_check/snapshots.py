@@ -12,9 +12,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from wsap_check.play import RandomPlayer, Table, must_not_disturb
+from wsap_check.play import RandomPlayer, Table, must_not_disturb, settle
 from wsap_check.raised import describe
-from wsap_check.steps import Step, first_difference
+from wsap_check.steps import Step, first_difference, fresh_text
 from wsap_check.subject import Notes, Subject, check, other_processes
 from wsap_check.trajectory import digests, first_different, request_for, trajectories_elsewhere
 from wsap_core.errors import SnapshotError
@@ -26,10 +26,20 @@ _POINTS = 4
 _ONWARDS = 40
 """Steps compared after each."""
 
+_EVERY = 40
+"""Steps at the start of a game after each of which a snapshot is restored into used worlds."""
+
+_TO_THE_END = 200
+"""Steps of the world that has reached the end of an episode, if it can in so many."""
+
+_DERIVED = "restore() must set the whole state, and derive nothing from what the world was before."
+
 
 @check("snapshot")
 async def snapshot_continues(notes: Notes, subject: Subject) -> None:
-    """A world restored in the middle of an episode continues identically."""
+    """A world restored in the middle of an episode continues identically, whatever it was before."""
+    if not await _same_everywhere(notes, subject):
+        return
     table = await Table(subject).begin()
     for point in range(_POINTS):
         saved, where = table.world.snapshot(), table.where()
@@ -49,6 +59,45 @@ async def snapshot_continues(notes: Notes, subject: Subject) -> None:
         await table.play(RandomPlayer(50 + point), max(1, subject.steps // _POINTS))
         if table.over and point % 2:
             await table.next_episode()
+
+
+async def _same_everywhere(notes: Notes, subject: Subject) -> bool:
+    """Restore each of the first steps of an episode into worlds that have been used, one of which is a step further and
+    the other at the end of another episode; return whether they show the same and continue for a step alike."""
+    table, ahead, ended = [await Table(subject, subject.seed + other).begin() for other in range(3)]
+    await ended.play(RandomPlayer(51, "available"), min(subject.steps, _TO_THE_END))
+    end = ended.world.snapshot()
+    for number in range(min(subject.steps, _EVERY)):
+        saved, where = table.world.snapshot(), f"snapshot at {table.where()}"
+        if not isinstance(cast(Any, table.world.adapter).snapshot(), bytes):
+            return True  # which the check reports
+        before, over = await _sights(table), table.over
+        one = await table.play(RandomPlayer(number), 1)
+        for other in (ahead, ended):
+            ended.world.restore(end)
+            other.world.restore(saved)
+            other.seed, other.episode = table.seed, table.episode
+            now = await _sights(other)
+            if wrong := next((name for name, seen in before.items() if seen != now[name]), None):
+                differs = (
+                    "waits for its turn in one of them" if None in (before[wrong], now[wrong]) else "sees otherwise"
+                )
+                message = f"A used world restored from a snapshot is not what the saved one was: {wrong} {differs}. "
+                notes.error(message + _DERIVED, where)
+                return False
+            if found := first_difference(one, await other.play(RandomPlayer(number), 1)):
+                message = f"A used world restored from a snapshot continues differently: {found[0]}. {_DERIVED}"
+                notes.error(message, where)
+                return False
+        if over:
+            break
+    return True
+
+
+async def _sights(table: Table) -> dict[str, str | None]:
+    """Return what each seat observes now; None for one that waits for its turn."""
+    seen = {s.agent_id: await settle(s.face.observe(), table.subject, limit=0.01) for s in table.seats}
+    return {name: None if what is None else fresh_text(what) for name, what in seen.items()}
 
 
 @check("snapshot", other_processes)
