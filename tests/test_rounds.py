@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rounds_kit import Standoff, from_page, value
 
-from wsap_core import Action, ActionResult, Context, Seat, World
+from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Context, ParamDef, Seat, World
 from wsap_core.authoring.rounds import RoundGame
 from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_adapter_spec
 from wsap_core.specs import Timing
 from wsap_core.worlds import GAME_OVER
+from wsap_core.worlds.legality import check_action, index_actions
 
 KUHN: type[RoundGame] = from_page("kuhn.py")["KuhnPoker"]
 DEALS = list(itertools.permutations(["jack", "queen", "king"]))
@@ -272,3 +273,46 @@ def test_a_snapshot_in_the_middle_of_a_round_that_takes_time_is_that_of_before()
 
     first, midway, last = asyncio.run(run())
     assert midway == first != last
+
+
+# --- default actions ----------------------------------------------------------------------------------
+
+
+class Purse(Standoff):
+    """A seat that is to move spends coins, as many as it has."""
+
+    action_space = ActionSpace(
+        [
+            ActionDef("think", "Think", category="tool"),
+            ActionDef("spend", "Spend", [ParamDef("coins", schema={"type": "integer", "minimum": 4, "maximum": 40})]),
+            ActionDef("say", "Say", [ParamDef("word", "red|green|blue"), ParamDef("loud", "yes|no")]),
+        ]
+    )
+    accepted: tuple[str, ...] = ("spend",)
+
+    def legal(self, seat: str) -> tuple[str, ...]:
+        assert seat in self.to_move(), f"{seat} is not to move"
+        return ("spend", "say")
+
+    def refusal(self, seat: str, action: Action) -> str:
+        if why := super().refusal(seat, action):
+            return why
+        if action.name not in self.accepted:
+            return "Not now."
+        if action.name == "spend":
+            return "" if action.parameters["coins"] % 8 == 7 else "Only 7, 15, 23 and so on."
+        return "" if (action.parameters["word"], action.parameters["loud"]) == ("blue", "no") else "Say it softly."
+
+
+@pytest.mark.parametrize("name", ["spend", "say"])
+def test_the_default_action_is_one_that_the_game_does_not_refuse(name: str) -> None:
+    game = Purse()
+    game.accepted = (name,)
+    action = game.default_action("ann")
+    assert (action.name, game.refusal("ann", action)) == (name, "")
+    assert game.default_action("ann") == action
+
+
+def test_a_seat_that_is_not_to_move_has_a_declared_default_action_and_is_not_asked_what_is_legal() -> None:
+    action, reason = check_action(Purse().default_action("bob"), index_actions(Purse.action_space))
+    assert (action.name, reason) == ("spend", "")

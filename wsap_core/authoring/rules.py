@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice, product
 from random import Random
 from typing import ClassVar
 
@@ -17,6 +18,10 @@ from wsap_core.specs import Timing
 from wsap_core.worlds.legality import check_action, index_actions, narrowed
 
 OVER = "The game is over."
+
+
+_TRIED = 100
+"""Actions of a name that are tried as a default."""
 
 
 class GameRules:
@@ -133,14 +138,17 @@ class GameRules:
         return check_action(action, {action.name: narrowed(self._declared[action.name], choices)})[1]
 
     def default_action(self, seat: str) -> Action:
-        """Return the action of a seat whose agent is late or gone: unless overridden, the first legal one."""
-        offer = next((o for o in self._offers(seat).values() if o.available), None)
-        if offer is None:
-            return Action(self.action_space.names[0])
-        definition = narrowed(self._declared[offer.name], choices_of(offer))
-        needed = (p for p in definition.parameters if not p.optional)
-        first = {p.name: (p.choices() or (sample(p.json_schema(), Random(0)),))[0] for p in needed}
-        return Action(offer.name, first)
+        """Return the action of a seat whose agent is late or gone: unless overridden, the first legal one that
+        `refusal` accepts, among a hundred for each action."""
+        asked = seat in self._named
+        offers = [offer for offer in self._offers(seat).values() if offer.available] if asked else []
+        narrow = [narrowed(self._declared[offer.name], choices_of(offer)) for offer in offers]
+        for definition in narrow:
+            for action in islice(_candidates(definition), _TRIED):
+                if not self.refusal(seat, action):
+                    return action
+        untimely = (a for a in self._declared.values() if not a.is_tool)
+        return next(_candidates(next(iter(narrow or untimely), self.action_space.actions[0])))
 
     def observation(self, seat: str) -> Observation:
         """Return what `see` does, with the step and the available actions."""
@@ -169,3 +177,14 @@ class GameRules:
     @cached_property
     def _declared(self) -> dict[str, ActionDef]:
         return index_actions(self.action_space)
+
+
+def _candidates(definition: ActionDef) -> Iterator[Action]:
+    """Yield actions with the parameters that must be given: the first words, the bounds of numbers, then others."""
+    needed = [p for p in definition.parameters if not p.optional]
+    drawn = Random(0)
+    values = [p.choices() or (*(p.integer_range() or ()), sample(p.json_schema(), drawn)) for p in needed]
+    for chosen in product(*values):
+        yield Action(definition.name, dict(zip((p.name for p in needed), chosen, strict=True)))
+    while needed:
+        yield Action(definition.name, {p.name: sample(p.json_schema(), drawn) for p in needed})

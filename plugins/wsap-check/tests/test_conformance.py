@@ -25,7 +25,18 @@ from wsap_check import (
     run_agent_checks,
     run_checks,
 )
-from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Goal, Observation
+from wsap_core import (
+    Action,
+    ActionDef,
+    ActionResult,
+    ActionSpace,
+    AdapterSpec,
+    AgentSpec,
+    Goal,
+    Observation,
+    ParamDef,
+    Possible,
+)
 from wsap_core.authoring.rounds import RoundGame
 from wsap_core.builtin.echo import EchoWorld
 from wsap_core.cli import main
@@ -546,3 +557,49 @@ def test_a_restored_game_that_asks_the_seats_of_the_round_before_it_was_restored
     (finding,) = run_checks(Stale, steps=60, only=only).findings
     assert finding.message.startswith("A used world restored from a snapshot is not what the saved one was: ")
     assert finding.where == "snapshot at seed 0, step 0"
+
+
+def test_a_default_action_that_is_refused_when_a_seat_decides_is_found_with_the_seat_and_the_step() -> None:
+    class Turns(RoundGame):
+        """Bid one or two coins in turn; `legal` answers for the seat that is to move alone."""
+
+        game_description = "Bid."
+        action_space = ActionSpace([ActionDef("bid", "Bid", [ParamDef("coins", "0|1|2")])])
+        seats = ("ann", "bob")
+
+        def begin(self) -> None:
+            self.bids = 0
+
+        def to_move(self) -> tuple[str, ...]:
+            return (self.seats[self.bids % 2],) if self.bids < 30 else ()
+
+        def legal(self, seat: str) -> list[Possible]:
+            assert seat in self.to_move(), f"{seat} is not to move"
+            return [Possible("bid", choices={"coins": ["1", "2"]})]
+
+        def apply(self, moves: Mapping[str, Action]) -> None:
+            self.bids += 1
+
+        def see(self, seat: str) -> Observation:
+            return Observation(status={"bids": self.bids})
+
+        def returns(self) -> dict[str, float]:
+            return dict.fromkeys(self.seats, 0.0)
+
+        def dump(self) -> JsonValue:
+            return self.bids
+
+        def load(self, data: JsonValue) -> None:
+            self.bids = int(data)
+
+    class Mean(Turns):
+        """Bids nothing for a seat that is late, which is not possible."""
+
+        def default_action(self, seat: str) -> Action:
+            return Action("bid", {"coins": "0"})
+
+    only = ["action-space"]
+    assert run_checks(Turns, steps=40, only=only).findings == ()
+    (finding,) = run_checks(Mean, steps=40, only=only).findings
+    assert finding.message.startswith("The default action is not legal: ")
+    assert finding.where == "seed 0, step 0, seat ann, action bid(coins='0')"

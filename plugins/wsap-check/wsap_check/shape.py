@@ -12,8 +12,9 @@ from typing import Any
 from wsap_check.play import RandomPlayer, Table, baseline, settle, walk
 from wsap_check.steps import Step, first_difference, fresh_text, place, text_of
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
+from wsap_core.authoring.rounds import RoundGame
 from wsap_core.errors import WireError
-from wsap_core.protocol import ActionDef, ActionResult, ActionSpace, Observation, ParamDef, Part
+from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation, ParamDef, Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.protocol.subset import check_schema
 from wsap_core.protocol.transit import BONUS_KINDS, SKILL_DOMAINS
@@ -22,7 +23,7 @@ from wsap_core.protocol.words import WORDS
 from wsap_core.seams.game import MEMBERS, has_methods
 from wsap_core.untrusted import strip_control
 from wsap_core.version import PROTOCOL_VERSION
-from wsap_core.worlds import Mailbox
+from wsap_core.worlds import Mailbox, Seat
 from wsap_core.worlds.legality import check_action, index_actions
 
 _MEMBERS = ("game_description", "action_space", "observe", "act", "reset")
@@ -163,13 +164,32 @@ async def action_space(notes: Notes, subject: Subject) -> None:
         for definition in space.actions:
             _look_at_action(notes, definition)
         before = text_of(space)
-        default = seat.default_action()
-        if default is not None and (reason := check_action(default, index_actions(seat.action_space))[1]):
-            notes.error(f"The default action is not legal: {reason}")
-        await table.play(RandomPlayer(2), min(20, subject.steps))
+        await table.play(_Defaults(notes, table), min(20, subject.steps))
         changed = "The action space changed during play; it is declared once. "
         changed += "Use available_actions for what is possible now."
         notes.expect(text_of(seat.face.action_space) == before, changed, table.where(seat))
+
+
+class _Defaults(RandomPlayer):
+    """Picks random actions, and looks at the default action of each seat that decides."""
+
+    def __init__(self, notes: Notes, table: Table) -> None:
+        super().__init__(2)
+        self.notes, self.table = notes, table
+
+    def __call__(self, seat: Seat, observation: Observation) -> Action:
+        """Return the seat's next action."""
+        default, game = seat.default_action(), self.table.world.adapter
+        if default is not None:
+            reason = check_action(default, index_actions(seat.action_space))[1]
+            if not reason and isinstance(game, RoundGame) and seat.agent_id in game.seats:
+                reason = game.refusal(seat.agent_id, default)
+            told = observation.is_available(default.name)
+            if not reason and told is not None and not told.available:
+                reason = told.reason or f"{default.name} is not available."
+            where = self.table.where(seat, default)
+            self.notes.expect(not reason, f"The default action is not legal: {reason}", where, "default")
+        return super().__call__(seat, observation)
 
 
 def _look_at_action(notes: Notes, definition: ActionDef) -> None:
