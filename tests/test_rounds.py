@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rounds_kit import Standoff, from_page, value
 
-from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Context, ParamDef, Seat, World
+from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Context, Observation, ParamDef, Seat, World
 from wsap_core.authoring.rounds import RoundGame
 from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.protocol.values import JsonValue
@@ -316,3 +316,102 @@ def test_the_default_action_is_one_that_the_game_does_not_refuse(name: str) -> N
 def test_a_seat_that_is_not_to_move_has_a_declared_default_action_and_is_not_asked_what_is_legal() -> None:
     action, reason = check_action(Purse().default_action("bob"), index_actions(Purse.action_space))
     assert (action.name, reason) == ("spend", "")
+
+
+# --- seats that are out -------------------------------------------------------------------------------
+
+
+class Lives(Standoff):
+    """All act at once; ann is out after one round, bob after two, each with a pay, and cid plays to the end."""
+
+    timing = "simultaneous"
+    rounds = 4
+
+    def begin(self) -> None:
+        self.played = 0
+
+    def to_move(self) -> tuple[str, ...]:
+        return tuple(self.seats) if self.played < self.rounds else ()
+
+    def out(self, seat: str) -> bool:
+        return self.played > self.seats.index(seat) < 2
+
+    def apply(self, moves: Mapping[str, Action]) -> None:
+        self.played += 1
+        self.movers = list(moves)
+
+    def see(self, seat: str) -> Observation:
+        return Observation(status={"played": self.played})
+
+    def returns(self) -> dict[str, float]:
+        return {seat: float(min(self.played, number)) for number, seat in enumerate(self.seats, 1)}
+
+    def dump(self) -> JsonValue:
+        return self.played
+
+    def load(self, data: JsonValue) -> None:
+        self.played = int(data)
+
+
+def test_a_seat_that_is_out_gets_its_last_result_at_once_and_observes_without_waiting() -> None:
+    async def run() -> tuple[list[ActionResult], Observation, ActionResult, list[str], bool]:
+        world = world_of(Lives)
+        ann, bob, cid = (world.open_seat(name) for name in Lives.seats)
+        await world.reset(0)
+        told = list(await asyncio.gather(*(seat.act(Action("take")) for seat in (ann, bob, cid))))
+        seen = await asyncio.wait_for(ann.observe(), 60)
+        late = await asyncio.wait_for(ann.act(Action("take")), 60)
+        await asyncio.gather(bob.act(Action("take")), cid.act(Action("take")))
+        other = world_of(Lives)
+        for name in Lives.seats:
+            other.open_seat(name)
+        other.restore(world.snapshot())
+        await asyncio.wait_for(asyncio.gather(*(other.seats[name].observe() for name in Lives.seats)), 60)
+        last = await other.seats["cid"].act(Action("take"))
+        return told, seen, late, other.adapter.movers, last.done  # type: ignore[attr-defined]
+
+    told, seen, late, movers, over = asyncio.run(run())
+    assert [(r.done, r.reward) for r in told] == [(True, 1), (False, 1), (False, 1)]
+    assert told[0].message == "You are out of the game. You get 1."
+    assert seen.status == {"played": 1}
+    assert {a.reason for a in seen.available_actions or ()} == {"you are out of the game"}
+    assert (late.success, late.done, late.message, late.reward) == (False, True, "You are out of the game.", 0)
+    assert (movers, over) == (["cid"], False)
+
+
+def test_a_seat_put_out_while_it_waits_for_its_turn_is_woken_with_its_closing_result() -> None:
+    class Duel(Standoff):
+        """Whoever takes puts the next seat out."""
+
+        def out(self, seat: str) -> bool:
+            return self.taken and seat == "bob"
+
+        def to_move(self) -> tuple[str, ...]:
+            return ("cid",) if self.taken else ("ann",)
+
+    async def run() -> tuple[bool, ActionResult]:
+        world = world_of(Duel)
+        ann, bob, _ = (world.open_seat(name) for name in Duel.seats)
+        await world.reset(0)
+        waiting = asyncio.create_task(bob.observe())
+        await asyncio.sleep(0)
+        acting = asyncio.create_task(ann.act(Action("take")))
+        await asyncio.wait_for(waiting, 60)
+        acting.cancel()
+        return bob.ended, (await bob.step(GAME_OVER)).result
+
+    ended, closing = asyncio.run(run())
+    assert ended
+    assert (closing.done, closing.reward, closing.message) == (True, -1, "You are out of the game. You get -1.")
+
+
+def test_a_game_whose_seats_are_all_out_is_over() -> None:
+    game = Lives()
+    game.rounds = 9
+    game.out = lambda seat: game.played > 0  # type: ignore[method-assign]
+    results = asyncio.run(game_of(game))
+    assert [(r.done, r.message) for r in results] == [(True, "The game is over. You get 1.")] * 3
+
+
+async def game_of(game: RoundGame) -> list[ActionResult]:
+    return await asyncio.gather(*(game.seat(name).act(Action("take")) for name in game.seats))

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
-from wsap_core.authoring.rules import OVER, GameRules
+from wsap_core.authoring.rules import OUT, OVER, GameRules
 from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, View
 from wsap_core.protocol.values import JsonValue
@@ -38,7 +38,12 @@ class RoundGame(GameRules):
         self._taken: dict[str, str] = {}
         self._turns = asyncio.Lock()  # with `free` timing
         self._barrier = Barrier(
-            self.seats, self._resolve, self.default_action, observe=self.observation, expects=lambda: self._named
+            self.seats,
+            self._resolve,
+            self.default_action,
+            observe=self.observation,
+            expects=lambda: self._named,
+            out=lambda seat: self.done(seat),
         )
         self.reset()
 
@@ -57,7 +62,7 @@ class RoundGame(GameRules):
         now = (self.seed, self.episode + 1) if seed is None else (seed, 0)
         self._place(*now, 0, dict.fromkeys(self.seats, 0.0), set())
         self.begin()
-        self._named = tuple(self.to_move())
+        self._named = self._asked_now()
         self._barrier.restart()
         if self.talks:
             self.mailbox.clear()
@@ -118,7 +123,7 @@ class RoundGame(GameRules):
         # The author's methods may ask for all of this, so none of them is called before.
         self._place(seed, episode, number, paid, set(told))
         self.load(state["game"])
-        named, returns = tuple(self.to_move()), self.returns()
+        named, returns = self._asked_now(), self.returns()
         if not set(named) <= set(self.seats) or not all(map(math.isfinite, (*paid.values(), *returns.values()))):
             raise ValueError("the seats to move or their pay are invalid")
         self._named = named
@@ -153,7 +158,7 @@ class RoundGame(GameRules):
         asked = seat in self._named if self.timing == "free" else seat in self._barrier.expected
         tool = not why and self._declared[action.name].is_tool
         if tool and not asked:
-            why = OVER if self.done(seat) else "It is not your turn."
+            why = OUT if self._is_out(seat) else OVER if self.done(seat) else "It is not your turn."
         if asked and not why and not tool:
             why = self.refusal(seat, action)
         if why:
@@ -163,6 +168,8 @@ class RoundGame(GameRules):
             return ActionResult(success, message, observation=self.observation(seat))
         if self.done(seat) and seat not in self._told and any(seat == late for _, late, _ in self._barrier.forced):
             return replace(self._tell(seat), success=False)  # it missed the deadline at which the game ended
+        if not asked and self._is_out(seat):
+            return ActionResult(False, OUT, done=True, observation=self.observation(seat))
         if self.timing != "free":
             return await self._barrier.act(seat, action)
         if not asked:
@@ -191,11 +198,11 @@ class RoundGame(GameRules):
 
     def _results(self) -> Results:
         """End a round, and return the results of the seats that acted and are to get theirs now."""
-        self._named = tuple(self.to_move())
+        self._named = self._asked_now()
         if self.talks:
             self.mailbox.deliver()
         ready = {*self._named, *self.hears()} if self._named else set(self.seats)
-        return {seat: self._tell(seat) for seat in self._barrier.held if seat in ready}
+        return {seat: self._tell(seat) for seat in self._barrier.held if seat in ready or self.done(seat)}
 
     def _tell(self, seat: str) -> ActionResult:
         result = self._result(seat)

@@ -18,6 +18,7 @@ from wsap_core.specs import Timing
 from wsap_core.worlds.legality import check_action, index_actions, narrowed
 
 OVER = "The game is over."
+OUT = "You are out of the game."
 
 
 _TRIED = 100
@@ -65,7 +66,8 @@ class GameRules:
         raise NotImplementedError
 
     def to_move(self) -> Sequence[str]:
-        """Return the seats that decide now: one in turn, several at once, none when the game is over."""
+        """Return the seats that decide now: one in turn, several at once, none when the game is over. Those that are
+        `out` are left out by the kit."""
         raise NotImplementedError
 
     def legal(self, seat: str) -> Sequence[str | ActionAvailability]:
@@ -116,6 +118,11 @@ class GameRules:
         """Return the achievements of the next result of a seat."""
         return ()
 
+    def out(self, seat: str) -> bool:
+        """Return whether a seat is out for the rest of the episode while others play on. It is not asked any more, gets
+        its last result with its pay so far at once, and none for what it is paid later."""
+        return False
+
     def hears(self) -> Sequence[str]:
         """Return seats that get their held-back results now, in addition to those to move next."""
         return ()
@@ -155,12 +162,14 @@ class GameRules:
         asked = seat in self._named
         offers = self._offers(seat) if asked else {}
         why = "it is not possible now" if asked else "the game is over" if self.done(seat) else "it is not your turn"
+        why = "you are out of the game" if self._is_out(seat) else why
         possible = [offers.get(name) or ActionAvailability(name, False, why) for name in self._declared]
         return replace(self.see(seat), step=self.round, available_actions=possible)
 
     def message(self, seat: str, pay: float) -> str:
         """Return the message of a result with that pay."""
-        return (OVER if self.done(seat) else "It is your turn.") + (f" You get {pay:g}." if pay else "")
+        words = OUT if self._is_out(seat) else OVER if self.done(seat) else "It is your turn."
+        return words + (f" You get {pay:g}." if pay else "")
 
     def picture(self, seat: str) -> View:
         """Return the view of one seat; the world's `render()` is for spectators."""
@@ -168,7 +177,13 @@ class GameRules:
 
     def done(self, seat: str) -> bool:
         """Return whether the episode is over for a seat."""
-        return not self._named or (self.timing == "free" and seat not in self._named)
+        return not self._named or (self.timing == "free" and seat not in self._named) or self.out(seat)
+
+    def _is_out(self, seat: str) -> bool:
+        return bool(self._named) and self.out(seat)
+
+    def _asked_now(self) -> tuple[str, ...]:
+        return tuple(seat for seat in self.to_move() if not self.out(seat))
 
     def _offers(self, seat: str) -> dict[str, ActionAvailability]:
         offers = (ActionAvailability(o) if isinstance(o, str) else o for o in self.legal(seat))

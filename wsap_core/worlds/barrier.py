@@ -31,7 +31,7 @@ class Barrier:
     each resolution. The round is resolved once all of these have acted or left, without any action if all have left for
     good. All other seats wait in `turn`. A seat whose result is held back can't act, so it must get that result before
     it is named. When no seat is named, the game is over: `turn` returns at once, and results still held back are
-    replaced by one that says so.
+    replaced by one that says so. A seat that is `out` does not wait in `turn`, although the others play on.
 
     During an asynchronous `resolve`, actions and `turn` wait for its end, leaving takes effect after it, and a deadline
     forces nobody. If it fails, all who wait and all later calls get its error.
@@ -49,6 +49,7 @@ class Barrier:
         *,
         observe: Callable[[str], Observation],
         expects: Expects,
+        out: Callable[[str], bool] = lambda seat: False,
     ) -> None:
         if not seats:
             raise WorldError("A world needs at least one seat to wait for.")
@@ -59,6 +60,7 @@ class Barrier:
         self._default_action = default_action
         self._observe = observe
         self._expects = expects
+        self._out = out
         self._named: tuple[str, ...] | None = None  # by `expects` for this round; None before the call
         self._submitted: dict[str, Action] = {}
         self._results: dict[str, asyncio.Future[ActionResult]] = {}
@@ -97,14 +99,18 @@ class Barrier:
             raise self._failure
 
     async def turn(self, seat: str) -> int:
-        """Wait until the seat can decide, has left or the game is over, and return the round."""
+        """Wait until the seat can decide, has left or is out, or the game is over, and return the round."""
         await self.settled()
-        while seat in self._active and seat not in self._absent and seat not in self.expected and not self.over:
+        while self._waits(seat):
             self._open.clear()
             await self._wait(self._open.wait())
             await self.settled()
         self._shown[seat] = self.round
         return self.round
+
+    def _waits(self, seat: str) -> bool:
+        there = seat in self._active and seat not in self._absent
+        return there and seat not in self.expected and not self.over and not self._out(seat)
 
     async def act(self, seat: str, action: Action, *, round_seen: int | None = None) -> ActionResult:
         """Submit a seat's legal action and return its result once the round is resolved. An action for an earlier round

@@ -603,3 +603,45 @@ def test_a_default_action_that_is_refused_when_a_seat_decides_is_found_with_the_
     (finding,) = run_checks(Mean, steps=40, only=only).findings
     assert finding.message.startswith("The default action is not legal: ")
     assert finding.where == "seed 0, step 0, seat ann, action bid(coins='0')"
+
+
+def test_a_seat_that_is_out_before_a_message_arrives_need_not_hear_it() -> None:
+    class Knockout(RoundGame):
+        """One seat drops out in every round, the last seat first."""
+
+        game_description = "Stay in."
+        action_space = ActionSpace([ActionDef("stay", "Stay")])
+        seats = ("ann", "bob", "cid", "dee", "eve")
+        timing = "simultaneous"
+        talks = True
+
+        def begin(self) -> None:
+            self.played = 0
+
+        def to_move(self) -> tuple[str, ...]:
+            return tuple(self.seats) if self.played < 4 else ()
+
+        def out(self, seat: str) -> bool:
+            return self.seats.index(seat) >= 5 - self.played
+
+        def legal(self, seat: str) -> list[str]:
+            assert not self.out(seat)
+            return ["stay"]
+
+        def apply(self, moves: Mapping[str, Action]) -> None:
+            self.played += 1
+
+        def see(self, seat: str) -> Observation:
+            return Observation(status={"played": self.played})
+
+        def returns(self) -> dict[str, float]:
+            return dict.fromkeys(self.seats, 0.0)
+
+        def dump(self) -> JsonValue:
+            return self.played
+
+        def load(self, data: JsonValue) -> None:
+            self.played = int(data)
+
+    report = run_checks(Knockout, steps=40, subprocesses=False)
+    assert report.ok, report.to_text()

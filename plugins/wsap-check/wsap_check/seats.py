@@ -115,7 +115,7 @@ async def legal_moves(notes: Notes, subject: Subject) -> None:
     game = cast(RoundGame, table.world.adapter)
 
     def look(where: str) -> None:
-        for seat in game.to_move():
+        for seat in (mover for mover in game.to_move() if not game.out(mover)):
             names = [offer if isinstance(offer, str) else offer.name for offer in game.legal(seat)]
             notes.expect(names, f"{seat} is to move, but legal({seat!r}) returns nothing.", where, "nothing")
             if wrong := [name for name in names if game.action_space.find(name) is None]:
@@ -272,7 +272,8 @@ async def _whisper(notes: Notes, table: Table, kind: str) -> None:
     for seat in rest:
         leak = f"{seat.agent_id} receives a {kind} message from {name} that is not for it."
         notes.expect(seat in hearers or seat.agent_id not in heard, leak, table.where(seat), f"leak {kind}")
-    missing = [s.agent_id for s in hearers if s.agent_id not in heard]
+    # A seat that is out while the others play on need not hear them.
+    missing = [s.agent_id for s in hearers if s.agent_id not in heard and (table.over or not s.done)]
     notes.expect(not missing, f"A {kind} message from {name} does not reach {', '.join(missing)}.", table.where())
 
 
