@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from wsap_core.discovery import GROUP, find_plugins
+from wsap_core.host import PluginHost
 
 Put = Callable[..., Path]
 OnPath = Callable[..., list[tuple[str, str, str, str]]]
@@ -97,3 +100,58 @@ def test_an_editable_install_is_found_like_any_other(put: Put, tmp_path: Path, o
     site = put("wsap-mine", "[wsap]\nmine = mine.plugin\n")
     (site / "__editable__.wsap_mine.pth").write_text(str(tmp_path / "checkout"))
     assert on_path(site) == [("mine", "mine.plugin", "wsap-mine", "1.0")]
+
+
+def wanting(put: Put, requirement: str) -> Path:
+    metadata = f"Metadata-Version: 2.1\nName: wsap-mine\nVersion: 1.0\nRequires-Dist: {requirement}\n"
+    return put("wsap-mine", "[wsap]\nmine = mine.plugin\n", metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "fits"),
+    [
+        ("wsap-core~=0.1.0", True),
+        ("wsap-core (>=0.1,<0.2)", True),
+        ("wsap_core>=0.0.3", True),
+        ("wsap-core", True),
+        ("wsap-core-extras~=7.0", True),
+        ("wsap-core[testing]~=0.1; extra == 'x'", True),
+        ("wsap-core~=0.9.0", False),
+        ("wsap-core==2.1", False),
+        ("WSAP.Core (>=1.0)", False),
+    ],
+)
+def test_a_plugin_for_another_major_version_of_the_kernel_is_named_and_not_imported(
+    requirement: str, fits: bool, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wsap_core.__version__", "0.1.0")
+    monkeypatch.setattr(sys, "path", [str(wanting(put, requirement))])
+    (found,) = find_plugins()
+    assert (found.problem == "") == fits
+    if not fits:
+        row = PluginHost(environ={}).load(found)
+        assert row.status == "broken"
+        assert row.reasons[0].startswith("wsap-mine is for wsap-core ")
+        assert row.reasons[0].endswith(", and this is 0.1.0; install matching versions of both.")
+
+
+def test_an_empty_metadata_folder_is_named(put: Put, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    put("wsap-other", "[wsap]\nother = other\n")
+    empty = tmp_path / "site" / "wsap_mine-1.0.dist-info"
+    empty.mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
+    mine, other = find_plugins()
+    assert (mine.name, mine.distribution, mine.version, other.problem) == ("mine", "wsap-mine", "1.0", "")
+    assert mine.problem == f"Its metadata folder {empty} is empty; remove the folder, or install the package again."
+
+
+@pytest.mark.parametrize("command", [["plugins"], ["games"], ["play", "echo", "--steps", "2", "--no-record"]])
+def test_a_plugin_that_ends_the_process_on_import_ends_no_command(command: list[str], put: Put, tmp_path: Path) -> None:
+    site = put("wsap-gone", "[wsap]\ngone = gone_plugin\n")
+    (site / "gone_plugin.py").write_text("import sys\nsys.exit(3)\n", encoding="utf-8")
+    own = {"PYTHONPATH": str(site), "XDG_CACHE_HOME": str(tmp_path / "cache"), "WSAP_HOME": str(tmp_path / "home")}
+    wsap = [sys.executable, "-m", "wsap_core", *command]
+    done = subprocess.run(wsap, env={**os.environ, **own}, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    if command == ["plugins"]:
+        assert "gone_plugin can't be imported: SystemExit: 3" in done.stdout

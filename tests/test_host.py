@@ -138,6 +138,8 @@ def put(tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> FoundPlug
         ("def (", "SyntaxError"),
         ("raise RuntimeError('no luck')", "RuntimeError: no luck"),
         ("raise RuntimeError", "RuntimeError: no message"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("class Own(BaseException): pass\nraise Own('no luck')", "Own: no luck"),
     ],
 )
 def test_a_plugin_that_can_not_be_imported_becomes_a_row_with_its_reason(
@@ -168,6 +170,24 @@ def test_a_hook_that_raises_breaks_its_plugin_and_no_other(function: Callable[[]
     assert row.reasons == ["wsap_agents raised OSError: no luck"]
     assert host.agents.names() == ()
     assert host.commands.names() == ("mine",)
+
+
+def test_a_hook_that_would_end_the_process_breaks_its_plugin_alone(host: PluginHost) -> None:
+    row = host.register(module(wsap_agents=lambda: sys.exit(3)), "leaving")
+    assert (row.status, row.reasons) == ("broken", ["wsap_agents raised SystemExit: 3"])
+
+
+def test_an_interrupt_while_a_plugin_is_loaded_is_the_users(
+    host: PluginHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        host.load(put(tmp_path, "raise KeyboardInterrupt", monkeypatch))
+
+    def interrupted() -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        host.register(module(wsap_agents=interrupted), "mine")
 
 
 @pytest.mark.parametrize("given", [None, (), [], iter(())])

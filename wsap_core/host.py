@@ -185,9 +185,14 @@ class PluginHost:
         row = PluginReport(found.name, found.distribution, found.version, found.module)
         if self._blocked(row):
             return row
+        if found.problem:
+            row.add_problem(found.problem, broken=True)
+            return row
         try:
             module = importlib.import_module(found.module)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise  # the user's; anything else is the plugin's, sys.exit() included
+        except BaseException as error:
             row.add_problem(f"{found.module} can't be imported: {error_line(error, kind=True)}", broken=True)
             return row
         self._register(module, row)
@@ -232,7 +237,9 @@ class PluginHost:
         self._report_misspellings(plugin, row)
         try:
             self._manager.register(plugin, f"{row.name}:{row.distribution}")
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             row.add_problem(f"It can't be registered: {error_line(error, kind=True)}", broken=True)
             return
         self._plugins.append((plugin, row))
@@ -250,7 +257,9 @@ class PluginHost:
             return
         try:
             specs = list(function() or ())
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             row.add_problem(f"{hook} raised {error_line(error, kind=True)}", broken=True)
             return
         for spec in specs:

@@ -76,7 +76,7 @@ class ScoreMetric:
             value = float(load(self.compute)(episodes))
         except WsapError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise WorldError(f"The score {self.name!r} can't be computed: {error_line(error, kind=True)}") from error
         if not abs(value) <= LARGEST_SCORE:
             raise WorldError(f"The score {self.name!r} is {value:g}, not a number within {LARGEST_SCORE:g} of zero.")
@@ -216,7 +216,7 @@ class AdapterSpec(Spec):
             raise
         except WsapError as error:
             raise UsageError(str(error)) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             detail = error_line(error, kind=True).rstrip(". ")
             raise UsageError(f"{about}: {detail}. Check the options, or report this to the game's author.") from error
         least, most = self.seats
