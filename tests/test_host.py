@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -407,3 +407,47 @@ def test_the_hosts_codec_knows_what_the_games_send(host: PluginHost) -> None:
         host.codec("lost")
     with pytest.raises(UnknownNameError, match="Did you mean 'windy'"):
         host.codec("window")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"timing": "turns"}, "timing is 'turns'; it must be one of free, alternating, simultaneous, phased."),
+        ({"deadline": -3.0}, "deadline is -3; it must be a number of seconds above 0, or None."),
+        ({"deadline": float("nan")}, "deadline is nan; it must be a number of seconds above 0, or None."),
+        (
+            {"options": ("rounds",)},
+            "options is ('rounds',); it must be a tuple whose values are each of the type OptionDef.",
+        ),
+        ({"seats": (5, 2)}, "seats is (5, 2); it must be (minimum, maximum), from 1, or 0 for a world that lives."),
+        ({"seats": (0, 0)}, "seats is (0, 0); it must be (minimum, maximum), from 1, or 0 for a world that lives."),
+        ({"seat_names": ("ann", " ")}, "seat_names has an empty name."),
+        ({"max_worlds": 0}, "max_worlds is 0; it must be at least 1."),
+        ({"summary": None}, "summary is None; it must be a text."),
+        ({"persistent": 1}, "persistent is 1; it must be True or False."),
+        ({"skills": {"combat": "hit"}}, "skills is {'combat': 'hit'}; it must be a mapping whose values are a tuple"),
+        ({"protocol_version": "9.0"}, "It uses version 9.0 of the protocol"),
+    ],
+)
+def test_a_game_whose_spec_has_an_impossible_value_is_reported_with_its_plugin_and_not_listed(
+    given: dict[str, Any], words: str, host: PluginHost
+) -> None:
+    wrong = replace(AdapterSpec("odd", "One line.", "nowhere:Odd"), **given)
+    row = host.register(offering("wsap_adapters", wrong, AdapterSpec("even", "One line.", "nowhere:Even")), "mine")
+    assert row.status == "warning"
+    assert row.reasons[0].startswith(f"The game 'odd' can't be used: {words}")
+    assert host.games.names() == ("even",)
+
+
+def test_a_world_that_lives_may_have_no_seat_and_new_abilities_are_kept(host: PluginHost) -> None:
+    spec = AdapterSpec("still", "One line.", "nowhere:Still", abilities=("lives", "flies"), seats=(0, 0))  # type: ignore[arg-type]
+    assert host.register(offering("wsap_adapters", spec), "mine").status == "ok"
+
+
+def test_wire_types_and_default_agents_that_do_not_exist_are_reported(host: PluginHost) -> None:
+    spec = AdapterSpec("odd", "One line.", "nowhere:Odd", wire_types=("nowhere:X",), default_agent="nobody")
+    row = host.register(offering("wsap_adapters", spec), "mine")
+    host.note_missing_agents()
+    assert row.status == "warning"
+    assert row.reasons[0] == "wire_types of the game 'odd' names 'nowhere:X': there is no such module."
+    assert row.reasons[1].startswith("The game 'odd': default_agent is 'nobody'. ")

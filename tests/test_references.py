@@ -138,8 +138,12 @@ def test_a_misspelt_field_of_wsap_spec_is_told(file: Path) -> None:
     ("given", "words"),
     [
         ({"seats": 3}, "seats in wsap_spec of '.*' must be a list, not a int"),
-        ({"seats": ["two", 2]}, "must be two integers"),
-        ({"seats": (1, 2, 3)}, "must be two integers"),
+        ({"seats": ["two", 2]}, "must be 2 values, each a whole number"),
+        ({"seats": (1, 2, 3)}, "must be 2 values, each a whole number"),
+        ({"timing": "turns"}, "timing is 'turns'; it must be one of free, alternating, simultaneous, phased"),
+        ({"deadline": -3.0}, "deadline is -3; it must be a number of seconds above 0"),
+        ({"default_agent": "randon"}, "default_agent is 'randon'. .*Did you mean 'random'"),
+        ({"seats": (5, 2)}, r"seats is \(5, 2\); it must be \(minimum, maximum\)"),
         ({"abilities": "seed"}, "abilities in wsap_spec of '.*' must be a list, not a str"),
     ],
 )
@@ -334,3 +338,8 @@ class Recorded(EchoWorld):
 )
 def test_a_file_is_what_begins_like_a_path_or_ends_in_a_class_of_one(text: str, file: bool) -> None:
     assert names_file(text) is file
+
+
+def test_a_class_with_a_timing_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigError, match="timing is 'turns'"):
+        load_adapter_spec(type("Odd", (EchoWorld,), {"timing": "turns"}))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -18,8 +20,9 @@ from wsap_core import hookspecs
 from wsap_core.discovery import FoundPlugin, find_plugins
 from wsap_core.errors import DuplicateNameError, PluginError, UnknownNameError
 from wsap_core.factories import load
+from wsap_core.loading import names_model, names_object
 from wsap_core.protocol.wire import Codec
-from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, CommandSpec, MemorySpec, Spec, ToolSpec
+from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, CommandSpec, MemorySpec, Spec, ToolSpec, problems_of
 from wsap_core.untrusted import error_line
 
 S = TypeVar("S")
@@ -113,6 +116,10 @@ class Registry(Generic[S]):
         """Return the usable names, sorted; a name claimed twice is not usable."""
         return tuple(sorted(n for n, e in self._entries.items() if len(e) == 1))
 
+    def has(self, name: str) -> bool:
+        """Return whether anything is registered by that name, usable or not."""
+        return name in self._entries
+
     def all(self) -> list[Registration[S]]:
         """Return all entries, sorted by name and plugin, including those whose name is claimed twice."""
         return [e for _, entries in sorted(self._entries.items()) for e in sorted(entries, key=lambda e: e.plugin)]
@@ -126,6 +133,15 @@ class Registry(Generic[S]):
     def duplicates(self) -> dict[str, list[Registration[S]]]:
         """Return the names that several plugins claim."""
         return {n: e for n, e in sorted(self._entries.items()) if len(e) > 1}
+
+
+def _may_be_found(reference: str) -> bool:
+    """Return whether the top package of a reference exists, without importing it."""
+    package = reference.partition(":")[0].partition(".")[0]
+    try:
+        return package in sys.modules or importlib.util.find_spec(package) is not None
+    except ValueError:  # an empty name
+        return False
 
 
 def _origins(entries: Iterable[Registration[Any]]) -> str:
@@ -164,7 +180,23 @@ class PluginHost:
         for found in find_plugins():
             host.load(found)
         host.note_duplicates()
+        host.note_missing_agents()
         return host
+
+    def note_missing_agents(self) -> None:
+        """Report each game whose default agent is not installed as a problem of its plugin."""
+        for entry in self.games.all():
+            if problem := self.missing_agent(entry.spec):
+                rows = (row for row in self.rows if (row.name, row.distribution) == (entry.plugin, entry.distribution))
+                for row in rows:
+                    row.add_problem(f"The game {entry.spec.name!r}: {problem}")
+
+    def missing_agent(self, spec: AdapterSpec) -> str:
+        """Return what is wrong if the default agent of a game is not registered; a reference may name any other."""
+        name = spec.default_agent
+        if names_object(name) or names_model(name) or self.agents.has(name):
+            return ""
+        return f"default_agent is {name!r}. {UnknownNameError('agent', name, self.agents.names())}"
 
     def add_hook(self, specification: ModuleType, hook: str, kind: type[S], noun: str) -> Registry[S]:
         """Collect a hook that another distribution defines, from plugins already loaded and from later ones.
@@ -270,11 +302,17 @@ class PluginHost:
             if not isinstance(cast(Any, name), str) or not NAME.fullmatch(name):
                 row.add_problem(f"{hook} returned the invalid name {name!r}; use a-z, digits and dashes.")
                 continue
+            if isinstance(spec, Spec) and (wrong := problems_of(spec)):
+                row.add_problem(f"The {registry.kind} {name!r} can't be used: {' '.join(wrong)}")
+                continue
             if row.module != BUILTIN.module and registry.is_builtin(name):
                 row.add_problem(f"The {registry.kind} {name!r} is built in; a plugin can't replace it.")
                 continue
             registry.add(Registration(cast(Any, spec), row.name, row.distribution))
             row.provides.setdefault(registry.plural, []).append(name)
+            for reference in spec.wire_types if isinstance(spec, AdapterSpec) else ():
+                if isinstance(reference, str) and not _may_be_found(reference):
+                    row.add_problem(f"wire_types of the game {name!r} names {reference!r}: there is no such module.")
 
     def _report_misspellings(self, plugin: object, row: PluginReport) -> None:
         for name in sorted(vars(plugin) if hasattr(plugin, "__dict__") else dir(plugin)):

@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any, TypeVar, cast, get_args, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 from wsap_core.errors import ConfigError, UnknownNameError, UsageError
 from wsap_core.factories import build
@@ -25,7 +25,7 @@ from wsap_core.protocol import Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import MEMBERS, has_methods
-from wsap_core.specs import Ability, AdapterSpec, AgentSpec, Timing
+from wsap_core.specs import Ability, AdapterSpec, AgentSpec, Timing, problems_of
 
 # Any, in this module: a reference may name anything.
 
@@ -77,10 +77,15 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
         abilities=abilities,
         seats=(0 if "lives" in abilities else most, most),
         seat_names=names,
-        timing=cast(Timing, timing if timing in get_args(Timing) else "free"),
+        timing=cast(Timing, timing if isinstance(timing, str) else "free"),
         wire_types=_own_wire_types(face),
     )
-    return _overridden(spec, face)
+    found = _overridden(spec, face)
+    if found.default_agent != spec.default_agent:
+        host = host or PluginHost.discovered()
+        if problem := host.missing_agent(found):
+            raise ConfigError(f"The spec of {found.name!r} is invalid: {problem}")
+    return found
 
 
 def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentSpec:
@@ -180,7 +185,7 @@ def _kebab(name: str) -> str:
 def _overridden(spec: _S, face: Any) -> _S:
     given = getattr(face, SPEC_ATTRIBUTE, None)
     if given is None:
-        return spec
+        given = {}
     if not isinstance(given, Mapping):
         raise ConfigError(f"{SPEC_ATTRIBUTE} of {spec.name!r} must be a mapping of fields, not {type(given).__name__}.")
     known = {f.name for f in fields(spec)} - {"factory"}
@@ -193,7 +198,7 @@ def _overridden(spec: _S, face: Any) -> _S:
             raise ConfigError(
                 f"{key} in {SPEC_ATTRIBUTE} of {spec.name!r} must be a list, not a {type(value).__name__}."
             )
-    seats = values.get("seats", (1, 1))
-    if len(seats) != 2 or not all(type(count) is int for count in seats):
-        raise ConfigError(f"seats in {SPEC_ATTRIBUTE} of {spec.name!r} must be two integers: minimum and maximum.")
-    return replace(spec, **values)
+    found = replace(spec, **values)
+    if wrong := problems_of(found):
+        raise ConfigError(f"The spec of {spec.name!r} is invalid: {' '.join(wrong)}")
+    return found

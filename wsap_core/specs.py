@@ -7,9 +7,11 @@ it takes a `Context` or no argument.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from wsap_core.errors import UnknownNameError, UsageError, WorldError, WsapError
 from wsap_core.factories import Reference, load
@@ -286,3 +288,81 @@ class ToolSpec(Spec):
 @dataclass(frozen=True)
 class CommandSpec(Spec):
     """A subcommand of `wsap`; the factory is a click command, or returns one."""
+
+
+def problems_of(spec: Spec) -> list[str]:
+    """Return what is wrong with the values of a spec, one sentence each, without importing what it refers to."""
+    found = []
+    for name, kind in _kinds_of(cast(Any, type(spec))).items():
+        value = getattr(spec, name)
+        if not _fits(value, kind):
+            found.append(f"{name} is {single_line(repr(value))[:80]}; it must be {_named(kind)}.")
+    if found or not isinstance(spec, AdapterSpec):
+        return found
+    low, high = spec.seats
+    lives = "lives" in spec.abilities
+    if not (0 if lives else 1) <= low <= high:
+        found.append(f"seats is {spec.seats}; it must be (minimum, maximum), from 1, or 0 for a world that lives.")
+    if not all(name.strip() for name in spec.seat_names):
+        found.append("seat_names has an empty name.")
+    if spec.deadline is not None and not 0 < spec.deadline < float("inf"):
+        found.append(f"deadline is {spec.deadline:g}; it must be a number of seconds above 0, or None.")
+    found += [
+        f"{name} is {value}; it must be at least 1."
+        for name, value in (("max_avatars", spec.max_avatars), ("max_worlds", spec.max_worlds))
+        if value is not None and value < 1
+    ]
+    if spec.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
+        found.append(f"It uses version {spec.protocol_version} of the protocol, and this is {PROTOCOL_VERSION}.")
+    return found
+
+
+@cache
+def _kinds_of(cls: Any) -> dict[str, Any]:
+    """Return the types of a spec's fields; any text is an ability, so that newer plugins can be listed."""
+    hints = get_type_hints(cls)
+    return {f.name: tuple[str, ...] if f.name == "abilities" else hints[f.name] for f in fields(cls)}
+
+
+def _fits(value: object, kind: Any) -> bool:
+    arguments = get_args(kind)
+    match get_origin(kind):
+        case None:
+            if kind is Any:
+                return True
+            if kind in (int, float):
+                return type(value) is int or (kind is float and isinstance(value, float))
+            return isinstance(value, kind)
+        case origin if origin is Literal:
+            return value in arguments
+        case origin if origin in (Union, UnionType):
+            return any(_fits(value, each) for each in arguments)
+        case origin if origin is tuple and isinstance(value, tuple):
+            parts = arguments[:1] * len(value) if arguments[-1] is ... else arguments
+            return len(parts) == len(value) and all(map(_fits, value, parts))
+        case origin if origin is Mapping and isinstance(value, Mapping):
+            return all(_fits(k, arguments[0]) and _fits(v, arguments[1]) for k, v in value.items())
+        case origin if origin is Callable:
+            return callable(value)
+    return False
+
+
+def _named(kind: Any) -> str:
+    """Return a type in words."""
+    arguments = get_args(kind)
+    match get_origin(kind):
+        case origin if origin is Literal:
+            return "one of " + ", ".join(map(str, arguments))
+        case origin if origin in (Union, UnionType):
+            return " or ".join(map(_named, arguments))
+        case origin if origin is tuple:
+            each = _named(arguments[0])
+            return (
+                f"a tuple of which each is {each}" if arguments[-1] is ... else f"{len(arguments)} values, each {each}"
+            )
+        case origin if origin is Mapping:
+            return f"a mapping whose values are {_named(arguments[1])}"
+        case origin if origin is Callable:
+            return "a callable"
+    words = {str: "a text", int: "a whole number", float: "a number", bool: "True or False", NoneType: "None"}
+    return words.get(kind) or f"of the type {getattr(kind, '__name__', kind)}"

@@ -51,14 +51,15 @@ KEYWORDS = frozenset(_KEYWORDS)
 """Keywords that restrict values."""
 
 
-def check_schema(schema: Any, name: str = "schema") -> str | None:
-    """Return why a schema is outside the subset that `validate_value` supports, or None if it is within it."""
+def check_schema(schema: Any, name: str = "schema", *, only: str = "") -> str | None:
+    """Return why a schema is outside the subset that `validate_value` supports, or None if it is within it; `only` is
+    the one keyword to look at."""
     if isinstance(schema, bool):
         return None
     if not isinstance(schema, Mapping):
         return f"{name} must be an object, not {shown(schema)}."
     for keyword, value in schema.items():
-        if keyword in ANNOTATIONS:
+        if keyword in ANNOTATIONS or (only and keyword != only):
             continue
         if keyword not in _KEYWORDS:
             close = difflib.get_close_matches(str(keyword), sorted(_KEYWORDS), n=1)
@@ -67,11 +68,11 @@ def check_schema(schema: Any, name: str = "schema") -> str | None:
         fits, wanted = _KEYWORDS[keyword]
         if not fits(value):
             return f"{name}.{keyword} must be {wanted}, not {shown(value)}."
-    return _check_parts(schema, name)
+    return _check_parts(schema, name, only)
 
 
-def _check_parts(schema: Mapping[str, Any], name: str) -> str | None:
+def _check_parts(schema: Mapping[str, Any], name: str, only: str) -> str | None:
     parts = [(f"{name}.{k}", schema[k]) for k in ("items", "additionalProperties") if k in schema]
     parts += [(f"{name}.prefixItems[{i}]", part) for i, part in enumerate(schema.get("prefixItems", ()))]
     parts += [(child_name(f"{name}.properties", str(k)), part) for k, part in schema.get("properties", {}).items()]
-    return next((reason for where, part in parts if (reason := check_schema(part, where))), None)
+    return next((reason for where, part in parts if (reason := check_schema(part, where, only=only))), None)

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from wsap_core.protocol import Action, ActionDef, ActionSpace, ParamDef
+from wsap_core.protocol.subset import check_schema
 from wsap_core.protocol.values import validate_value
+
+_NUMERIC = re.compile(r"[-+.,:\d\s\u2013]*\d[-+.,:\d\s\u2013]*")
+_TYPE_NAMES = frozenset({"int", "integer", "float", "number", "double", "bool", "boolean", "list", "array", "dict"})
 
 
 def index_actions(space: ActionSpace) -> dict[str, ActionDef]:
     """Return the actions by name."""
     return {action.name: action for action in space.actions}
+
+
+def wrong_parameter(parameter: ParamDef) -> str:
+    """Return what is wrong with the declaration of a parameter; "" if nothing is. It may be a misspelt range or the
+    name of a type, which would mean any text, or a JSON Schema with a type that does not exist."""
+    if parameter.schema is not None:
+        return check_schema(parameter.schema, only="type") or ""
+    spec = parameter.spec.strip()
+    ranged = parameter.integer_range()
+    if _NUMERIC.fullmatch(spec) and (ranged is None or str(ranged[0]) != spec.removeprefix("+")[: len(str(ranged[0]))]):
+        return f"{spec!r} is no range; write whole numbers as '1-10', and others as schema={{'type': 'number'}}."
+    if spec.lower() in _TYPE_NAMES:
+        return f"{spec!r} is no type, but words for people; use '1-10', 'yes|no', or schema={{'type': ...}}."
+    return ""
 
 
 def check_action(action: Action, declared: Mapping[str, ActionDef]) -> tuple[Action, str]:

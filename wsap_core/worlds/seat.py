@@ -17,7 +17,7 @@ from wsap_core.seams.game import ChoiceKey, GameAdapter, HasClosingResult, HasDe
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import error_line, single_line
 from wsap_core.worlds.answers import judged, wrong_in
-from wsap_core.worlds.legality import check_action, index_actions
+from wsap_core.worlds.legality import check_action, index_actions, wrong_parameter
 from wsap_core.worlds.mailbox import Mailbox, message_of
 
 T = TypeVar("T")
@@ -240,7 +240,12 @@ class Seat:
         return await self.observe()
 
     def _own_space(self) -> ActionSpace:
-        return judged(self.world.spec.name, "declares", self._checked(lambda: self.face.action_space), ActionSpace)
+        space = judged(self.world.spec.name, "declares", self._checked(lambda: self.face.action_space), ActionSpace)
+        for action in space.actions:
+            for parameter in action.parameters:
+                if wrong := wrong_parameter(parameter):
+                    raise WorldError(f"{self._name} declares {action.name!r} with {parameter.name!r}: {wrong}")
+        return space
 
     def _describe(self, observation: Observation) -> str:
         avatar = observation.avatar if isinstance(observation, EmbodiedObservation) else None

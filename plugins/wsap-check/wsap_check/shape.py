@@ -13,7 +13,8 @@ from wsap_check.play import RandomPlayer, Table, baseline, settle, walk
 from wsap_check.steps import Step, first_difference, fresh_text, place, text_of
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.authoring.rounds import RoundGame
-from wsap_core.errors import WireError
+from wsap_core.errors import PluginError, WireError
+from wsap_core.factories import load
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation, ParamDef, Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.protocol.subset import check_schema
@@ -21,10 +22,10 @@ from wsap_core.protocol.transit import BONUS_KINDS, SKILL_DOMAINS
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.protocol.words import WORDS
 from wsap_core.seams.game import MEMBERS, has_methods
+from wsap_core.specs import AdapterSpec, problems_of
 from wsap_core.untrusted import strip_control
-from wsap_core.version import PROTOCOL_VERSION
 from wsap_core.worlds import Mailbox, Seat
-from wsap_core.worlds.legality import check_action, index_actions
+from wsap_core.worlds.legality import check_action, index_actions, wrong_parameter
 
 _MEMBERS = ("game_description", "action_space", "observe", "act", "reset")
 _RESULT = (("success", bool, "true or false"), ("done", bool, "true or false"), ("message", str, "text"))
@@ -95,16 +96,13 @@ def _takes_seed(game: Any) -> bool:
 async def spec(notes: Notes, subject: Subject) -> None:
     """The spec is consistent."""
     said = subject.spec
-    low, high = said.seats
-    if not (0 if subject.can("lives") else 1) <= low <= high or not high:
-        notes.error(f"seats is {said.seats}: it must be (minimum, maximum), from 1, or 0 for a world that lives.")
+    _look_at_values(notes, said)
+    high = said.seats[1]
     if (high > 1) != subject.can("multi-seat"):
         declared = "declared" if subject.can("multi-seat") else "not declared"
         notes.error(f"seats is {said.seats}, and the ability 'multi-seat' is {declared}.")
     if len(set(said.seat_names)) < len(said.seat_names) or len(said.seat_names) > high:
         notes.error(f"seat_names {said.seat_names} does not give {high} seats different names.")
-    if said.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
-        notes.error(f"The game uses protocol {said.protocol_version}, this is {PROTOCOL_VERSION}.")
     if said.language not in WORDS:
         notes.warn(f"WSAP has texts in {', '.join(WORDS)}, not {said.language!r}: titles and refusals are in English.")
     if not said.summary.strip():
@@ -122,6 +120,16 @@ async def spec(notes: Notes, subject: Subject) -> None:
             strange = f"The skill {domain!r} names {name!r}, which is neither an achievement nor an action."
             notes.expect(name in evidence, strange)
     _look_at_rules(notes, subject)
+
+
+def _look_at_values(notes: Notes, said: AdapterSpec) -> None:
+    for problem in problems_of(said):
+        notes.error(problem)
+    for reference in said.wire_types:
+        try:
+            load(reference)
+        except PluginError as error:
+            notes.error(f"wire_types can't be used: {error}")
 
 
 def repeated(names: Iterable[str]) -> list[str]:
@@ -206,6 +214,8 @@ def _look_at_action(notes: Notes, definition: ActionDef) -> None:
 
 
 def _wrong_parameter(parameter: ParamDef) -> str | None:
+    if typo := wrong_parameter(parameter):
+        return typo
     if parameter.schema is not None:
         return check_schema(parameter.schema)
     choices = parameter.choices()

@@ -1,0 +1,36 @@
+"""Declarations of parameters that would not be what they seem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wsap_core import ActionDef, ActionSpace, AdapterSpec, Context, ParamDef, World
+from wsap_core.builtin.echo import EchoWorld
+from wsap_core.errors import WorldError
+from wsap_core.worlds.legality import wrong_parameter
+
+NESTED = {"type": "array", "items": {"type": "intger"}}
+
+
+@pytest.mark.parametrize("spec", ["1..5", "-0.5-2.5", "1-", "5-1", "7", "1,5", "int", "Boolean", "1:5"])
+def test_a_misspelt_range_or_the_name_of_a_type_is_no_free_text(spec: str) -> None:
+    assert wrong_parameter(ParamDef("n", spec)).startswith(repr(spec))
+
+
+@pytest.mark.parametrize("spec", ["1-5", "-5--1", "-180-180", "1|2", "what to say", "", "a number of coins", "string"])
+def test_ranges_words_and_descriptions_are_declarations(spec: str) -> None:
+    assert wrong_parameter(ParamDef("n", spec)) == ""
+
+
+@pytest.mark.parametrize("schema", [{"type": "intger"}, NESTED])
+def test_a_world_whose_actions_declare_what_is_impossible_is_refused_with_the_action(schema: dict[str, Any]) -> None:
+    class Odd(EchoWorld):
+        """An echo with an odd action."""
+
+        action_space = ActionSpace([ActionDef("bid", "Bid", [ParamDef("coins", schema=schema)])])
+
+    world = World.create(AdapterSpec("odd", "One line.", Odd), Context.create(0))
+    with pytest.raises(WorldError, match=r"declares 'bid' with 'coins': schema.*type must be one of .*, not 'intger'"):
+        world.open_seat("ann")
