@@ -23,7 +23,7 @@ from wsap_core import (
 from wsap_core.builtin.echo import EchoWorld
 from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
 from wsap_core.host import BUILTIN, Registration
-from wsap_core.loading import load_object, names_file, portable_reference
+from wsap_core.loading import load_object, names_file, portable_reference, source_files
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.options import Options, check_used
 
@@ -343,3 +343,15 @@ def test_a_file_is_what_begins_like_a_path_or_ends_in_a_class_of_one(text: str, 
 def test_a_class_with_a_timing_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigError, match="timing is 'turns'"):
         load_adapter_spec(type("Odd", (EchoWorld,), {"timing": "turns"}))
+
+
+def test_a_file_is_imported_again_when_a_neighbour_of_its_neighbour_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "deep_words.py").write_text("WORD = 'one'\n")
+    (tmp_path / "near_words.py").write_text("def said():\n    import deep_words\n    return deep_words.WORD\n")
+    main = tmp_path / "main.py"
+    main.write_text("import json\nfrom near_words import said\n\nclass Said:\n    word = said()\n")
+    assert [file.name for file in source_files(main)] == ["main.py", "deep_words.py", "near_words.py"]
+    first = load_object(f"{main}:Said")
+    assert load_object(f"{main}:Said") is first
+    (tmp_path / "deep_words.py").write_text("WORD = 'another'\n")
+    assert load_object(f"{main}:Said").word == "another"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import os
@@ -9,6 +10,7 @@ import re
 import sys
 import types
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +46,8 @@ def names_model(text: str) -> bool:
 def load_object(reference: str) -> Any:
     """Import and return what `file.py:Name` or `module:Name` names.
 
-    A file is imported under a private module name, and again only when it has changed. Its folder
-    is appended to `sys.path`, so that it can import its neighbours.
+    A file is imported under a private module name, and again only when it or one of its `source_files` has changed.
+    Its folder is appended to `sys.path`, so that it can import its neighbours.
 
     Raises:
         UsageError: no name is given, or the path is not that of a `.py` file.
@@ -84,7 +86,46 @@ def portable_reference(factory: object) -> str | None:
     return f"{Path(file).resolve()}:{name}" if file and file.endswith(".py") else None
 
 
+def source_files(path: Path) -> tuple[Path, ...]:
+    """Return a Python file and the modules that it imports from beside it, transitively, sorted after the first.
+
+    Of a package beside it, all its Python files are returned. Imports are read from the text, so that those by
+    `importlib` are not found; a file that can't be read as Python imports nothing.
+    """
+    found: set[Path] = set()
+    waiting = [path.resolve()]
+    while waiting:
+        file = waiting.pop()
+        if file in found:
+            continue
+        found.add(file)
+        for name in _imported_names(file):
+            module, package = path.resolve().parent / f"{name}.py", path.resolve().parent / name
+            if (package / "__init__.py").is_file():
+                waiting += sorted(package.rglob("*.py"))
+            elif module.is_file():
+                waiting.append(module)
+    return (path.resolve(), *sorted(found - {path.resolve()}))
+
+
+def _imported_names(file: Path) -> set[str]:
+    """Return the first parts of the modules that a file imports absolutely, without those of Python itself."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names
+
+
 _PRIVATE = "_wsap_file_"
+_STAMP = "_wsap_stamp"
+"""The attribute of an imported file or neighbour with its time of change."""
 
 
 def _import_file(place: str) -> types.ModuleType:
@@ -95,10 +136,11 @@ def _import_file(place: str) -> types.ModuleType:
         raise UnknownNameError(f"file in {folder}", path.name, beside, hint="Check the path.")
     path = path.resolve()
     name = f"{_PRIVATE}{path.stem}_{zlib.crc32(os.fsencode(path)):08x}"
-    stamp = path.stat().st_mtime_ns
     known = sys.modules.get(name)
-    if known is not None and getattr(known, "_wsap_stamp", None) == stamp:
+    stamps = {file: file.stat().st_mtime_ns for file in source_files(path)}
+    if known is not None and getattr(known, _STAMP, None) == stamps:
         return known
+    _forget_changed(stamps)
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(name, path)
@@ -114,8 +156,31 @@ def _import_file(place: str) -> types.ModuleType:
         if not isinstance(error, Exception | SystemExit):
             raise
         raise PluginError(f"{place} can't be imported: {_why(error, path)}") from error
-    vars(module)["_wsap_stamp"] = stamp
+    vars(module)[_STAMP] = stamps
+    for file, neighbour in _neighbours(stamps):
+        vars(neighbour)[_STAMP] = stamps[file]
     return module
+
+
+def _neighbours(stamps: Mapping[Path, int]) -> list[tuple[Path, types.ModuleType]]:
+    """Return the imported modules of these files, without those imported under a private name."""
+    files = {str(file): file for file in stamps}
+    return [
+        (files[origin], module)
+        for name, module in list(sys.modules.items())
+        if not name.startswith(_PRIVATE) and (origin := getattr(module, "__file__", None)) in files
+    ]
+
+
+def _forget_changed(stamps: Mapping[Path, int]) -> None:
+    """Have the next import read the neighbours again if one has changed since they were imported for a file.
+
+    The unchanged ones, too, since they hold what they took from it.
+    """
+    imported = _neighbours(stamps)
+    if any(getattr(module, _STAMP, stamps[file]) != stamps[file] for file, module in imported):
+        for _, module in imported:
+            sys.modules.pop(module.__name__, None)
 
 
 def _import_module(name: str) -> types.ModuleType:

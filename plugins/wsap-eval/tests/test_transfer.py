@@ -133,3 +133,16 @@ def test_a_placebo_that_changes_play_by_itself_is_told(tmp_path: Path) -> None:
     (verdict,) = measure(plan("Distracted", arms=("blank", "placebo", "source")), tmp_path).verdicts
     assert verdict.words == "none shown"
     assert verdict.caveat.startswith("Beware: with the placebo alone the agent plays worse than without a memory")
+
+
+def test_a_measurement_is_not_continued_with_an_edited_agent(tmp_path: Path) -> None:
+    copy = tmp_path / "learners_copy.py"
+    copy.write_text(HERE.read_text())
+    given = replace(
+        plan("Learner", lives=2, seeds=2, arms=("placebo", "source")),
+        source=f"{copy}:Stones", targets=(f"{copy}:Sand",), entrant=Entrant(agent=f"{copy}:Learner"),
+    )  # fmt: skip
+    measure(given, tmp_path / "out")
+    copy.write_text(HERE.read_text() + "\n# edited\n")
+    with pytest.raises(UsageError, match=r"learners_copy\.py changed\. Name another folder with --out\."):
+        measure(given, tmp_path / "out")

@@ -14,6 +14,7 @@ from wsap_core.seams.model import Price
 from wsap_eval.export.flat import Flat, flat_episode, flat_row, flat_standing
 from wsap_eval.jobs.local import cpus
 from wsap_eval.reading import played_of
+from wsap_eval.results import Changed
 from wsap_eval.run import Evaluation, Played
 from wsap_eval.run import evaluate as play
 from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits
@@ -64,6 +65,7 @@ def evaluate(
     jobs: int | None = None,
     out: Path | str | None = None,
     database: str | None = None,
+    changed: Changed = "",
 ) -> Evaluated:
     """Play the missing episodes and return all results, like `wsap eval`; resumes a stopped evaluation.
 
@@ -86,6 +88,8 @@ def evaluate(
         jobs: worker processes for episodes without models; by default one per CPU.
         out: folder for the results; by default that of `wsap eval`.
         database: path or URL; by default a file in the folder.
+        changed: what to do with episodes that were played under other conditions, such as another version of the game:
+            "again" plays them again, "apart" keeps them in rows of their own; by default they are refused.
 
     Raises:
         UsageError: the arguments are invalid, or the folder holds other results.
@@ -104,7 +108,7 @@ def evaluate(
     told = {address: price if isinstance(price, Price) else Price(*price) for address, price in (prices or {}).items()}
     evaluation = Evaluation(
         chosen, chosen.entrants, database, all_limits(limits), told, cell_limits(limits, until, pilot=False),
-        jobs or cpus(),
+        jobs or cpus(), changed=changed,
     )  # fmt: skip
     try:
         asyncio.get_running_loop()

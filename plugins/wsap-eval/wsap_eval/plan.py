@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from importlib import metadata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
@@ -31,8 +29,6 @@ class Game:
     metric: ScoreMetric
     opponent: Entrant | None = None
     """The opponent in this column of a round robin."""
-    version: str = ""
-    """Its distribution and version; empty for a game in a file."""
 
     @property
     def metrics(self) -> tuple[ScoreMetric, ...]:
@@ -75,6 +71,8 @@ class Job:
     forfeit: float
     brought: Brought | None = None
     """The agent's initial memory; None if memories are not controlled."""
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    """What is known of the conditions before it is played; see `wsap_eval.conditions`."""
 
 
 def mean_reward(episodes: Sequence[object]) -> float:
@@ -88,7 +86,7 @@ def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
     found = {}
     for entry in suite.games:
         spec = load_adapter_spec(entry.game, host).with_options(entry.options)
-        game = Game(entry, spec, _metric(spec, entry), version=_version(entry.game, host))
+        game = Game(entry, spec, _metric(spec, entry))
         names = spec.names_of_seats(spec.seats[0])
         if entry.seat and not entry.against:
             raise UsageError(f"The game {entry.name!r} has seat but no opponent; add against.")
@@ -104,16 +102,6 @@ def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
             label = entry.name if other is None else f"{entry.name} against {other.name}"
             found[label] = replace(game, entry=entry.model_copy(update={"label": label}), opponent=other)
     return found
-
-
-def _version(game: str, host: PluginHost) -> str:
-    name = game.partition(":")[0]
-    if name not in host.games.names():
-        return ""
-    distribution = host.games.entry(name).distribution
-    with suppress(metadata.PackageNotFoundError):
-        return f"{distribution} {metadata.version(distribution)}"
-    return distribution
 
 
 def _metric(spec: AdapterSpec, entry: GameEntry) -> ScoreMetric:

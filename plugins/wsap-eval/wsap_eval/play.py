@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any
 
 from wsap_core.errors import AgentError, StorageError, UnknownNameError, UsageError, WorldError, WsapError
@@ -56,7 +55,7 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
         taken = _taken(runs, job.run)
         return failed(job, str(error), started, time.monotonic() - begun, taken=taken, fault="metric")
     again = asked_again(runs, job.run) + summary.get("world", {}).get("asked_again", 0)
-    return replace(record, asked_again=again, conditions=_conditions(runs, game, job))
+    return replace(record, asked_again=again, conditions=_conditions(runs, job))
 
 
 def _options(entry: GameEntry, entrant: Entrant) -> dict[str, Any]:
@@ -101,7 +100,11 @@ def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, se
 def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
     name, names = told["seat"], tuple(sorted(told["achievements"]))
     reward = float(told["reward"])  # may be an int in a summary that was read from the log
-    played = EpisodeSummary(job.key.seed, told["steps"], reward, names, told["done"], name)
+    decisions = told["decisions"]
+    played = EpisodeSummary(
+        *(job.key.seed, told["steps"], reward, names, told["done"], name),
+        forced=decisions["forced"], repaired=decisions["repaired"],
+    )  # fmt: skip
     metrics = {}
     for metric in game.metrics:
         if not metric.of_set:
@@ -110,7 +113,6 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
             except MetricError:
                 if metric.name == game.metric.name:  # another one is left out of the record
                     raise
-    decisions = told["decisions"]
     return SeatRecord(
         *(name, job.seats[name].name, told["steps"], reward, names, told["done"]),
         *(decisions["forced"], decisions["repaired"], metrics, name in job.own),
@@ -132,19 +134,18 @@ def asked_again(runs: RunReader, run: str) -> int:
     return again
 
 
-def _conditions(runs: RunReader, game: Game, job: Job) -> dict[str, str]:
-    """Return the conditions of an episode from its run: versions, models, prompts, sampling."""
+def _conditions(runs: RunReader, job: Job) -> dict[str, str]:
+    """Return the conditions of an episode: those known before, and from its run models, prompts and sampling."""
     asked = [event["body"] for event in runs.events(job.run, "model")]
     told = _options(job.entry, job.entrant)
     found = {
         "legal": str(told.get("legal", job.entry.legal)),
         "skin": str(told.get("skin", "")),
-        "game": game.version,
-        "wsap": metadata.version("wsap-core"),
         "models": ", ".join(dict.fromkeys(str(body["model"]) for body in asked)),
         "prompts": ", ".join(dict.fromkeys(str(body["prompts"]) for body in asked)),
         "abilities": ", ".join(dict.fromkeys(json.dumps(body["abilities"], sort_keys=True) for body in asked)),
         **(_first_call(runs, job) if asked else {}),
+        **job.conditions,
     }
     return {name: value for name, value in found.items() if value}
 
@@ -173,7 +174,7 @@ def failed(
     return EpisodeRecord(
         key.game, key.entrant, key.seed, key.repeat, "failed", reason, None, {}, 0, 0.0, (), (), "",
         job.run, started, round(seconds, 3), taken.calls, taken.prompt_tokens, taken.completion_tokens, taken.cost,
-        fault=fault,
+        fault=fault, conditions=dict(job.conditions),
     )  # fmt: skip
 
 
@@ -201,7 +202,7 @@ def _broken_off(runs: RunReader, game: Game, job: Job, reason: str, started: str
         )
         return replace(failed(job, reason, started, seconds), outcome="forfeited", seats=seats)
     found = replace(found, outcome="forfeited", reason=reason, value=None)
-    return replace(found, conditions=_conditions(runs, game, job))
+    return replace(found, conditions=_conditions(runs, job))
 
 
 def _taken(runs: RunReader, run: str) -> Usage:

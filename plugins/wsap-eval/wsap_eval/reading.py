@@ -12,8 +12,8 @@ from wsap_core.host import PluginHost
 from wsap_eval.due import CellLimits, Due
 from wsap_eval.plan import games_of, jobs_of
 from wsap_eval.records import EpisodeRecord
-from wsap_eval.results import PLAN, read_results, read_width, was_looked_at
-from wsap_eval.run import Played
+from wsap_eval.results import PLAN, read_results, read_width
+from wsap_eval.run import Played, gathered
 from wsap_eval.suite import Entrant, picked
 from wsap_eval.table import Row
 
@@ -34,15 +34,8 @@ def played_of(folder: Path, *, table: bool = True) -> Played:
     host = PluginHost.discovered()
     games = games_of(suite, host)
     jobs = list(jobs_of(suite, games, suite.entrants, host))
-    order = {key: number for number, key in enumerate(job.key for job in jobs)}
-    keys = sorted((key for key in episodes if key.game in games), key=lambda key: (order.get(key, len(order)), key))
     due = Due(jobs, games, episodes, CellLimits(half_width=read_width(folder)))
-    settled = due.all_settled()
-    missing = sum((job.key.game, job.key.entrant) not in settled for job in due.missing)
-    return Played(
-        suite, games, tuple(episodes[key] for key in keys), missing, {}, settled,
-        looked=was_looked_at(folder), unreached=tuple(due.unreached()),
-    )  # fmt: skip
+    return gathered(suite, games, jobs, episodes, due, folder)
 
 
 @dataclass(frozen=True)
@@ -71,37 +64,47 @@ def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "") ->
     labels = list(dict.fromkeys(record.entrant for record in records))
     if not labels:
         raise UsageError(f"{str(folder)!r} has no episodes yet, so there is nothing to compare.")
-    base = picked(labels, [baseline or played.suite.baseline or labels[0]], "entrant")[0]
-    wanted = [other for other in others if other in labels]
+    names = list(dict.fromkeys((*played.entrants.values(), *labels)))
+    base = picked(names, [baseline or played.suite.baseline or names[0]], "entrant")[0]
+
+    def rows_called(name: str) -> list[str]:
+        return [label for label in labels if name in (label, played.entrants.get(label))]
+
+    wanted = [label for other in others for label in rows_called(other)]
     more: dict[Path, Played] = {}
     for other in others:
-        if other not in labels:
+        if other not in names:
             if not Path(other).is_dir():
-                picked(labels, [other], "entrant")
+                picked(names, [other], "entrant")
             if Path(other).resolve() in (folder.resolve(), *(path.resolve() for path in more)):
                 raise UsageError(f"{other!r} is named twice; name each folder once.")
             more[Path(other)] = _of_same_suite(Path(other), folder, played)
     for label, record in _told_apart(labels, more):
         wanted.append(label)
         records.append(record)
-    chosen = {*wanted, base} if wanted else set(labels)
+    chosen = {*wanted, *rows_called(base)} if wanted else set(labels)
     both = replace(
         played,
         suite=played.suite.model_copy(update={"baseline": base, "entrants": _entrants(played, chosen)}),
         records=tuple(record for record in records if record.entrant in chosen),
     )
-    rows = [row for row in both.rows() if row.entrant != base]
+    rows = [row for row in both.rows() if row.entrant not in rows_called(base)]
     if not rows:
         raise UsageError(f"{str(folder)!r} has no entrant besides {base!r}, so there is nothing to compare.")
     shared = tuple(row for row in rows if row.difference is not None or _set_difference(row))
-    apart = tuple(
-        f"{row.entrant} and the baseline {base} have no seed in common in {row.game}; play both on the same seeds."
-        for row in rows
-        if row not in shared
-    )
+    apart = tuple(_why_apart(row, base) for row in rows if row not in shared)
     if not shared:
         raise UsageError(apart[0])
-    return Comparison(base, shared, tuple(row for row in both.rows() if row.entrant == base), apart)
+    return Comparison(base, shared, tuple(r for r in both.rows() if r.entrant in rows_called(base)), apart)
+
+
+def _why_apart(row: Row, base: str) -> str:
+    if row.apart:
+        return (
+            f"{row.entrant} and the baseline {base} were played under different conditions in {row.game}: "
+            f"{row.apart}; play both under the same."
+        )
+    return f"{row.entrant} and the baseline {base} have no seed in common in {row.game}; play both on the same seeds."
 
 
 def _set_difference(row: Row) -> bool:
@@ -152,5 +155,5 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _entrants(played: Played, chosen: Iterable[str]) -> tuple[Entrant, ...]:
-    known: Mapping[str, Entrant] = {entrant.name: entrant for entrant in played.suite.entrants}
-    return tuple(known.get(label) or Entrant(agent=label) for label in chosen)
+    names = dict.fromkeys(played.entrants.get(label, label) for label in chosen)
+    return tuple(played.entrant(name) for name in names)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Self
+from types import TracebackType
+from typing import Literal, Self
 
 from wsap_core.errors import StorageError, StorageLockedError, UsageError, WireError
+from wsap_core.protocol.lines import plural
 from wsap_core.textfile import written_to
+from wsap_eval.apart import BEFORE, SHARED, differences, identity
+from wsap_eval.plan import Job
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.suite import Suite, made
 
@@ -25,16 +28,28 @@ PLAN = "plan.json"
 _SUITE, _EPISODES, _UNTIL, _LOCK = "suite.json", "episodes.jsonl", "until.json", ".lock"
 
 
+Changed = Literal["", "again", "apart"]
+"""What to do with episodes played under other conditions than now: refuse, play them again, or keep them in rows of
+their own."""
+
+
+_CHOICES = (
+    "Play them again with --changed again, keep them in rows of their own with --changed apart, or name another folder "
+    "with --out."
+)
+
+
 class Results:
     """The folder of an evaluation, created if missing and locked while it is open.
 
-    `runs` maps each episode to its run id, which depends on who plays it with which options.
+    `jobs` are the episodes that will be played, with their conditions.
 
-    Raises UsageError if it holds results of another suite or of another entrant with the same label, or can't be
-    written; StorageLockedError if another process has it open.
+    Raises UsageError if it holds results of another suite or of another entrant with the same label, or, unless
+    `changed` says what to do, episodes played under other conditions, or can't be written; StorageLockedError if
+    another process has it open.
     """
 
-    def __init__(self, folder: Path, suite: Suite, runs: Mapping[EpisodeKey, str] = MappingProxyType({})) -> None:
+    def __init__(self, folder: Path, suite: Suite, jobs: Sequence[Job] = (), changed: Changed = "") -> None:
         from filelock import FileLock, Timeout
 
         self.folder = folder
@@ -49,7 +64,9 @@ class Results:
         try:
             self._refuse_another(suite)
             self.episodes = _episodes(self._path)
-            self._refuse_namesakes(runs)
+            self._replaced: dict[EpisodeKey, EpisodeRecord] = {}
+            self._refuse_namesakes({job.key: job.run for job in jobs})
+            self.heed_changes(jobs, changed)
             self._keep_suite(suite)
             self._tidy()
             self._file = self._path.open("ab", buffering=0)
@@ -70,6 +87,11 @@ class Results:
                 self._tidy()
         finally:
             self._lock.release()
+
+    @property
+    def all_episodes(self) -> Mapping[EpisodeKey, EpisodeRecord]:
+        """The episodes, with those to be played again that have not been yet."""
+        return {**self._replaced, **self.episodes}
 
     @property
     def database(self) -> str:
@@ -122,12 +144,47 @@ class Results:
 
     def _refuse_namesakes(self, runs: Mapping[EpisodeKey, str]) -> None:
         for key, record in self.episodes.items():
-            if record.outcome != "failed" and runs.get(key, record.run) != record.run:
+            if record.outcome != "failed" and not _same_play(runs.get(key, record.run), record.run):
                 raise UsageError(
                     f"{str(self.folder)!r} holds episodes of {key.entrant!r} in {key.game!r} played by "
                     "another agent, with other options, or against somebody else. Give the new entrant a label of its "
                     "own, or name another folder with --out."
                 )
+
+    def heed_changes(self, jobs: Sequence[Job], changed: Changed = "", choices: str = _CHOICES) -> None:
+        """Take those episodes of `jobs` for missing that were played under other conditions, or keep them.
+
+        Raises UsageError that names the difference and `choices` unless `changed` says which.
+        """
+        now = {job.key: job.conditions for job in jobs}
+        of_game = {job.key.game: job.conditions for job in jobs}
+        latest: dict[tuple[str, str], EpisodeRecord] = {}
+        for record in self.episodes.values():
+            cell = (record.game, record.entrant)
+            if record.conditions.get("served") and record.started >= (latest.get(cell) or record).started:
+                latest[cell] = record
+        stale = []
+        for key, record in self.episodes.items():
+            before = identity(record.conditions)
+            if key.game not in of_game or record.outcome == "failed" or "" in before:
+                continue
+            planned = key in now
+            told = differences(before, now[key] if planned else of_game[key.game], BEFORE if planned else SHARED)
+            if not told and planned and (last := latest.get((key.game, key.entrant))):
+                told = differences(before, identity(last.conditions), ("served",))
+            if told:
+                stale.append((key, told))
+        if not stale:
+            return
+        if not changed:
+            key, told = stale[0]
+            raise UsageError(
+                f"{str(self.folder)!r} holds {plural(len(stale), 'episode')} played under other conditions, of "
+                f"{key.entrant!r} in {key.game!r}{' and others' if len({k.entrant for k, _ in stale}) > 1 else ''}: "
+                f"{', '.join(told)}. {choices}"
+            )
+        if changed == "again":
+            self._replaced = {key: self.episodes.pop(key) for key, _ in stale if key in now}
 
     def _keep_suite(self, suite: Suite) -> None:
         with written_to(self.folder / _SUITE) as file:
@@ -135,9 +192,15 @@ class Results:
 
     def _tidy(self) -> None:
         """Rewrite the episodes in order, each once."""
-        if self.episodes or self._path.exists():
+        episodes = self.all_episodes
+        if episodes or self._path.exists():
             with written_to(self._path) as file:
-                file.writelines(self.episodes[key].to_json() + "\n" for key in sorted(self.episodes))
+                file.writelines(episodes[key].to_json() + "\n" for key in sorted(episodes))
+
+
+def _same_play(run: str, other: str) -> bool:
+    """Return whether two runs are of the same entrant and options, under whatever conditions."""
+    return run.split("-")[:2] == other.split("-")[:2]
 
 
 def read_results(folder: Path) -> tuple[Suite, dict[EpisodeKey, EpisodeRecord]]:

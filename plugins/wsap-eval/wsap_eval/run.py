@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,14 +17,16 @@ from wsap_core.references import load_agent_spec
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services, WorldModels, runtime_services
+from wsap_eval.apart import told_apart
+from wsap_eval.conditions import with_conditions
 from wsap_eval.due import NO_LIMITS, CellLimits, Due, is_over
 from wsap_eval.jobs.frames import Setup
 from wsap_eval.jobs.local import play_in_workers
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.plan import Game, Job, asks_models, games_of, jobs_of
 from wsap_eval.play import play_episode
-from wsap_eval.records import EpisodeRecord, usage_of
-from wsap_eval.results import Results, was_looked_at
+from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of
+from wsap_eval.results import Changed, Results, was_looked_at
 from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, Standing, rows_of, standings_of
 from wsap_llm.kit import BudgetLimits
@@ -61,6 +63,8 @@ class Evaluation:
     """The cluster for all episodes: "ray" or `ray://HOST:PORT`. Default: this machine."""
     in_flight: int = 64
     """Maximum concurrent episodes in this process; most of them wait for models."""
+    changed: Changed = ""
+    """What to do with episodes that were played under other conditions."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,15 @@ class Played:
     """Whether seeds ever ended at a half-width, so that intervals are those of confidence sequences."""
     unreached: tuple[str, ...] = ()
     """Sentences about the cells that did not reach the requested half-width."""
+    failed: tuple[EpisodeRecord, ...] = ()
+    """The suite's episodes that failed."""
+    entrants: Mapping[str, str] = field(default_factory=dict)
+    """Label of a row -> that of its entrant, where episodes of an entrant have different conditions."""
+
+    def entrant(self, label: str) -> Entrant:
+        """Return the entrant of a row; one that the suite does not name is an agent."""
+        own = self.entrants.get(label, label)
+        return next((known for known in self.suite.entrants if known.name == own), Entrant(agent=own))
 
     def rows(self) -> list[Row]:
         """Return the table, computed once."""
@@ -94,20 +107,46 @@ class Played:
         return rows_of(
             self.records, self.games, baseline=self.suite.baseline, scripted=agents,
             settled=lambda game, entrant: self.settled.get((game, entrant)), looked=self.looked,
+            entrants=self.entrants,
         )  # fmt: skip
 
     def standings(self) -> list[Standing]:
         """Return the standings of round robins; empty without any."""
-        return standings_of(self.records, self.games)
+        return standings_of((_with_label(r, self.entrants.get(r.entrant, r.entrant)) for r in self.records), self.games)
+
+
+def _with_label(record: EpisodeRecord, label: str) -> EpisodeRecord:
+    if record.entrant == label:
+        return record
+    seats = tuple(replace(s, entrant=label) if s in record.own else s for s in record.seats)
+    return replace(record, entrant=label, seats=seats)
+
+
+def gathered(
+    suite: Suite, games: Mapping[str, Game], jobs: Sequence[Job], episodes: Mapping[EpisodeKey, EpisodeRecord],
+    due: Due, folder: Path, *, limit: str = "",
+) -> Played:  # fmt: skip
+    """Return the results of a folder, those of the suite's episodes first, without games that it no longer has."""
+    order = {job.key: number for number, job in enumerate(jobs)}
+    keys = sorted((key for key in episodes if key.game in games), key=lambda key: (order.get(key, len(order)), key))
+    told = told_apart(episodes[key] for key in keys)
+    settled = due.all_settled()
+    open_ = [job.key for job in jobs if not is_over(episodes.get(job.key))]
+    return Played(
+        suite, games, told.records, sum((key.game, key.entrant) not in settled for key in open_), due.stopped, settled,
+        limit, was_looked_at(folder), tuple(due.unreached()),
+        tuple(episodes[key] for key in open_ if key in episodes), told.entrants,
+    )  # fmt: skip
 
 
 def evaluate(
     evaluation: Evaluation, folder: Path, *, progress: Callable[[Progress], None] = lambda so_far: None
 ) -> Played:
-    """Play the missing and failed episodes, and return all results.
+    """Play the missing and failed episodes, and return all results of the folder.
 
     Raises:
-        UsageError: the folder holds other results, or the evaluation is invalid.
+        UsageError: the folder holds other results, or episodes played under other conditions and `changed` does not
+            say what to do with them, or the evaluation is invalid.
         BackendError: a model is unavailable.
         WsapError: the results can't be written; finished episodes are kept.
     """
@@ -116,10 +155,12 @@ def evaluate(
     if evaluation.on and evaluation.limits:
         raise UsageError("A limit on all episodes is not supported with --on; leave out one of them.")
     specs = {entrant.name: load_agent_spec(entrant.agent, host) for entrant in evaluation.entrants}
-    jobs = list(jobs_of(evaluation.suite, games, evaluation.entrants, host))
+    jobs = with_conditions(jobs_of(evaluation.suite, games, evaluation.entrants, host), games, host)
     for name in specs.keys() - {job.key.entrant for job in jobs}:
         raise UsageError(f"The agent {name!r} plays only {', '.join(specs[name].games)}, none of these games.")
-    with Results(folder, evaluation.suite, {job.key: job.run for job in jobs}) as results:
+    with Results(folder, evaluation.suite, jobs, evaluation.changed) as results:
+        if evaluation.cells.half_width is not None and evaluation.changed == "apart":
+            raise UsageError("--until needs episodes of the same conditions; give --changed again.")
         results.keep_width(evaluation.cells.half_width)
         due = Due(jobs, games, results.episodes, evaluation.cells)
         limit = ""
@@ -128,16 +169,7 @@ def evaluate(
                 playing.run(playing.play(due))
             except BudgetReachedError as error:
                 limit = str(error)
-        found = tuple(results.episodes[job.key] for job in jobs if job.key in results.episodes)
-        settled = due.all_settled()
-        missing = sum(
-            (job.key.game, job.key.entrant) not in settled and not is_over(results.episodes.get(job.key))
-            for job in jobs
-        )
-        return Played(
-            evaluation.suite, games, found, missing, due.stopped, settled, limit,
-            was_looked_at(folder), tuple(due.unreached()),
-        )  # fmt: skip
+        return gathered(evaluation.suite, games, jobs, results.all_episodes, due, folder, limit=limit)
 
 
 class Playing:

@@ -14,6 +14,7 @@ from wsap_core.cli.params import SEED, STEPS, json_option
 from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:
+    from wsap_eval.results import Changed
     from wsap_eval.run import Played
     from wsap_eval.suite import Suite
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @click.command(
     cls=GroupedCommand,
     sections={
-        "Episodes": ("games", "entrants", "seeds", "first_seed", "repeats", "steps", "legal"),
+        "Episodes": ("games", "entrants", "seeds", "first_seed", "repeats", "steps", "legal", "changed"),
         "Limits": ("limits", "prices", "until", "pilot"),
         "Table": ("baseline",),
         "Workers": ("jobs", "on"),
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
               help="US dollars per million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
 @click.option("--until", metavar="half-width=X", help="Play seeds until each score is known to within X.")
 @click.option("--pilot", is_flag=True, help="Play two episodes of each cell and estimate the total cost.")
+@click.option("--changed", type=click.Choice(["again", "apart"]), help="What to do with episodes played under "
+              "other conditions, such as another version of the game: play them again, or show them in rows of their "
+              "own. Default: refuse.")  # fmt: skip
 @click.option("--baseline", metavar="ENTRANT", help="The entrant to compare the others to. Default: the first.")
 @click.option("--on", metavar="ray|ray://HOST:PORT", help="Play on a Ray cluster; pip install 'wsap-nexus[ray]'.")
 @click.option("--jobs", type=STEPS, help="Worker processes for episodes without models. Default: one per CPU.")
@@ -67,6 +71,7 @@ def run(
     pilot: bool,
     jobs: int | None,
     on: str | None,
+    changed: Changed | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -92,8 +97,9 @@ def run(
     cells = cell_limits(limits, until, pilot=pilot)
     folder = out or folder_of(chosen, suite)
     evaluation = Evaluation(
-        chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells, jobs or cpus(), on or ""
-    )
+        chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells, jobs or cpus(), on or "",
+        changed=changed or "",
+    )  # fmt: skip
     with Live(folder, quiet=as_json, until=until is not None) as live:
         played = evaluate(evaluation, folder, progress=live)
     write_table(played.rows(), folder)
@@ -108,7 +114,7 @@ def run(
         raise SystemExit(BudgetReachedError.exit_code)
     if pilot and not as_json:
         _tell_pilot(played, chosen)
-    if failed := [record for record in played.records if record.outcome == "failed"]:
+    if failed := played.failed:
         again = [record for record in failed if record.failed_before]
         same = "" if not again else (
             f" {plural(len(again), 'episode')} failed as before, and won't pass until the cause is mended: "
@@ -162,7 +168,8 @@ def _suite(name: str | None, given: dict[str, Any]) -> Suite:
 def _tell_pilot(played: Played, suite: Suite) -> None:
     of_cell = suite.seeds.count * suite.seeds.repeats
     calls = tokens = seconds = cost = 0.0
-    rows = played.rows()
+    names = {entrant.name for entrant in suite.entrants}
+    rows = [row for row in played.rows() if row.of in names]
     for row in rows:
         share = of_cell / max(1, row.episodes)
         calls, tokens, seconds = calls + row.calls * share, tokens + row.tokens * share, seconds + row.seconds * share

@@ -75,6 +75,8 @@ def notes_on_outcomes(row: Row) -> Iterator[str]:
 def notes_on_difference(row: Row) -> Iterator[str]:
     """Yield what a difference needs or lacks."""
     found = row.difference
+    if row.apart:
+        yield f"Not compared with the baseline, which was played under other conditions: {row.apart}."
     if found is not None and found.seeds_to_settle is not None:
         yield f"Detecting a difference of this size takes about {found.seeds_to_settle} seeds."
     if found is not None and found.p_value is not None and found.p_value <= 1 - LEVEL < (row.p_adjusted or 0.0):
@@ -119,7 +121,7 @@ def summary_notes(rows: Sequence[Row], baseline: str = "") -> Iterator[str]:
     """Yield the notes on the whole table: games without the baseline, and how differences are computed."""
     without = dict.fromkeys(row.game for row in rows) if baseline else {}
     for row in rows:
-        if row.entrant == baseline:
+        if baseline in (row.entrant, row.of):
             without.pop(row.game, None)
     if without:
         yield f"The baseline {baseline} was not played in {', '.join(without)}, so there are no comparisons."

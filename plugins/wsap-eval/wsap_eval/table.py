@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal
 
 from wsap_core.protocol.lines import plural
 from wsap_core.specs import EpisodeSummary, ScoreMetric
+from wsap_eval.apart import SHARED, differences, identity, shared_words
 from wsap_eval.metrics import MetricError, value_of_metric
 from wsap_eval.plan import Game
 from wsap_eval.records import EpisodeRecord, Fault, SeatRecord, usage_of, value_of, worst_of
@@ -73,6 +75,12 @@ class Row:
     """The baseline's mean over the seeds of `figure`, if some of the seeds played are not among these."""
     difference: Paired | None = None
     """From the baseline on common seeds; None for the baseline itself and without common seeds."""
+    of: str = ""
+    """The entrant's own label, if the row has only its episodes of some conditions; else as `entrant`."""
+    baseline: str = ""
+    """The row that it is compared with, which has the same conditions as far as they are shared; empty for none."""
+    apart: str = ""
+    """How the conditions of the baseline's episodes differ, if the two are not comparable."""
     p_adjusted: float | None = None
     """The difference's p-value, adjusted for all comparisons of the table (Holm)."""
     normalised: Ratio | None = None
@@ -143,13 +151,20 @@ class Standing:
 
 
 def standings_of(records: Iterable[EpisodeRecord], games: Mapping[str, Game]) -> list[Standing]:
-    """Return the standings of all round robins, best mean first; a forfeited game counts as lost."""
-    found: dict[str, list[EpisodeRecord]] = {}
+    """Return the standings of all round robins, best mean first; a forfeited game counts as lost.
+
+    Episodes of different conditions make standings of their own.
+    """
+    by_name: dict[str, list[EpisodeRecord]] = {}
     for record in records:
         game = games[record.game]
         if game.opponent is not None and record.outcome != "failed":
             name = record.game.removesuffix(f" against {game.opponent.name}")
-            found.setdefault(name, []).append(record)
+            by_name.setdefault(name, []).append(record)
+    found: dict[str, list[EpisodeRecord]] = {}
+    for name, played in by_name.items():
+        for record, words in zip(played, shared_words(played, but=("opponent",)), strict=True):
+            found.setdefault(f"{name} [{words}]" if words else name, []).append(record)
     standings = []
     for name, played in found.items():
         metric = games[played[0].game].metric
@@ -196,6 +211,7 @@ def rows_of(
     scripted: Mapping[str, str] | None = None,
     settled: Callable[[str, str], int | None] = lambda game, entrant: None,
     looked: bool = False,
+    entrants: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Row]:
     """Return the rows by game and entrant, in the order of the records.
 
@@ -206,6 +222,7 @@ def rows_of(
         scripted: entrant's label -> agent, to find the anchors of normalised scores; by default the label itself.
         settled: the number of seeds behind a cell's score if sampling stopped at a width (`--until`).
         looked: sampling stopped at a width before, so that all intervals are those of confidence sequences.
+        entrants: label of a row -> that of its entrant, where they differ; see `told_apart`.
     """
     cells: dict[str, dict[str, list[EpisodeRecord]]] = {}
     for record in records:
@@ -213,7 +230,7 @@ def rows_of(
     rows = [
         row
         for label, by_entrant in cells.items()
-        for row in _rows_of_game(games[label], by_entrant, baseline, scripted or {}, settled, looked=looked)
+        for row in _rows_of_game(games[label], by_entrant, baseline, scripted or {}, settled, entrants, looked=looked)
     ]
     found = {(r.game, r.entrant): p for r in rows if r.difference and (p := r.difference.p_value) is not None}
     adjusted = dict(zip(found, holm(list(found.values())), strict=True))
@@ -234,6 +251,7 @@ def _rows_of_game(
     baseline: str,
     agents: Mapping[str, str],
     settled: Callable[[str, str], int | None],
+    labels: Mapping[str, str],
     *,
     looked: bool,
 ) -> list[Row]:
@@ -241,23 +259,38 @@ def _rows_of_game(
     cells = {entrant: _first_seeds(found, counts[entrant]) for entrant, found in cells.items()}
     worst = worst_of(game.metric)
     values = {entrant: _by_seed(found, worst) for entrant, found in cells.items()}
-    base = baseline or next(iter(cells))
+    conditions = {entrant: identity(found[0].conditions) for entrant, found in cells.items()}
+    own_labels = {entrant: labels.get(entrant, entrant) for entrant in cells}
+    base = baseline or next(iter(own_labels.values()))
+    bases = [entrant for entrant, label in own_labels.items() if base in (entrant, label)]
+
+    def comparable(entrant: str, others: Iterable[str]) -> str | None:
+        """Return the row of the same shared conditions with most seeds in common, of equals the first."""
+        near = [other for other in others if not differences(conditions[other], conditions[entrant], SHARED)]
+        return max(near, key=lambda other: len(values[entrant].keys() & values[other].keys()), default=None)
+
     names = (RANDOM, game.spec.default_agent)
-    anchors = [next((entrant for entrant in cells if agents.get(entrant, entrant) == name), None) for name in names]
+    anchors = [[entrant for entrant, label in own_labels.items() if agents.get(label, label) == n] for n in names]
     rows = []
     for entrant, found in cells.items():
-        own, other = values[entrant], values.get(base, {})
+        own = values[entrant]
         row = _row(game, entrant, found, own, worst, any_look=looked or counts[entrant] is not None)
-        compared = base in cells and entrant != base
-        if compared and own.keys() & other.keys():
-            row = replace(row, difference=_difference(game.metric, own, other, [*found, *cells[base]]))
-        floor, top = (None if anchor is None else values[anchor] for anchor in anchors)
-        if anchors[0] != anchors[1] and floor and top and own:
+        base_row = None if entrant in bases else comparable(entrant, bases)
+        row = replace(row, of=own_labels[entrant], baseline=base_row or "")
+        if bases and entrant not in bases and base_row is None:
+            row = replace(row, apart=", ".join(differences(conditions[bases[0]], conditions[entrant], SHARED)))
+        other = values[base_row] if base_row is not None else {}
+        if base_row is not None and own.keys() & other.keys():
+            row = replace(row, difference=_difference(game.metric, own, other, [*found, *cells[base_row]]))
+        near = [comparable(entrant, those) for those in anchors]
+        floor, top = (None if anchor is None else values[anchor] for anchor in near)
+        if near[0] != near[1] and floor and top and own:
             row = replace(row, normalised=normalised(own, floor, top))
-        if compared and row.figure.clusters < row.seeds and (shared := [seed for seed in own if seed in other]):
+        if base_row and row.figure.clusters < row.seeds and (shared := [seed for seed in own if seed in other]):
             mean = sum(sum(other[seed]) / len(other[seed]) for seed in shared) / len(shared)
             row = replace(row, baseline_on_these=mean)
-        sets = {m.name: _set_row(game, m, found, cells[base] if compared else None) for m in game.metrics if m.of_set}
+        base_found = None if base_row is None else cells[base_row]
+        sets = {m.name: _set_row(game, m, found, base_found) for m in game.metrics if m.of_set}
         rows.append(replace(row, sets=sets))
     return rows
 

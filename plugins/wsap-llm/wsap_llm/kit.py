@@ -18,6 +18,7 @@ Budget             a spending limit; used with BudgetLimits, Budgets, Price, pri
 split_thinking     splits a whole reply into text and thinking
 strict_schema      a JSON Schema within the subset of strict modes
 find_values        the JSON values in a reply, parsed leniently
+Prompts            the templates of prompts, by default or from a folder, with their version
 Quoter             quotes text by others in a prompt so that it can't pass for instructions
 continue_text      prepares a thought that a tool interrupted for continuation; it starts with OPENING
 
@@ -35,6 +36,7 @@ from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, prices_fo
 from wsap_llm.option_reading import read_options
 from wsap_llm.patterns import json_pattern
 from wsap_llm.pictures import has_pictures
+from wsap_llm.prompts import Prompts
 from wsap_llm.quoting import Quoter
 from wsap_llm.reply.repair import find_values
 from wsap_llm.reply.tags import OPENING, continue_text
@@ -49,6 +51,7 @@ __all__ = [
     "Budgets",
     "ModelPool",
     "Price",
+    "Prompts",
     "Quoter",
     "ThinkSplitter",
     "Written",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.textfile import written_to
+from wsap_eval.apart import conditions_of
 from wsap_eval.export.inspect import file_name, model_name
 from wsap_eval.records import EpisodeRecord, value_of, worst_of
 from wsap_eval.run import Played
@@ -32,7 +33,6 @@ def write_every(played: Played, out: Path) -> list[Path]:
 
     Raises UsageError if they can't be written.
     """
-    known = {entrant.name: entrant for entrant in played.suite.entrants}
     rows: dict[str, list[Row]] = {}
     for row in played.rows():
         if row.score is not None:
@@ -45,7 +45,7 @@ def write_every(played: Played, out: Path) -> list[Path]:
             for record in played.records
             if record.entrant == label and record.outcome != "failed" and record.game in valued
         ]
-        model = model_name(known.get(label, Entrant(agent=label)))
+        model = model_name(played.entrant(label))
         developer, _, name = model.partition("/")
         parts = ("data", file_name(played.suite.name), file_name(developer), file_name(name))
         folder = out.joinpath(*parts)
@@ -62,7 +62,7 @@ def write_every(played: Played, out: Path) -> list[Path]:
         lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in instances)
         samples = "/".join((*parts, f"{number}_samples.jsonl"))
         whole = {
-            **_about(played, known.get(label), label, model, evaluation, when),
+            **_about(played.entrant(label), played.suite.name, label, model, evaluation, when),
             "evaluation_results": [_result(played, row, records) for row in own if row.score is not None],
             "detailed_evaluation_results": {
                 "format": "jsonl",
@@ -82,16 +82,13 @@ def write_every(played: Played, out: Path) -> list[Path]:
     return paths
 
 
-def _about(
-    played: Played, entrant: Entrant | None, label: str, model: str, evaluation: str, when: str
-) -> dict[str, Any]:
-    options = {} if entrant is None else dict(entrant.options)
+def _about(entrant: Entrant, suite: str, label: str, model: str, evaluation: str, when: str) -> dict[str, Any]:
     return {
         "schema_version": VERSION,
         "evaluation_id": evaluation,
         "retrieved_timestamp": when,
         "source_metadata": {
-            "source_name": f"wsap eval: {played.suite.name}",
+            "source_name": f"wsap eval: {suite}",
             "source_type": "evaluation_run",
             "source_organization_name": "unknown",
             "evaluator_relationship": "other",
@@ -104,7 +101,7 @@ def _about(
             "additional_details": {
                 "deployment_type": "unknown",
                 "model_availability": "unknown",
-                **{f"option.{key}": str(value) for key, value in options.items() if "key" not in key},
+                **{f"option.{key}": str(value) for key, value in entrant.options.items() if "key" not in key},
             },
         },
     }
@@ -114,7 +111,7 @@ def _result(played: Played, row: Row, records: Sequence[EpisodeRecord]) -> dict[
     game = played.games[row.game]
     own, interval = row.metric in row.sets, row.interval
     seeds = list(dict.fromkeys(record.seed for record in records if record.game == row.game))
-    conditions = {k: v for record in records if record.game == row.game for k, v in record.conditions.items()}
+    conditions = conditions_of(record for record in records if record.game == row.game)
     return {
         "evaluation_result_id": f"{row.game}.{row.metric}",
         "evaluation_name": row.game,

@@ -32,6 +32,7 @@ def flat_row(row: Row) -> Flat:
         "verdict": paired.verdict if paired else None,
         "common_seeds": paired.seeds if paired else None,
         "seeds_to_settle": paired.seeds_to_settle if paired else None,
+        "not_compared": row.apart or None,
     }
     if own and own.difference:
         interval_ = own.difference.interval

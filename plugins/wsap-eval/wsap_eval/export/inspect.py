@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import MissingServiceError
 from wsap_core.seams.services import RunReader
+from wsap_eval.apart import conditions_of, packages_of
 from wsap_eval.export.transcript import Turn, transcript
 from wsap_eval.records import EpisodeRecord, usage_of
 from wsap_eval.run import Played
@@ -49,7 +50,7 @@ def _log(played: Played, row: Row, runs: RunReader | None) -> EvalLog:
     from inspect_ai import log as api
 
     records = [record for record in played.records if (record.game, record.entrant) == (row.game, row.entrant)]
-    entrant = next((e for e in played.suite.entrants if e.name == row.entrant), Entrant(agent=row.entrant))
+    entrant = played.entrant(row.entrant)
     model, entry = model_name(entrant), played.games[row.game].entry
     scored, seeds = row.scored, list(dict.fromkeys(record.seed for record in records))
     started, ended = min(record.started for record in records), max(map(_end, records))
@@ -70,7 +71,7 @@ def _log(played: Played, row: Row, runs: RunReader | None) -> EvalLog:
         metadata={
             "entrant": row.entrant, "suite": played.suite.name, "suite_digest": played.suite.digest,
             "better": row.better, "outcomes": dict(row.outcomes), "trajectories": row.trajectories,
-            "conditions": {k: v for record in records for k, v in record.conditions.items()},
+            "conditions": conditions_of(records),
         },
     )  # fmt: skip
     samples = [_sample(played, record, row, model, runs) for record in records]
@@ -187,14 +188,12 @@ def _usage(model: str, records: Sequence[EpisodeRecord]) -> dict[str, Any]:
 
 
 def _packages(records: Sequence[EpisodeRecord]) -> dict[str, str]:
-    found = {}
-    for record in records:
-        if wsap := record.conditions.get("wsap"):
-            found["wsap-core"] = wsap
-        name, _, version = record.conditions.get("game", "").rpartition(" ")
-        if name:
-            found[name] = version
-    return found
+    return {
+        name: version
+        for record in records
+        for name, version in packages_of(record.conditions).items()
+        if not name.endswith(".py")
+    }
 
 
 def _end(record: EpisodeRecord) -> str:

@@ -102,6 +102,9 @@ def _row_data(row: Row, records: Sequence[EpisodeRecord]) -> dict[str, Any]:
         "spent": [None if row.cost is None else row.cost / scored, row.tokens / scored, row.seconds / scored],
         "counts": [row.outcomes.get(name, 0) for name in OUTCOMES],
         "difference": difference_of(row),
+        "own": row.of,
+        "base": row.baseline,
+        "apart": row.apart,
         "seeds": [record.seed for record in records],
         "repeats": [record.repeat for record in records] if any(record.repeat for record in records) else None,
         "ends": [OUTCOMES.index(record.outcome) for record in records],
@@ -116,8 +119,9 @@ def _row_data(row: Row, records: Sequence[EpisodeRecord]) -> dict[str, Any]:
 
 def _game_data(played: Played, label: str) -> dict[str, Any]:
     metric = played.games[label].metric
+    baseline = played.suite.baseline or next(row.of for row in played.rows() if row.game == label)
     return {"metric": metric.name, "summary": metric.summary, "unit": metric.unit, "set": metric.of_set,
-            "low": metric.low, "high": metric.high, "baseline": played.suite.baseline}  # fmt: skip
+            "low": metric.low, "high": metric.high, "baseline": baseline}  # fmt: skip
 
 
 def _about(played: Played, rows: Sequence[Row]) -> str:
@@ -179,15 +183,15 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
     suite = played.suite
     every = _distinct(record for records in found.values() for record in records)
     common = {name: values[0] for name, values in every.items() if len(values) == 1 and _everywhere(name, found)}
-    seeds = list(suite.seeds.numbers())
+    seeds = list(dict.fromkeys(record.seed for record in played.records))
+    repeats = max((record.repeat for record in played.records), default=0) + 1
     yield _list({
         "suite": f"{suite.name}, version {suite.version}, SHA-256 {suite.digest}",
-        "seeds": f"{len(seeds)} {'of a private range' if suite.seeds.salt else f'from {suite.seeds.first}'}, "
-                 f"each played {_times(suite.seeds.repeats)}, {_hash(seeds)}",
+        "seeds": f"{len(seeds)} {'of a private range' if suite.seeds.salt else f'from {min(seeds, default=0)}'}, "
+                 f"each played {_times(repeats)}, {_hash(seeds)}",
         "forfeited if": f"more than {suite.forfeit:.0%} of decisions are forced",
         **common,
     })  # fmt: skip
-    entrants = {entrant.name: entrant for entrant in suite.entrants}
     for label in dict.fromkeys(row.game for row in rows):
         entry, metric = played.games[label].entry, played.games[label].metric
         bounds = ", ".join(
@@ -205,15 +209,13 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
         yield f"<h3>{escape(single_line(label))}</h3>{_list(told)}"
         for row in rows:
             if row.game == label:
-                yield _cell_conditions(row, found[label, row.entrant], entrants.get(row.entrant), common)
+                yield _cell_conditions(row, found[label, row.entrant], played.entrant(row.entrant), common)
 
 
-def _cell_conditions(
-    row: Row, records: Sequence[EpisodeRecord], entrant: Entrant | None, common: Mapping[str, str]
-) -> str:
+def _cell_conditions(row: Row, records: Sequence[EpisodeRecord], entrant: Entrant, common: Mapping[str, str]) -> str:
     own = {name: " | ".join(values[:5]) for name, values in _distinct(records).items() if name not in common}
     hashes = sorted(record.trajectory for record in records if record.trajectory)
-    shown = ({} if entrant is None else _options(entrant)) | own
+    shown = _options(entrant) | own
     shown["trajectories"] = f"{row.trajectories} different, {_hash(hashes)}"
     return f"<details><summary>{escape(single_line(row.entrant))}</summary>{_list(shown)}</details>"
 

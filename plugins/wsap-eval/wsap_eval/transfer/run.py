@@ -15,6 +15,7 @@ from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.seams.model import Price
 from wsap_core.seams.services import RunReader
 from wsap_core.textfile import written_to
+from wsap_eval.conditions import with_conditions
 from wsap_eval.due import NO_LIMITS, Due
 from wsap_eval.memories import kept_memory, numbers_in, stored
 from wsap_eval.plan import Game, Job, games_of
@@ -76,7 +77,10 @@ def measure(
         runs: RunReader = playing.services.require("runs")
 
         async def play(asked: Iterable[Job]) -> list[EpisodeRecord]:
-            wanted = list(asked)
+            given = list(asked)
+            told = with_conditions(given, games, host)
+            wanted = [replace(job, conditions=new.conditions) for job, new in zip(given, told, strict=True)]
+            results.heed_changes(wanted, choices="Name another folder with --out.")
             await playing.play(Due(wanted, games, results.episodes, NO_LIMITS))
             found = [results.episodes[job.key] for job in wanted]
             broken = [record for record in found if record.outcome == "failed"]

@@ -122,14 +122,17 @@ function means(row) {
   return sums;
 }
 function paired(figure, game, width) {
-  const rows = rowsOf(game), name = data.games[game].baseline, base = name ? rows.find((r) => r.entrant === name) : rows[0];
-  if (!base) return figure.append(el('p', { className: 'plain' }, `The baseline ${name} was not played in this game.`));
-  const floor = means(base);
-  figure.append(el('p', { className: 'plain' }, `Baseline: ${base.entrant}`));
+  const rows = rowsOf(game), name = data.games[game].baseline, bases = rows.filter((r) => r.own === name || r.entrant === name);
+  if (!bases.length) return figure.append(el('p', { className: 'plain' }, `The baseline ${name} was not played in this game.`));
+  figure.append(el('p', { className: 'plain' }, `Baseline: ${bases.map((b) => b.entrant).join(', ')}`));
   const grid = figure.appendChild(el('div', { className: 'pairs' }));
   const columns = Math.max(1, Math.floor((width + 12) / 232)), size = Math.min(300, (width - (columns - 1) * 12) / columns);
-  for (const row of rows.filter((r) => r !== base)) {
-    const cell = grid.appendChild(el('div', {}, el('div', {}, short(row.entrant, 60)), el('div', { className: 'plain' }, row.difference || 'No seed in common.')));
+  for (const row of rows.filter((r) => !bases.includes(r))) {
+    const told = row.difference || (row.apart ? `Played under other conditions: ${row.apart}.` : 'No seed in common.');
+    const cell = grid.appendChild(el('div', {}, el('div', {}, short(row.entrant, 60)), el('div', { className: 'plain' }, told)));
+    const base = bases.find((b) => b.entrant === row.base);
+    if (!base) continue;
+    const floor = means(base);
     const both = [...means(row)].filter(([seed]) => floor.has(seed)).map(([seed, [sum, count, i]]) => [floor.get(seed)[0] / floor.get(seed)[1], sum / count, row, i]);
     if (!both.length) continue;
     const scale = axis(extent([both.flatMap((b) => [b[0], b[1]])]), 4), at = (v) => ((v - scale.low) / (scale.high - scale.low)) * (size - 46);
