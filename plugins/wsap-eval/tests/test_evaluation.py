@@ -66,7 +66,9 @@ def test_results_of_another_suite_are_refused(tmp_path: Path) -> None:
         pass  # nothing was played of the first
     one = suite("random", seeds=1)
     evaluate(Evaluation(one, one.entrants), tmp_path)
-    with pytest.raises(UsageError, match="an earlier form of the suite 'rooms'; their scores"):
+    with pytest.raises(
+        UsageError, match="earlier form of the suite 'rooms' with another value for forfeit; their scores"
+    ):
         Results(tmp_path, suite("random", forfeit=0.5))
     with pytest.raises(UsageError, match="version 1 of the suite 'rooms', and this is version 2"):
         Results(tmp_path, suite("random", version=2))

@@ -127,7 +127,9 @@ def _scores(folder: Path, shift: float) -> None:
     """Shift all scores in a folder of results."""
     path = folder / "episodes.jsonl"
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    shifted = [line | ({} if line["value"] is None else {"value": line["value"] + shift}) for line in lines]
+    shifted = [
+        line if line["value"] is None else line | {"metrics": {"levels": line["value"] + shift}} for line in lines
+    ]
     path.write_text("".join(json.dumps(line) + "\n" for line in shifted), "utf-8")
 
 

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Measure whether learning in one game helps in another (also: wsap eval --transfer A --to C).",
     ),
     "show": ("wsap_eval.read_commands:show", "Print the table or the episodes of a results folder."),
+    "score": ("wsap_eval.read_commands:score", "Score what was played by another metric, without playing."),
     "compare": ("wsap_eval.read_commands:compare", "Compare entrants or folders on their common seeds."),
     "export": ("wsap_eval.read_commands:export", "Write results as CSV, an HTML report, Inspect logs and others."),
 }

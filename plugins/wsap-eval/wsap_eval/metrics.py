@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wsap_core.errors import PluginError, WsapError
 from wsap_core.specs import EpisodeSummary, ScoreMetric
+from wsap_eval.plan import Game
+from wsap_eval.records import EpisodeRecord, SeatRecord
 
 
 class MetricError(PluginError):
@@ -18,3 +21,33 @@ def value_of_metric(metric: ScoreMetric, episodes: Sequence[EpisodeSummary], gam
         return metric.of(episodes)
     except WsapError as error:
         raise MetricError(f"A metric of {game!r} failed: {error}") from error
+
+
+def scored_by(record: EpisodeRecord, game: Game) -> EpisodeRecord:
+    """Return an episode with its score by the game's metric, computed from what is recorded if it has not been.
+
+    An episode for which the metric has no value has failed.
+    """
+    metric = game.metric
+    if not record.scored:
+        return record
+    if metric.of_set:
+        return record if record.value is None else replace(record, value=None)
+    if metric.name not in record.metrics:
+        try:
+            seats = tuple(_with_metric(record, seat, metric, game.entry.game) for seat in record.seats)
+        except MetricError as error:
+            return replace(record, outcome="failed", reason=str(error), fault="metric", value=None)
+        record = replace(record, seats=seats)
+        values = [seat.metrics[metric.name] for seat in record.own]
+        record = replace(record, metrics={**record.metrics, metric.name: sum(values) / len(values)})
+    value = record.metrics[metric.name]
+    return record if record.value == value else replace(record, value=value)
+
+
+def _with_metric(record: EpisodeRecord, seat: SeatRecord, metric: ScoreMetric, game: str) -> SeatRecord:
+    played = EpisodeSummary(
+        record.seed, seat.steps, seat.reward, seat.achievements, seat.done, seat.seat,
+        forced=seat.forced, repaired=seat.repaired,
+    )  # fmt: skip
+    return replace(seat, metrics={**seat.metrics, metric.name: value_of_metric(metric, [played], game)})

@@ -126,7 +126,8 @@ def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant], h
                 key = EpisodeKey(game.entry.name, entrant.name, seed, repeat)
                 seats = game.seats(entrant, number)
                 own = game.own_seats(entrant, number)
-                yield Job(key, game.entry, entrant, seats, own, _run_id(key, game.entry, seats), suite.forfeit)
+                entry = game.entry.model_copy(update={"metric": ""})  # scores are computed from what was played
+                yield Job(key, game.entry, entrant, seats, own, _run_id(key, entry, seats), suite.forfeit)
 
 
 def _plays(entrant: Entrant, game: Game, host: PluginHost) -> bool:
@@ -146,6 +147,11 @@ def asks_models(job: Job, game: Game, host: PluginHost) -> bool:
 def run_id(text: str) -> str:
     """Return the run id derived from a text."""
     return f"eval-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+
+
+def earlier_run_id(job: Job, metric: str) -> str:
+    """Return the run id of an episode in results of earlier versions, in which it depended on the metric."""
+    return _run_id(job.key, job.entry.model_copy(update={"metric": metric}), job.seats)
 
 
 def _run_id(key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant]) -> str:

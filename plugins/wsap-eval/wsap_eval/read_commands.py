@@ -50,6 +50,34 @@ def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
 @click.command(
     cls=GroupedCommand,
     examples=(
+        "wsap eval score results --metric reward",
+        "wsap eval score results --metric crafter=progression --metric minigrid=levels",
+    ),
+)
+@click.argument("folder", type=_FOLDER)
+@click.option("--metric", "metrics", multiple=True, required=True, metavar="[GAME=]NAME",
+              help="The metric that is the score, of all games or of one; may be repeated.")  # fmt: skip
+@json_option
+def score(folder: Path, metrics: tuple[str, ...], *, as_json: bool) -> None:
+    """Score the episodes in FOLDER by another metric of their games, and print the table.
+
+    Nothing is played. A metric that a game has only got since is computed from what was recorded.
+    """
+    from wsap_eval.export.flat import write_table
+    from wsap_eval.reading import scored_again
+    from wsap_eval.run_command import as_data, tell
+
+    played = scored_again(folder, metrics)
+    write_table(played.rows(), folder)
+    if as_json:
+        print_json(as_data(played, folder))
+    else:
+        tell(played)
+
+
+@click.command(
+    cls=GroupedCommand,
+    examples=(
         "wsap eval compare results --baseline random",
         "wsap eval compare results Qwen Llama --baseline random",
         "wsap eval compare before after --baseline ollama/qwen3:8b",

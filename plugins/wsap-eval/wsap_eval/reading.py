@@ -10,9 +10,10 @@ from pathlib import Path
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_eval.due import CellLimits, Due
+from wsap_eval.metrics import scored_by
 from wsap_eval.plan import games_of, jobs_of
 from wsap_eval.records import EpisodeRecord
-from wsap_eval.results import PLAN, read_results, read_width
+from wsap_eval.results import PLAN, Results, read_results, read_width
 from wsap_eval.run import Played, gathered
 from wsap_eval.suite import Entrant, picked
 from wsap_eval.table import Row
@@ -30,12 +31,33 @@ def played_of(folder: Path, *, table: bool = True) -> Played:
             f"{str(folder)!r} holds a transfer measurement; repeat the command that measured it to print its results, "
             "or list its episodes with wsap eval show --episodes."
         )
-    suite, episodes = read_results(folder)
+    suite, read = read_results(folder)
     host = PluginHost.discovered()
     games = games_of(suite, host)
     jobs = list(jobs_of(suite, games, suite.entrants, host))
+    episodes = {key: scored_by(r, games[key.game]) if key.game in games else r for key, r in read.items()}
     due = Due(jobs, games, episodes, CellLimits(half_width=read_width(folder)))
     return gathered(suite, games, jobs, episodes, due, folder)
+
+
+def scored_again(folder: Path, metrics: Sequence[str]) -> Played:
+    """Score the episodes of a folder by other metrics, without playing, and return its results.
+
+    `metrics` are `NAME` for all games, or `GAME=NAME`. Raises UsageError for a game or metric that there is not, or
+    if the results are a transfer measurement.
+    """
+    played = played_of(folder)
+    labels = [game.name for game in played.suite.games]
+    chosen: dict[str, str] = {}
+    for word in metrics:
+        label, _, name = word.rpartition("=")
+        chosen |= dict.fromkeys(picked(labels, [label] if label else [], "game"), name)
+    entries = tuple(e.model_copy(update={"metric": chosen.get(e.name, e.metric)}) for e in played.suite.games)
+    suite = played.suite.model_copy(update={"games": entries})
+    games = games_of(suite, PluginHost.discovered())
+    with Results(folder, suite) as results:
+        results.score(games)
+    return played_of(folder)
 
 
 @dataclass(frozen=True)
@@ -113,12 +135,15 @@ def _set_difference(row: Row) -> bool:
 
 def _of_same_suite(other: Path, folder: Path, played: Played) -> Played:
     more = played_of(other)
-    if (more.suite.digest, more.suite.version) != (played.suite.digest, played.suite.version):
+    if why := played.suite.why_apart(more.suite):
         raise UsageError(
             f"{str(other)!r} and {str(folder)!r} hold results of different suites or versions, which are not "
-            "comparable."
+            f"comparable; the former of {why}."
         )
-    return more
+    shared = tuple(scored_by(r, played.games[r.game]) for r in more.records if r.game in played.games)
+    if not shared:
+        raise UsageError(f"{str(other)!r} and {str(folder)!r} have no game in common.")
+    return replace(more, records=shared)
 
 
 def _told_apart(labels: Sequence[str], more: Mapping[Path, Played]) -> Iterator[tuple[str, EpisodeRecord]]:

@@ -19,7 +19,8 @@ from wsap_core.errors import StorageError, StorageLockedError, UsageError, WireE
 from wsap_core.protocol.lines import plural
 from wsap_core.textfile import written_to
 from wsap_eval.apart import BEFORE, SHARED, differences, identity
-from wsap_eval.plan import Job
+from wsap_eval.metrics import scored_by
+from wsap_eval.plan import Game, Job, earlier_run_id
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.suite import Suite, made
 
@@ -53,6 +54,7 @@ class Results:
         from filelock import FileLock, Timeout
 
         self.folder = folder
+        self._metrics: dict[str, str] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(folder / _LOCK)
@@ -65,7 +67,7 @@ class Results:
             self._refuse_another(suite)
             self.episodes = _episodes(self._path)
             self._replaced: dict[EpisodeKey, EpisodeRecord] = {}
-            self._refuse_namesakes({job.key: job.run for job in jobs})
+            self._refuse_namesakes(jobs)
             self.heed_changes(jobs, changed)
             self._keep_suite(suite)
             self._tidy()
@@ -133,23 +135,34 @@ class Results:
         begun = self._path.exists() and self._path.stat().st_size > 0  # otherwise refused before the first episode
         if path.exists() and begun:
             before = _read_suite(self.folder)
-            if (before.digest, before.version) != (suite.digest, suite.version):
-                held = f"version {before.version} of the suite {before.name!r}, and this is version {suite.version}"
-                if before.version == suite.version:
-                    held = f"an earlier form of the suite {before.name!r}"
+            self._metrics = {game.name: game.metric for game in before.games}
+            if held := suite.why_apart(before):
                 raise UsageError(
                     f"{str(self.folder)!r} holds results of {held}; their scores are not comparable. "
                     "Name another folder with --out."
                 )
 
-    def _refuse_namesakes(self, runs: Mapping[EpisodeKey, str]) -> None:
+    def _refuse_namesakes(self, jobs: Sequence[Job]) -> None:
+        planned = {job.key: job for job in jobs}
         for key, record in self.episodes.items():
-            if record.outcome != "failed" and not _same_play(runs.get(key, record.run), record.run):
+            if record.outcome != "failed" and key in planned and not self._is_of(planned[key], record.run):
                 raise UsageError(
                     f"{str(self.folder)!r} holds episodes of {key.entrant!r} in {key.game!r} played by "
                     "another agent, with other options, or against somebody else. Give the new entrant a label of its "
                     "own, or name another folder with --out."
                 )
+
+    def _is_of(self, job: Job, run: str) -> bool:
+        """Return whether a run is of the same entrant and options as an episode, under whatever conditions."""
+        whole = run.split("-")
+        earlier = earlier_run_id(job, self._metrics.get(job.key.game, ""))
+        return whole[:2] == job.run.split("-")[:2] or (len(whole) == 2 and run == earlier)
+
+    def score(self, games: Mapping[str, Game]) -> None:
+        """Score the episodes by the games' metrics; one that a metric can't score keeps the score that it had."""
+        for key, record in self.episodes.items():
+            if key.game in games and (found := scored_by(record, games[key.game])).scored:
+                self.episodes[key] = found
 
     def heed_changes(self, jobs: Sequence[Job], changed: Changed = "", choices: str = _CHOICES) -> None:
         """Take those episodes of `jobs` for missing that were played under other conditions, or keep them.
@@ -196,11 +209,6 @@ class Results:
         if episodes or self._path.exists():
             with written_to(self._path) as file:
                 file.writelines(episodes[key].to_json() + "\n" for key in sorted(episodes))
-
-
-def _same_play(run: str, other: str) -> bool:
-    """Return whether two runs are of the same entrant and options, under whatever conditions."""
-    return run.split("-")[:2] == other.split("-")[:2]
 
 
 def read_results(folder: Path) -> tuple[Suite, dict[EpisodeKey, EpisodeRecord]]:

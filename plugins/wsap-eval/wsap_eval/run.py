@@ -23,6 +23,7 @@ from wsap_eval.due import NO_LIMITS, CellLimits, Due, is_over
 from wsap_eval.jobs.frames import Setup
 from wsap_eval.jobs.local import play_in_workers
 from wsap_eval.jobs.together import first_error_ends
+from wsap_eval.metrics import scored_by
 from wsap_eval.plan import Game, Job, asks_models, games_of, jobs_of
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of
@@ -129,7 +130,7 @@ def gathered(
     """Return the results of a folder, those of the suite's episodes first, without games that it no longer has."""
     order = {job.key: number for number, job in enumerate(jobs)}
     keys = sorted((key for key in episodes if key.game in games), key=lambda key: (order.get(key, len(order)), key))
-    told = told_apart(episodes[key] for key in keys)
+    told = told_apart(scored_by(episodes[key], games[key.game]) for key in keys)
     settled = due.all_settled()
     open_ = [job.key for job in jobs if not is_over(episodes.get(job.key))]
     return Played(
@@ -161,6 +162,7 @@ def evaluate(
     with Results(folder, evaluation.suite, jobs, evaluation.changed) as results:
         if evaluation.cells.half_width is not None and evaluation.changed == "apart":
             raise UsageError("--until needs episodes of the same conditions; give --changed again.")
+        results.score(games)
         results.keep_width(evaluation.cells.half_width)
         due = Due(jobs, games, results.episodes, evaluation.cells)
         limit = ""

@@ -114,7 +114,7 @@ class Suite(_Part):
     name: Annotated[Label, Field(min_length=1)]
     summary: str = ""
     version: int = 1
-    """Raised with every change: scores of different versions are not comparable."""
+    """Raised if games are played in another way: scores of different versions are not comparable."""
     games: tuple[GameEntry, ...] = Field(min_length=1)
     entrants: tuple[Entrant, ...] = ()
     seeds: Seeds = Seeds()
@@ -137,6 +137,25 @@ class Suite(_Part):
         """The SHA-256 of everything that scores depend on: games, rules, how seeds are drawn."""
         body = self.model_dump(mode="json", include={"format", "games", "forfeit"}, exclude_defaults=True)
         return hashlib.sha256(json.dumps([body, self.seeds.salt], sort_keys=True).encode()).hexdigest()
+
+    def why_apart(self, other: Suite) -> str:
+        """Return in words why results of another suite are not comparable with its own; empty if they are.
+
+        Suites may differ in games, but not in how a game of the same label is played; in metrics, since scores are
+        computed from what was played; and in entrants and seeds.
+        """
+        if other.version != self.version:
+            return f"version {other.version} of the suite {other.name!r}, and this is version {self.version}"
+        own, others = ({game.name: _played(game) for game in suite.games} for suite in (self, other))
+        what = [f"{key} of {name!r}" for name in own if name in others for key in own[name]
+                if own[name][key] != others[name][key]]  # fmt: skip
+        what += [name for name in ("forfeit",) if getattr(self, name) != getattr(other, name)]
+        what += ["the salt"] * (self.seeds.salt != other.seeds.salt)
+        return f"an earlier form of the suite {other.name!r} with another value for {', '.join(what)}" if what else ""
+
+
+def _played(game: GameEntry) -> dict[str, Any]:
+    return game.model_dump(mode="json", exclude={"metric"})
 
 
 def load_suite(name: str) -> Suite:
