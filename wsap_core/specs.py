@@ -72,6 +72,11 @@ class ScoreMetric:
         """The worst possible value; None if it is not declared."""
         return self.low if self.better == "higher" else self.high
 
+    @property
+    def best(self) -> float | None:
+        """The best possible value; None if it is not declared."""
+        return self.high if self.better == "higher" else self.low
+
     def of(self, episodes: Sequence[EpisodeSummary]) -> float:
         """Return the score of these episodes; WorldError if it fails, or is not within `LARGEST_SCORE` of zero."""
         try:

@@ -108,7 +108,7 @@ class Due:
         wanted = self._limits.half_width
         if wanted is None or (game, entrant) in self._settled:
             return self._settled.get((game, entrant))
-        metric, means = self._games[game].metric, self._means(game, entrant)
+        metric, means = self._games[game].reduced_metric, self._means(game, entrant)
         for count in range(self._looked.get((game, entrant), 2), len(means) + 1):
             found, _ = sequence(means[:count], low=metric.low, high=metric.high)
             if found is not None and found.half_width <= wanted:
@@ -124,7 +124,7 @@ class Due:
             return
         for game, entrant in self._cells:
             if self.settled(game, entrant) is None:
-                metric, means = self._games[game].metric, self._means(game, entrant)
+                metric, means = self._games[game].reduced_metric, self._means(game, entrant)
                 found, why = sequence(means, low=metric.low, high=metric.high)
                 now = f"is {found.half_width:.2g}" if found else f"is unknown: {why.removesuffix('.')}"
                 after = plural(len(means), "seed")
@@ -143,7 +143,7 @@ class Due:
         return self._limits.spent(found)
 
     def _means(self, game: str, entrant: str) -> list[float]:
-        """Return the means of the leading seeds whose repeats all have a value; each seed is looked at once."""
+        """Return the values of the leading seeds whose repeats all have a value; each seed is looked at once."""
         means, keys = self._leading.setdefault((game, entrant), []), self._cells[game, entrant]
         worst = worst_of(self._games[game].metric)
         at = self._at[game, entrant]
@@ -151,9 +151,10 @@ class Due:
             count = self._repeats[game, entrant, keys[at].seed]
             known = [self._known[key] for key in keys[at : at + count] if key in self._known]
             values = [value for record in known if (value := value_of(record, worst)) is not None]
-            if len(values) < count:
+            mean = self._games[game].of_seed(values)
+            if len(values) < count or mean is None:
                 break
-            means.append(sum(values) / count)
+            means.append(mean)
             at += count
         self._at[game, entrant] = at
         return means

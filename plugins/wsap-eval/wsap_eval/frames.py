@@ -66,6 +66,7 @@ def evaluate(
     out: Path | str | None = None,
     database: str | None = None,
     changed: Changed = "",
+    reduce: str | None = None,
 ) -> Evaluated:
     """Play the missing episodes and return all results, like `wsap eval`; resumes a stopped evaluation.
 
@@ -90,6 +91,8 @@ def evaluate(
         database: path or URL; by default a file in the folder.
         changed: what to do with episodes that were played under other conditions, such as another version of the game:
             "again" plays them again, "apart" keeps them in rows of their own; by default they are refused.
+        reduce: a seed's value from its repeats: "mean", "max", "min", "median", "pass@K" or "pass^K"; by default the
+            suite's, or the mean.
 
     Raises:
         UsageError: the arguments are invalid, or the folder holds other results.
@@ -102,7 +105,7 @@ def evaluate(
     own = [entrant if isinstance(entrant, Entrant) else read_entrant(entrant) for entrant in entrants]
     chosen = composed(
         suite, games=games, entrants=own, seeds=seeds, first_seed=first_seed, repeats=repeats, steps=steps,
-        legal=legal, baseline=baseline,
+        legal=legal, baseline=baseline, reduce=reduce,
     )  # fmt: skip
     folder = Path(out) if out is not None else folder_of(chosen, chosen.name if isinstance(suite, Suite) else name)
     told = {address: price if isinstance(price, Price) else Price(*price) for address, price in (prices or {}).items()}

@@ -13,6 +13,7 @@ from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.specs import AdapterSpec, ScoreMetric
 from wsap_eval.memories import Brought
 from wsap_eval.records import EpisodeKey
+from wsap_eval.stats import passes, reduced
 from wsap_eval.suite import Entrant, GameEntry, Suite
 
 REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.plan:mean_reward")
@@ -29,6 +30,20 @@ class Game:
     metric: ScoreMetric
     opponent: Entrant | None = None
     """The opponent in this column of a round robin."""
+
+    reduce: str = "mean"
+    """How a seed's value follows from those of its repeats."""
+
+    @property
+    def reduced_metric(self) -> ScoreMetric:
+        """The metric of a seed's value: that of an episode, or for `pass@K` and `pass^K` a probability."""
+        if passes(self.reduce) is None:
+            return self.metric
+        return replace(self.metric, low=0.0, high=1.0, better="higher")
+
+    def of_seed(self, values: Sequence[float]) -> float | None:
+        """Return a seed's value from those of its repeats; None for too few."""
+        return reduced(values, self.reduce, best=self.metric.best)
 
     @property
     def metrics(self) -> tuple[ScoreMetric, ...]:
@@ -86,7 +101,14 @@ def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
     found = {}
     for entry in suite.games:
         spec = load_adapter_spec(entry.game, host).with_options(entry.options)
-        game = Game(entry, spec, _metric(spec, entry))
+        game = Game(entry, spec, _metric(spec, entry), reduce=suite.reduce)
+        if suite.reduce != "mean" and game.metric.of_set:
+            raise UsageError(f"{game.metric.name!r} of {entry.name!r} has no value of an episode, so reduce is mean.")
+        if passes(suite.reduce) is not None and game.metric.best is None:
+            raise UsageError(
+                f"{suite.reduce} counts episodes with the best value, which {game.metric.name!r} of {entry.name!r} "
+                "doesn't declare; choose another metric or reducer."
+            )
         names = spec.names_of_seats(spec.seats[0])
         if entry.seat and not entry.against:
             raise UsageError(f"The game {entry.name!r} has seat but no opponent; add against.")

@@ -51,23 +51,29 @@ def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
     cls=GroupedCommand,
     examples=(
         "wsap eval score results --metric reward",
+        "wsap eval score results --reduce pass@3",
         "wsap eval score results --metric crafter=progression --metric minigrid=levels",
     ),
 )
 @click.argument("folder", type=_FOLDER)
-@click.option("--metric", "metrics", multiple=True, required=True, metavar="[GAME=]NAME",
+@click.option("--metric", "metrics", multiple=True, metavar="[GAME=]NAME",
               help="The metric that is the score, of all games or of one; may be repeated.")  # fmt: skip
+@click.option("--reduce", metavar="HOW", help="A seed's value from its repeats: mean, max, min, median, pass@K or "
+              "pass^K.")  # fmt: skip
 @json_option
-def score(folder: Path, metrics: tuple[str, ...], *, as_json: bool) -> None:
-    """Score the episodes in FOLDER by another metric of their games, and print the table.
+def score(folder: Path, metrics: tuple[str, ...], *, reduce: str | None, as_json: bool) -> None:
+    """Score the episodes in FOLDER by another metric of their games or another reducer, and print the table.
 
     Nothing is played. A metric that a game has only got since is computed from what was recorded.
     """
+    from wsap_core.errors import UsageError
     from wsap_eval.export.flat import write_table
     from wsap_eval.reading import scored_again
     from wsap_eval.run_command import as_data, tell
 
-    played = scored_again(folder, metrics)
+    if not metrics and reduce is None:
+        raise UsageError("Name what to score by: --metric NAME or --reduce HOW.")
+    played = scored_again(folder, metrics, reduce)
     write_table(played.rows(), folder)
     if as_json:
         print_json(as_data(played, folder))

@@ -15,7 +15,7 @@ from wsap_eval.plan import games_of, jobs_of
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import PLAN, Results, read_results, read_width
 from wsap_eval.run import Played, gathered
-from wsap_eval.suite import Entrant, picked
+from wsap_eval.suite import Entrant, Suite, made, picked
 from wsap_eval.table import Row
 
 
@@ -40,11 +40,11 @@ def played_of(folder: Path, *, table: bool = True) -> Played:
     return gathered(suite, games, jobs, episodes, due, folder)
 
 
-def scored_again(folder: Path, metrics: Sequence[str]) -> Played:
-    """Score the episodes of a folder by other metrics, without playing, and return its results.
+def scored_again(folder: Path, metrics: Sequence[str], reduce: str | None = None) -> Played:
+    """Score the episodes of a folder by other metrics or another reducer, without playing, and return its results.
 
-    `metrics` are `NAME` for all games, or `GAME=NAME`. Raises UsageError for a game or metric that there is not, or
-    if the results are a transfer measurement.
+    `metrics` are `NAME` for all games, or `GAME=NAME`; `reduce` is that of a suite, and None keeps it. Raises UsageError
+    for a game, metric or reducer that there is not, or if the results are a transfer measurement.
     """
     played = played_of(folder)
     labels = [game.name for game in played.suite.games]
@@ -53,7 +53,8 @@ def scored_again(folder: Path, metrics: Sequence[str]) -> Played:
         label, _, name = word.rpartition("=")
         chosen |= dict.fromkeys(picked(labels, [label] if label else [], "game"), name)
     entries = tuple(e.model_copy(update={"metric": chosen.get(e.name, e.metric)}) for e in played.suite.games)
-    suite = played.suite.model_copy(update={"games": entries})
+    whole = played.suite.model_copy(update={"games": entries}).model_dump(mode="json")
+    suite = made("The evaluation", Suite, whole if reduce is None else whole | {"reduce": reduce})
     games = games_of(suite, PluginHost.discovered())
     with Results(folder, suite) as results:
         results.score(games)

@@ -28,6 +28,7 @@ from wsap_eval.plan import Game, Job, asks_models, games_of, jobs_of
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of
 from wsap_eval.results import Changed, Results, was_looked_at
+from wsap_eval.stats import passes
 from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, Standing, rows_of, standings_of
 from wsap_llm.kit import BudgetLimits
@@ -155,6 +156,10 @@ def evaluate(
     games = games_of(evaluation.suite, host)
     if evaluation.on and evaluation.limits:
         raise UsageError("A limit on all episodes is not supported with --on; leave out one of them.")
+    if (wanted := passes(evaluation.suite.reduce)) and wanted > evaluation.suite.seeds.repeats:
+        raise UsageError(
+            f"{evaluation.suite.reduce} takes at least {wanted} episodes of each seed; give --repeats {wanted} or more."
+        )
     specs = {entrant.name: load_agent_spec(entrant.agent, host) for entrant in evaluation.entrants}
     jobs = with_conditions(jobs_of(evaluation.suite, games, evaluation.entrants, host), games, host)
     for name in specs.keys() - {job.key.entrant for job in jobs}:

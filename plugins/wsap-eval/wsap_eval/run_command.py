@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     sections={
         "Episodes": ("games", "entrants", "seeds", "first_seed", "repeats", "steps", "legal", "changed"),
         "Limits": ("limits", "prices", "until", "pilot"),
-        "Table": ("baseline",),
+        "Table": ("baseline", "reduce"),
         "Workers": ("jobs", "on"),
         "Output": ("out", "database"),
     },
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
               "other conditions, such as another version of the game: play them again, or show them in rows of their "
               "own. Default: refuse.")  # fmt: skip
 @click.option("--baseline", metavar="ENTRANT", help="The entrant to compare the others to. Default: the first.")
+@click.option("--reduce", metavar="HOW", help="A seed's value from its repeats: mean, max, min, median, "
+              "pass@K (at least one of K succeeds) or pass^K (all K). Default: the suite's, or mean.")  # fmt: skip
 @click.option("--on", metavar="ray|ray://HOST:PORT", help="Play on a Ray cluster; pip install 'wsap-nexus[ray]'.")
 @click.option("--jobs", type=STEPS, help="Worker processes for episodes without models. Default: one per CPU.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results.")

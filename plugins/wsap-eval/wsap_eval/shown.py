@@ -59,7 +59,9 @@ def notes_on_outcomes(row: Row) -> Iterator[str]:
         without = "" if row.played is None else f"; without them the mean is {number(row.played)}"
         yield f"Forfeited episodes count as {number(row.worst)}{without}."
     elif lost := row.outcomes.get("forfeited"):
-        if row.metric in row.sets:
+        if row.reduce.startswith("pass"):
+            yield "Forfeited episodes count as not passed."
+        elif row.metric in row.sets:
             yield "Forfeited episodes count as episodes without achievements."
         else:
             yield f"{plural(lost, 'forfeited episode')} without a value: the metric declares no worst one."

@@ -32,6 +32,8 @@ modes are not comparable."""
 Label = Annotated[str, Field(max_length=120, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Seed = Annotated[int, Field(ge=0, le=SEED_LIMIT)]
 
+Reduce = Annotated[str, Field(pattern=r"^(mean|max|min|median|pass[@^][1-9][0-9]{0,2})$")]
+REDUCERS = "mean, max, min, median, pass@K or pass^K"
 
 P = TypeVar("P", bound="_Part")
 
@@ -124,6 +126,10 @@ class Suite(_Part):
     baseline: str = ""
     """The entrant that the others are compared to. Default: the first."""
 
+    reduce: Reduce = "mean"
+    """The value of a seed that is played several times: mean, max, min or median of its repeats; `pass@K`, the
+    probability that at least one of K repeats has the metric's best value; or `pass^K`, that all K have."""
+
     @model_validator(mode="after")
     def _labels_differ(self) -> Suite:
         for what, names in (("game", [g.name for g in self.games]), ("entrant", [e.name for e in self.entrants])):
@@ -200,6 +206,7 @@ def composed(
     steps: int | None = None,
     legal: Legal = "bound",
     baseline: str | None = None,
+    reduce: str | None = None,
 ) -> Suite:
     """Return a suite, by name or made of `games`, with additional entrants and changed seeds.
 
@@ -217,6 +224,8 @@ def composed(
     changed = {"count": seeds, "first": first_seed, "repeats": repeats}
     numbers = chosen.get("seeds", {}) | {key: value for key, value in changed.items() if value is not None}
     own = [entrant.model_dump(mode="json") for entrant in entrants]
+    if reduce is not None:
+        chosen["reduce"] = reduce
     whole = {**chosen, "seeds": numbers, "entrants": [*chosen.get("entrants", []), *own]}
     suite = made("The evaluation", Suite, whole)
     if not suite.entrants:
@@ -262,7 +271,11 @@ def made(what: str, kind: type[P], data: Mapping[str, Any]) -> P:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        why = _WHY.get(first["type"]) or single_line(first["msg"])[:200].removeprefix("Value error, ")
+        why = (
+            f"expected {REDUCERS}"
+            if where == "reduce"
+            else _WHY.get(first["type"]) or single_line(first["msg"])[:200].removeprefix("Value error, ")
+        )
         raise UsageError(f"{what} is invalid{f' at {where}' if where else ''}: {why}.") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from wsap_eval.stats import (
     normalised,
     paired,
     paired_set_metric,
+    passes,
     ratings,
     set_metric,
 )
@@ -93,6 +95,10 @@ class Row:
     seconds: float = 0.0
     """Sum over episodes."""
     asked_again: int = 0
+    reduce: str = "mean"
+    """How a seed's value follows from those of its repeats."""
+    by_seed: Mapping[int, float] = field(default_factory=dict)
+    """Seed -> value, if it is not the mean of the repeats."""
     served: tuple[str, ...] = ()
     """Models and fingerprints as reported by servers, in the order of episodes."""
 
@@ -108,8 +114,9 @@ class Row:
 
     @property
     def measured(self) -> str:
-        """The metric's name, and its direction if lower is better."""
-        return self.metric if self.better == "higher" else f"{self.metric} (lower is better)"
+        """The metric's name, with how repeats are reduced if not to their mean, and its direction if lower is better."""
+        name = self.metric if self.reduce == "mean" else f"{self.metric}, {self.reduce}"
+        return name if self.better == "higher" else f"{name} (lower is better)"
 
     @property
     def _set(self) -> SetEstimate | None:
@@ -258,7 +265,7 @@ def _rows_of_game(
     counts = {entrant: settled(game.entry.name, entrant) for entrant in cells}
     cells = {entrant: _first_seeds(found, counts[entrant]) for entrant, found in cells.items()}
     worst = worst_of(game.metric)
-    values = {entrant: _by_seed(found, worst) for entrant, found in cells.items()}
+    values = {entrant: _by_seed(game, found, worst) for entrant, found in cells.items()}
     conditions = {entrant: identity(found[0].conditions) for entrant, found in cells.items()}
     own_labels = {entrant: labels.get(entrant, entrant) for entrant in cells}
     base = baseline or next(iter(own_labels.values()))
@@ -281,7 +288,7 @@ def _rows_of_game(
             row = replace(row, apart=", ".join(differences(conditions[bases[0]], conditions[entrant], SHARED)))
         other = values[base_row] if base_row is not None else {}
         if base_row is not None and own.keys() & other.keys():
-            row = replace(row, difference=_difference(game.metric, own, other, [*found, *cells[base_row]]))
+            row = replace(row, difference=_difference(game.reduced_metric, own, other, [*found, *cells[base_row]]))
         near = [comparable(entrant, those) for those in anchors]
         floor, top = (None if anchor is None else values[anchor] for anchor in near)
         if near[0] != near[1] and floor and top and own:
@@ -328,12 +335,12 @@ def _row(
         dict(Counter(record.outcome for record in found)),
         estimate(
             [value for _, value in pairs], [seed for seed, _ in pairs],
-            low=game.metric.low, high=game.metric.high, distinct=distinct, any_look=any_look,
+            low=game.reduced_metric.low, high=game.reduced_metric.high, distinct=distinct, any_look=any_look,
         ),
         worst if forfeits else None,
         sum(scored) / len(scored) if forfeits and scored else None,
         distinct,
-        game.metric.better,
+        game.reduced_metric.better,
         dict(Counter(record.reason for record in found if record.outcome == "failed").most_common()),
         {record.reason: record.fault for record in found if record.outcome == "failed"},
         len({record.seed for record in found}),
@@ -342,6 +349,8 @@ def _row(
         cost=usage.cost,
         seconds=round(sum(record.seconds for record in found), 3),
         asked_again=sum(record.asked_again for record in found),
+        reduce=game.reduce,
+        by_seed={seed: of_seed[0] for seed, of_seed in values.items()} if game.reduce != "mean" else {},
         served=tuple(dict.fromkeys(name for record in found if (name := record.conditions.get("served")))),
     )  # fmt: skip
 
@@ -353,12 +362,17 @@ def _first_seeds(found: Sequence[EpisodeRecord], seeds: int | None) -> list[Epis
     return [record for record in found if record.seed in kept]
 
 
-def _by_seed(found: Sequence[EpisodeRecord], worst: float | None) -> dict[int, list[float]]:
+def _by_seed(game: Game, found: Sequence[EpisodeRecord], worst: float | None) -> dict[int, list[float]]:
+    """Return seed -> values of its repeats, or the one that they are reduced to if that is not their mean."""
+    if worst is None and passes(game.reduce) is not None:
+        worst = math.nan  # of no declared value, but not passed
     values: dict[int, list[float]] = {}
     for record in found:
         if (value := value_of(record, worst)) is not None:
             values.setdefault(record.seed, []).append(value)
-    return values
+    if game.reduce == "mean":
+        return values
+    return {seed: [value] for seed, own in values.items() if (value := game.of_seed(own)) is not None}
 
 
 def _set_row(

@@ -109,7 +109,7 @@ def _about(entrant: Entrant, suite: str, label: str, model: str, evaluation: str
 
 def _result(played: Played, row: Row, records: Sequence[EpisodeRecord]) -> dict[str, Any]:
     game = played.games[row.game]
-    own, interval = row.metric in row.sets, row.interval
+    own, interval, metric = row.metric in row.sets, row.interval, game.reduced_metric
     seeds = list(dict.fromkeys(record.seed for record in records if record.game == row.game))
     conditions = conditions_of(record for record in records if record.game == row.game)
     return {
@@ -128,12 +128,12 @@ def _result(played: Played, row: Row, records: Sequence[EpisodeRecord]) -> dict[
         },
         "metric_config": {
             "metric_id": f"{row.game}.{row.metric}",
-            "metric_name": row.metric,
+            "metric_name": row.metric if row.reduce == "mean" else f"{row.metric}, {row.reduce}",
             "evaluation_description": game.metric.summary,
-            "lower_is_better": game.metric.better == "lower",
+            "lower_is_better": metric.better == "lower",
             "score_type": "continuous",
-            "min_score": "-Infinity" if game.metric.low is None else game.metric.low,
-            "max_score": "Infinity" if game.metric.high is None else game.metric.high,
+            "min_score": "-Infinity" if metric.low is None else metric.low,
+            "max_score": "Infinity" if metric.high is None else metric.high,
         },
         "score_details": {
             "score": row.score,
@@ -161,7 +161,6 @@ def _instance(
     played: Played, record: EpisodeRecord, evaluation: str, model: str, rows: Sequence[Row]
 ) -> dict[str, Any]:
     metric = played.games[record.game].metric
-    best = metric.high if metric.better == "higher" else metric.low
     row = next(row for row in rows if row.game == record.game)
     value = value_of(record, row.worst)
     told, said = record.prompt_tokens, record.completion_tokens
@@ -179,7 +178,7 @@ def _instance(
         "answer_attribution": [],
         "evaluation": {
             "score": record.reward if value is None else value,
-            "is_correct": value is not None and best is not None and value == best,
+            "is_correct": value is not None and value == metric.best,
             "num_turns": record.steps,
         },
         "token_usage": {"input_tokens": told, "output_tokens": said, "total_tokens": told + said},

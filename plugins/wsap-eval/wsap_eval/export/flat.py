@@ -42,6 +42,7 @@ def flat_row(row: Row) -> Flat:
         "game": row.game,
         "entrant": row.entrant,
         "metric": row.metric,
+        "reduce": row.reduce,
         "better": row.better,
         "score": row.score,
         **_bounds("score", interval),

@@ -99,7 +99,7 @@ def _scores(row: Row) -> list[EvalScore]:
         found[name] = (row.scored, {"value": own.estimate.value, "interval_low": low, "interval_high": high})
     return [
         EvalScore(
-            name=name, scorer=name, scored_samples=count,
+            name=name, scorer=name, scored_samples=count, reducer=row.reduce if name == row.metric else None,
             metrics={key: EvalMetric(name=key, value=value) for key, value in told.items() if value is not None},
         )
         for name, (count, told) in found.items()

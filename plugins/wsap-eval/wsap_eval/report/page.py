@@ -104,6 +104,7 @@ def _row_data(row: Row, records: Sequence[EpisodeRecord]) -> dict[str, Any]:
         "difference": difference_of(row),
         "own": row.of,
         "base": row.baseline,
+        "bySeed": {str(seed): value for seed, value in row.by_seed.items()} or None,
         "apart": row.apart,
         "seeds": [record.seed for record in records],
         "repeats": [record.repeat for record in records] if any(record.repeat for record in records) else None,
@@ -201,6 +202,7 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
         )
         told = {
             "score": f"{metric.name}: {metric.summary} ({bounds or 'unbounded'}; {metric.better} is better)",
+            **({} if suite.reduce == "mean" else {"repeats of a seed": suite.reduce}),
             "steps": "no limit" if entry.steps is None else f"at most {entry.steps}",
             "legal actions": entry.legal,
             **{f"option {name}": str(value) for name, value in entry.options.items()},

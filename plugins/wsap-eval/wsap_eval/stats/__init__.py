@@ -17,10 +17,11 @@ from wsap_eval.stats.paired import (
     ratio,
 )  # fmt: skip
 from wsap_eval.stats.ratings import Match, Rating, ratings
+from wsap_eval.stats.repeats import passes, reduced
 from wsap_eval.stats.sets import SetEstimate, paired_set_metric, set_metric
 
 __all__ = [
     "Estimate", "Interval", "Lives", "Match", "Paired", "Rating", "Ratio", "SetEstimate", "Values", "by_life",
-    "contiguous", "directed", "estimate", "holm", "lives_needed", "normalised", "paired", "paired_set_metric", "power",
-    "ratings", "ratio", "sequence", "set_metric",
+    "contiguous", "directed", "estimate", "holm", "lives_needed", "normalised", "paired", "paired_set_metric", "passes",
+    "power", "ratings", "ratio", "reduced", "sequence", "set_metric",
 ]  # fmt: skip

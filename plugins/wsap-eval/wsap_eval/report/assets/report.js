@@ -119,6 +119,10 @@ function means(row) {
     const [sum, count, first] = sums.get(seed) ?? [0, 0, i];
     sums.set(seed, [sum + v, count + 1, first]);
   });
+  if (row.bySeed) for (const [seed, [, , first]] of sums) {
+    if (row.bySeed[seed] === undefined) sums.delete(seed);
+    else sums.set(seed, [row.bySeed[seed], 1, first]);
+  }
   return sums;
 }
 function paired(figure, game, width) {
