@@ -152,6 +152,14 @@ class WorldModels(Protocol):
 class CommandModels(Models, WorldModels, Protocol):
     """The models of a command, with limits and prices shared by all its games and other requests."""
 
+    @property
+    def in_flight(self) -> int:
+        """The number of requests that were sent and have no complete reply yet."""
+
+    async def drained(self) -> None:
+        """Send no further request, and return when those in flight have their replies; later ones raise
+        `BudgetReachedError` then, so that their runs pause."""
+
     async def aclose(self) -> None:
         """Close all of them, in the event loop that used them."""
 

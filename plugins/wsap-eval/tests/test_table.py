@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,12 +13,13 @@ from scipy import stats
 
 from wsap_core.errors import UsageError
 from wsap_core.specs import AdapterSpec, EpisodeSummary, ScoreMetric
-from wsap_eval.due import PILOT, CellLimits, Due
+from wsap_eval.due import NO_LIMITS, PILOT, CellLimits, Due
 from wsap_eval.plan import Game, Job
 from wsap_eval.records import EpisodeKey, EpisodeRecord, SeatRecord
 from wsap_eval.shown import cells, notes
 from wsap_eval.suite import Entrant, GameEntry
 from wsap_eval.table import Row, rows_of
+from wsap_llm.kit import BudgetLimits
 
 
 def rate_of_gold(episodes: Sequence[EpisodeSummary]) -> float:
@@ -121,20 +123,29 @@ def job(seed: int, entrant: str = "a") -> Job:
     )
 
 
+async def taken(due: Due) -> list[Job]:
+    return [job async for job in due]
+
+
 def test_a_pilot_hands_out_two_episodes_of_a_cell_whoever_is_quick() -> None:
     jobs = [job(seed, entrant) for seed in range(5) for entrant in ("a", "b")]
     due = Due(jobs, {"dig": game()}, {jobs[0].key: played("a", 0, 1.0)}, CellLimits(episodes=PILOT))
-    assert [j.key for j in due] == [job(0, "b").key, job(1, "a").key, job(1, "b").key]
+    assert [j.key for j in asyncio.run(taken(due))] == [job(0, "b").key, job(1, "a").key, job(1, "b").key]
 
 
 def test_a_cell_stops_at_its_cost_and_a_failed_episode_is_played_again() -> None:
     jobs = [job(seed) for seed in range(4)]
     known = {jobs[0].key: played("a", 0, 1.0, cost=0.4), jobs[1].key: played("a", 1, None, "failed", cost=0.3)}
-    due = Due(jobs, {"dig": game()}, known, CellLimits(cost=1.0))
+    due = Due(jobs, {"dig": game()}, known, CellLimits(cost=1.2))
     handed = []
-    for found in due:
-        handed.append(found.key.seed)
-        known[found.key] = played("a", found.key.seed, 1.0, cost=0.4)
+
+    async def play() -> None:
+        async for found in due:
+            handed.append(found.key.seed)
+            known[found.key] = played("a", found.key.seed, 1.0, cost=0.2)
+            due.ended(known[found.key])
+
+    asyncio.run(play())
     assert handed == [1, 2]
     assert due.stopped == {("dig", "a"): "its limit of cost"}
 
@@ -143,7 +154,50 @@ def test_a_limit_of_cost_is_refused_where_a_price_is_not_known() -> None:
     jobs = [job(seed) for seed in range(2)]
     due = Due(jobs, {"dig": game()}, {jobs[0].key: played("a", 0, 1.0, cost=None)}, CellLimits(cost=1.0))
     with pytest.raises(UsageError, match=r"limit of \$1 per cell can't be enforced: a model's price is unknown"):
-        list(due)
+        asyncio.run(taken(due))
+
+
+def ended(due: Due, known: dict[EpisodeKey, EpisodeRecord], job: Job, calls: int) -> None:
+    known[job.key] = played(job.key.entrant, job.key.seed, 1.0, calls=calls)
+    due.ended(known[job.key])
+
+
+def test_what_is_in_flight_counts_at_the_mean_size_of_its_cell() -> None:
+    known: dict[EpisodeKey, EpisodeRecord] = {}
+    due = Due([job(seed) for seed in range(20)], {"dig": game()}, known, CellLimits(calls=100))
+    offer = due.those(lambda job: True)
+    first = offer.at_once()
+    assert first is not None
+    assert offer.at_once() is None, "the size of an episode is not known yet"
+    ended(due, known, first, 10)
+    flying = list(iter(offer.at_once, None))
+    assert len(flying) == 9, "10 made, 9 in flight of 10 each"
+    for each in flying[:-1]:
+        ended(due, known, each, 9)
+    assert offer.at_once() is None
+    ended(due, known, flying[-1], 9)
+    assert sum(record.calls for record in known.values()) == 91
+    last = offer.at_once()  # 91 and one of 9.1 expected: 100.1
+    assert last is None
+    assert due.stopped == {("dig", "a"): "its limit of calls"}
+
+
+def test_a_limit_on_all_holds_back_what_costs_and_lets_the_rest_go_on() -> None:
+    known: dict[EpisodeKey, EpisodeRecord] = {}
+    jobs = [job(seed, entrant) for seed in range(4) for entrant in ("model", "random")]
+    due = Due(jobs, {"dig": game()}, known, NO_LIMITS, BudgetLimits(calls=25))
+    offer = due.those(lambda job: True)
+    for calls in (10, 0):
+        each = offer.at_once()
+        assert each is not None
+        ended(due, known, each, calls)
+    flying = list(iter(offer.at_once, None))
+    assert [f"{each.key.entrant}{each.key.seed}" for each in flying] == ["model1", "random1", "random2", "random3"]
+    assert due.limit == ""
+    for each in flying:
+        ended(due, known, each, 10 if each.key.entrant == "model" else 0)
+    assert offer.at_once() is None
+    assert due.limit.startswith("The next episode is expected to exceed the limit of 25 calls in all (spent: 20 calls,")
 
 
 def test_until_a_half_width_the_contiguous_seeds_alone_are_looked_at() -> None:

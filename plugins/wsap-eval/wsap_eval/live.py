@@ -12,6 +12,7 @@ import click
 
 from wsap_core.cli.output import at_terminal
 from wsap_core.errors import RunInterruptedError
+from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_eval.digits import number
 from wsap_eval.run import Progress
@@ -35,6 +36,8 @@ class Live:
         self._begun, self._shown, self._first, self._tenth = clock(), -EVERY, 0, 0
         self._cells: dict[tuple[str, str], list[float]] = {}
         self._ended: dict[tuple[str, str], int] = {}
+        self._said = ""
+        """What is said in place of the progress once it stops."""
         self._live: Any = None  # Any: rich is imported only at a terminal
 
     def __enter__(self) -> Self:
@@ -73,10 +76,23 @@ class Live:
         if self._live is not None:
             if now - self._shown >= EVERY or so_far.played == so_far.of:
                 self._shown = now
-                self._live.update(self._picture(line), refresh=True)
+                self._live.update(self._picture(self._said or line), refresh=True)
         elif not self._quiet and so_far.played * 10 // so_far.of > self._tenth:
             self._tenth = so_far.played * 10 // so_far.of
             click.echo(line, err=True)
+
+    def stopping(self, calls: int) -> None:
+        """Tell that no episode starts any more, and how many calls of models are awaited."""
+        if not calls:
+            return  # it stops at once
+        self._said = (
+            f"Stopping: {plural(calls, 'call')} in flight, which you pay for, {'is' if calls == 1 else 'are'} awaited "
+            "and recorded. Press Ctrl-C again to stop at once."
+        )
+        if self._live is not None:
+            self._live.update(self._picture(self._said), refresh=True)
+        elif not self._quiet:
+            click.echo(self._said, err=True)
 
     def _picture(self, line: str) -> Any:
         from rich.table import Table

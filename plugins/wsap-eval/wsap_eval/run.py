@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +17,10 @@ from wsap_core.loading import names_model
 from wsap_core.references import load_agent_spec
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
-from wsap_core.seams.services import Services, WorldModels, runtime_services
+from wsap_core.seams.services import CommandModels, Services, runtime_services
 from wsap_eval.apart import told_apart
 from wsap_eval.conditions import with_conditions
-from wsap_eval.due import NO_LIMITS, CellLimits, Due, is_over
+from wsap_eval.due import NO_BUDGET, NO_LIMITS, CellLimits, Due, Offer, is_over
 from wsap_eval.jobs.frames import Setup
 from wsap_eval.jobs.local import play_in_workers
 from wsap_eval.jobs.together import first_error_ends
@@ -33,7 +34,6 @@ from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, Standing, rows_of, standings_of
 from wsap_llm.kit import BudgetLimits
 
-NO_BUDGET = BudgetLimits()
 T = TypeVar("T")
 
 
@@ -142,11 +142,19 @@ def gathered(
 
 
 def evaluate(
-    evaluation: Evaluation, folder: Path, *, progress: Callable[[Progress], None] = lambda so_far: None
+    evaluation: Evaluation,
+    folder: Path,
+    *,
+    progress: Callable[[Progress], None] = lambda so_far: None,
+    stopping: Callable[[int], None] = lambda calls: None,
 ) -> Played:
     """Play the missing and failed episodes, and return all results of the folder.
 
+    The first SIGINT (Ctrl-C) starts no further episode or call, calls `stopping` with the number of calls in flight,
+    and awaits these; the second stops at once.
+
     Raises:
+        KeyboardInterrupt: it was stopped; finished episodes are kept, and the others can be resumed.
         UsageError: the folder holds other results, or episodes played under other conditions and `changed` does not
             say what to do with them, or the evaluation is invalid.
         BackendError: a model is unavailable.
@@ -169,11 +177,11 @@ def evaluate(
             raise UsageError("--until needs episodes of the same conditions; give --changed again.")
         results.score(games)
         results.keep_width(evaluation.cells.half_width)
-        due = Due(jobs, games, results.episodes, evaluation.cells)
-        limit = ""
-        with opened(evaluation, results, games, host, len(jobs), progress) as playing:
+        due = Due(jobs, games, results.episodes, evaluation.cells, evaluation.limits)
+        with opened(evaluation, results, games, host, len(jobs), progress, stopping) as playing:
             try:
                 playing.run(playing.play(due))
+                limit = due.limit
             except BudgetReachedError as error:
                 limit = str(error)
         return gathered(evaluation.suite, games, jobs, results.all_episodes, due, folder, limit=limit)
@@ -184,22 +192,56 @@ class Playing:
 
     def __init__(
         self, evaluation: Evaluation, results: Results, games: Mapping[str, Game], host: PluginHost, services: Services,
-        setup: Setup, of: int, progress: Callable[[Progress], None],
+        setup: Setup, of: int, progress: Callable[[Progress], None], stopping: Callable[[int], None],
     ) -> None:  # fmt: skip
         self.results, self.games, self.services = results, games, services
         self._evaluation, self._host, self._setup, self._of, self._progress = evaluation, host, setup, of, progress
+        self._stopping = stopping
+        self._models: CommandModels = services.require("models")
         self._played = 0
+        self._due: Due | None = None
+        self._interrupted = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in a new event loop, and close the models at its end."""
+        """Run a coroutine in a new event loop, and close the models at its end; see `evaluate` on SIGINT."""
 
         async def whole() -> T:
+            loop, me = asyncio.get_running_loop(), asyncio.current_task()
+            assert me is not None
+            draining = list[asyncio.Task[None]]()
+
+            async def drain() -> None:
+                await self._models.drained()
+                me.cancel()
+
+            def interrupted() -> None:
+                if self._interrupted:
+                    me.cancel()
+                    return
+                self._interrupted = True
+                if self._due is not None:
+                    self._due.close()
+                self._stopping(self._models.in_flight)
+                draining.append(asyncio.ensure_future(drain()))
+
+            with suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread; Windows
+                loop.add_signal_handler(signal.SIGINT, interrupted)
             try:
                 return await work
             finally:
-                await self.services.require("models").aclose()
+                for task in draining:
+                    task.cancel()
+                await self._models.aclose()
 
-        return asyncio.run(whole())
+        try:
+            done = asyncio.run(whole())
+            if self._interrupted:
+                raise KeyboardInterrupt
+            return done
+        except (asyncio.CancelledError, BudgetReachedError):
+            if not self._interrupted:
+                raise
+            raise KeyboardInterrupt from None
 
     async def play(self, due: Due) -> None:
         """Play the due episodes: on the cluster, or those without models in workers and the rest in this process.
@@ -208,6 +250,9 @@ class Playing:
         episodes can't be recorded.
         """
         self._played += due.done
+        self._due = due
+        if self._interrupted:
+            due.close()
         given, setup, keep = self._evaluation, self._setup, self._keep
         apart = {
             job.key
@@ -218,7 +263,7 @@ class Playing:
         if given.on:
             from wsap_eval.jobs.cluster import play_on_ray
 
-            await play_on_ray(iter(due), setup, keep, where=given.on)
+            await play_on_ray(due.those(lambda job: True), setup, keep, where=given.on)
             return
         here, there = due.those(lambda job: job.key not in apart), due.those(lambda job: job.key in apart)
         await first_error_ends([
@@ -229,40 +274,47 @@ class Playing:
     def _keep(self, record: EpisodeRecord) -> None:
         self._played += 1
         self.results.add(record)
+        assert self._due is not None
+        self._due.ended(record)
         self._progress(Progress(self._played, self._of, record))
 
     async def _open_models(self, entrants: Iterable[Entrant]) -> None:
         """Open the entrants' models, so that an unavailable one is reported before the first episode."""
-        models: WorldModels = self.services.require("models")
         for agent, options in {entrant.name: (entrant.agent, entrant.options) for entrant in entrants}.values():
             address = agent if names_model(agent) else options.get("model")
             if address:
-                await models.open(str(address), options)
+                await self._models.open(str(address), options)
 
 
 @contextmanager
 def opened(
     evaluation: Evaluation, results: Results, games: Mapping[str, Game], host: PluginHost, of: int,
-    progress: Callable[[Progress], None],
+    progress: Callable[[Progress], None], stopping: Callable[[int], None],
 ) -> Iterator[Playing]:  # fmt: skip
     """Open the database of the runs with the remaining budget; see `Playing`."""
     database, limits = evaluation.database or results.database, evaluation.limits
     budgets = [limits.budget("whole evaluation", usage_of(results.episodes.values()))] if limits else []
     setup = Setup(evaluation.suite, database, limited=bool(budgets))
     with runtime_services(database, budgets=budgets, prices=evaluation.prices) as services:
-        yield Playing(evaluation, results, games, host, services, setup, of, progress)
+        yield Playing(evaluation, results, games, host, services, setup, of, progress, stopping)
 
 
 async def play_side_by_side(
-    services: Services, games: Mapping[str, Game], jobs: Iterator[Job], keep: Callable[[EpisodeRecord], None], most: int
+    services: Services, games: Mapping[str, Game], jobs: Offer, keep: Callable[[EpisodeRecord], None], most: int
 ) -> None:
     """Play episodes in this event loop, at most `most` at once; the first error cancels the rest.
 
-    Raises WsapError if a limit was reached or episodes can't be recorded.
+    Raises WsapError if a limit was reached, once calls in flight have been answered, or episodes can't be recorded.
     """
+    models: CommandModels = services.require("models")
 
     async def work() -> None:
-        for job in jobs:
-            keep(await play_episode(services, games[job.key.game], job))
+        async for job in jobs:
+            try:
+                keep(await play_episode(services, games[job.key.game], job))
+            except BudgetReachedError:
+                jobs.close()
+                await models.drained()
+                raise
 
     await first_error_ends(work() for _ in range(most))

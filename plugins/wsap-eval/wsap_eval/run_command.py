@@ -103,7 +103,7 @@ def run(
         changed=changed or "",
     )  # fmt: skip
     with Live(folder, quiet=as_json, until=until is not None) as live:
-        played = evaluate(evaluation, folder, progress=live)
+        played = evaluate(evaluation, folder, progress=live, stopping=live.stopping)
     write_table(played.rows(), folder)
     if as_json:
         print_json(as_data(played, folder))

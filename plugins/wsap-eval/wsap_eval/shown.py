@@ -23,11 +23,17 @@ _WORDS = {"step_limit": "at step limit"}
 def cells(row: Row) -> list[str]:
     """Return a row's cells, one for each of `COLUMNS`."""
     score = "-" if row.score is None else number(row.score, row.interval)
-    cost = "" if not row.calls else "?" if row.cost is None else f"${row.cost:.2f}"
     return [
         *(row.game, row.entrant, row.measured, score, interval_of(row.interval)),
-        *(difference_of(row), _normalised(row), cost, outcomes_of(row)),
+        *(difference_of(row), _normalised(row), cost_of(row), outcomes_of(row)),
     ]
+
+
+def cost_of(row: Row) -> str:
+    """Return what a row's episodes cost, "at least" if calls that were interrupted may have been billed, too."""
+    if not row.calls:
+        return ""
+    return "?" if row.cost is None else f"{'at least ' if row.asked_again else ''}${row.cost:.2f}"
 
 
 def notes(row: Row) -> Iterator[str]:
@@ -39,6 +45,12 @@ def notes(row: Row) -> Iterator[str]:
     if len(row.served) > 1:
         yield f"The model changed during the evaluation; the server reported: {', '.join(row.served[:4])}."
     yield from notes_on_outcomes(row)
+    if again := row.asked_again:
+        was = "was" if again == 1 else "were"
+        yield (
+            f"{plural(again, 'call')} {was} in flight at an interruption and asked again; what the provider billed for "
+            "the interrupted ones is unknown and not counted."
+        )
     yield from notes_on_difference(row)
     for name, found in row.sets.items():
         if name != row.metric and found.estimate.value is not None:

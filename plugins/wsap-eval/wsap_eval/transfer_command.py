@@ -99,7 +99,8 @@ def transfer(
     folder = out or Path("wsap-eval") / f"transfer-{'pilot-' * pilot}{plan.design[:8]}"
     with Live(folder, quiet=as_json) as live:
         measured = measure(
-            plan, folder, seed=seed, jobs=jobs, limits=limits_of(limits), prices=prices_of(prices), progress=live
+            plan, folder, seed=seed, jobs=jobs, limits=limits_of(limits), prices=prices_of(prices), progress=live,
+            stopping=live.stopping,
         )  # fmt: skip
     plan = measured.plan
     checks = [*((name, False) for name in negatives), *((name, True) for name in positives)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
@@ -19,6 +19,7 @@ from wsap_core.errors import MissingServiceError, UsageError, WsapError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.services import Services
 from wsap_core.untrusted import error_line, single_line
+from wsap_eval.due import Offer
 from wsap_eval.jobs.frames import Ended, Setup
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.jobs.worker import opened, play_patiently
@@ -30,7 +31,7 @@ TRIES = 4
 """Maximum attempts at an episode if nodes or processes are lost during it."""
 
 
-async def play_on_ray(jobs: Iterator[Job], setup: Setup, keep: Callable[[EpisodeRecord], None], *, where: str) -> None:
+async def play_on_ray(jobs: Offer, setup: Setup, keep: Callable[[EpisodeRecord], None], *, where: str) -> None:
     """Play episodes on a Ray cluster, two at a time per CPU, and pass their records to `keep`.
 
     `where` is `ray://HOST:PORT`, or "ray" for the cluster of RAY_ADDRESS, else a local one. Raises MissingServiceError
@@ -52,7 +53,7 @@ async def play_on_ray(jobs: Iterator[Job], setup: Setup, keep: Callable[[Episode
     given = setup if "://" in setup.database else replace(setup, database="")
 
     async def work() -> None:
-        for job in jobs:
+        async for job in jobs:
             try:
                 reply = await task.remote(given, job)
             except ray.exceptions.RayError as error:

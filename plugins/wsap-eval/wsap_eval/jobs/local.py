@@ -7,11 +7,12 @@ import os
 import pickle
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from wsap_core.errors import WsapError
+from wsap_eval.due import Offer
 from wsap_eval.jobs.frames import HEADER, Ended, Reply, Setup, Stop, framed
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.plan import Job
@@ -31,9 +32,7 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-async def play_in_workers(
-    jobs: Iterator[Job], setup: Setup, keep: Callable[[EpisodeRecord], None], *, workers: int
-) -> None:
+async def play_in_workers(jobs: Offer, setup: Setup, keep: Callable[[EpisodeRecord], None], *, workers: int) -> None:
     """Play episodes in worker processes, one at a time in each, and pass their records to `keep`.
 
     A dead worker is replaced and its episode resumed, up to `TRIES` times. Raises WsapError if workers can't be
@@ -44,9 +43,9 @@ async def play_in_workers(
 
 
 async def _keep_busy(
-    jobs: Iterator[Job], deaths: Counter[EpisodeKey], setup: Setup, keep: Callable[[EpisodeRecord], None]
+    jobs: Offer, deaths: Counter[EpisodeKey], setup: Setup, keep: Callable[[EpisodeRecord], None]
 ) -> None:
-    job, unready = next(jobs, None), 0
+    job, unready = await anext(jobs, None), 0
     while job is not None:
         async with _Worker() as worker:
             worker.send(setup)
@@ -61,12 +60,12 @@ async def _keep_busy(
                 record = await worker.receive()
                 if isinstance(record, EpisodeRecord):
                     keep(record)
-                    job = next(jobs, None)
+                    job = await anext(jobs, None)
                     continue
                 deaths[job.key] += 1
                 if deaths[job.key] == TRIES:
                     keep(failed(job, f"{TRIES} worker processes died during it, the last {worker.how}"))
-                    job = next(jobs, None)
+                    job = await anext(jobs, None)
                 break
 
 

@@ -16,12 +16,12 @@ from wsap_core.seams.model import Price
 from wsap_core.seams.services import RunReader
 from wsap_core.textfile import written_to
 from wsap_eval.conditions import with_conditions
-from wsap_eval.due import NO_LIMITS, Due
+from wsap_eval.due import NO_BUDGET, NO_LIMITS, Due
 from wsap_eval.memories import kept_memory, numbers_in, stored
 from wsap_eval.plan import Game, Job, games_of
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import PLAN, Results
-from wsap_eval.run import NO_BUDGET, Evaluation, Progress, opened
+from wsap_eval.run import Evaluation, Progress, opened
 from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, target_jobs
 from wsap_eval.transfer.verdict import Verdict, verdicts
 from wsap_llm.kit import BudgetLimits
@@ -50,12 +50,14 @@ def measure(
     limits: BudgetLimits = NO_BUDGET,
     prices: Mapping[str, Price] | None = None,
     progress: Callable[[Progress], None] = lambda so_far: None,
+    stopping: Callable[[int], None] = lambda calls: None,
 ) -> Measured:
     """Play the learning and test episodes that are missing, and return the verdicts.
 
     The plan is written to `folder` before the first episode, and a hash of the test seeds before the first test.
 
     Args:
+        progress, stopping: see `wsap_eval.run.evaluate`.
         seed: the seed of learning and tests. None draws both at random, that of the tests after all lives have learned,
             so that no memory can hold them; a folder that has a measurement keeps its own.
 
@@ -71,7 +73,7 @@ def measure(
     of_life = plan.learning * len(plan.learned) + plan.seeds * len(plan.arms) * len(plan.targets)
     with (
         Results(folder, suite) as results,
-        opened(evaluation, results, games, host, len(plan.all_lives()) * of_life, progress) as playing,
+        opened(evaluation, results, games, host, len(plan.all_lives()) * of_life, progress, stopping) as playing,
     ):
         plan = _with_seed(plan, folder, seed)
         runs: RunReader = playing.services.require("runs")

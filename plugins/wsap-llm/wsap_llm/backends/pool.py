@@ -25,6 +25,7 @@ from wsap_core.untrusted import error_line, single_line
 from wsap_llm.journal import CallJournal
 from wsap_llm.middleware import Middleware, Model
 from wsap_llm.middleware.budgets import BudgetLimits, Budgets, CheckBudgets, CheckDecision, CostOf
+from wsap_llm.middleware.drain import Drain
 from wsap_llm.middleware.measure import Count, Measure, Meter, UsageCounter
 from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
@@ -94,6 +95,7 @@ class ModelPool:
         self._rates: dict[str, RateLimit] = {}
         self.meter = Meter()
         """The speed of the models."""
+        self._drain = Drain()
 
     def backend(self, name: str, own: Mapping[str, Any] | None = None) -> Model:
         """Return the model of an address with its own options, which override those of the backend; the same object for
@@ -134,6 +136,7 @@ class ModelPool:
             # Inside the retries, so that a pausing request does not count as concurrent.
             limit = RateLimit(concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock)
             found.append(self._rates.setdefault(name, limit))
+        found.append(self._drain)  # inside the retries, whose pauses need not be awaited
         if self._budgets or price is not None:
             found.append(CheckBudgets(self._budgets, self.cost_of(name, backend)))
         found.append(Measure(self.meter, name, self._tell))
@@ -180,6 +183,16 @@ class ModelPool:
         """
         own = with_prefix(options or {}, "model.")
         return await self.ready(name, {key[6:]: value for key, value in with_secrets(own, os.environ).items()})
+
+    @property
+    def in_flight(self) -> int:
+        """The number of requests that were sent and have no complete reply yet."""
+        return self._drain.in_flight
+
+    async def drained(self) -> None:
+        """Send no further request, and return when those in flight have their replies; later ones raise
+        BudgetReachedError then."""
+        await self._drain.drained()
 
     async def __aenter__(self) -> ModelPool:
         return self

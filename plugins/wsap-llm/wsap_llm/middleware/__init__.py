@@ -5,6 +5,7 @@ Record        records replies, and replays recorded ones; `Replayed` replaces a 
 CheckDecision, CheckBudgets   refuse requests that could exceed a limit in tokens, cost or calls
 Retry         retries after transient errors
 RateLimit     limits concurrent requests, and requests a minute
+Drain         stops sending while requests in flight are awaited
 Measure       measures tokens and seconds by model
 
 `wsap_llm.backends.pool` defines the order.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 
@@ -47,6 +48,10 @@ class Record:
     async def _asked(self, key: str, request: Request, ask: Ask) -> Reply:
         try:
             await self.journal.asking(key)
+        except asyncio.CancelledError:
+            self.journal.ask_failed(key)  # it was not sent
+            raise
+        try:
             reply = await collect_from(ask(request), self.model)
         except BackendError as error:
             self.journal.ask_failed(key)
