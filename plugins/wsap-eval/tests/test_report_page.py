@@ -77,6 +77,40 @@ def test_a_point_copies_the_command_or_opens_the_dashboard(
     context.close()
 
 
+ROWS = """() => [...document.querySelectorAll('figure')].map(
+    (figure) => [figure.dataset.kind, figure.querySelectorAll('path.dots, .pairs, .bar, circle.mean').length]
+)"""
+
+
+def test_what_was_not_scrolled_to_is_on_paper_and_in_a_picture_of_the_whole_page(
+    make_results: MakeResults, tmp_path: Path, browser: Any
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(report_html(played_of(make_results(seeds=20)), database="runs.db"), encoding="utf-8")
+    context = browser.new_context(viewport={"width": 1280, "height": 300}, color_scheme="dark")
+    # A browser that never has time, and in which nothing ever scrolls near the window: only printing draws.
+    context.add_init_script("window.requestIdleCallback = () => {}; IntersectionObserver.prototype.observe = () => {};")
+    page = context.new_page()
+    page.goto(path.as_uri())
+    assert all(count == 0 for _, count in page.evaluate(ROWS))
+    page.pdf()
+    drawn = page.evaluate(ROWS)
+    assert [kind for kind, _ in drawn] == ["scores", "paired", "cost", "outcomes"]
+    assert all(count > 0 for _, count in drawn)
+    page.emulate_media(media="print")
+    ink, ground = page.evaluate(
+        "[getComputedStyle(document.body).color, getComputedStyle(document.querySelector('.panel')).backgroundColor]"
+    )
+    assert (ink, ground) == ("rgb(26, 32, 41)", "rgb(255, 255, 255)"), "paper is light"
+    assert page.evaluate("getComputedStyle(document.querySelector('.bar')).printColorAdjust") == "exact"
+    context.close()
+    page = browser.new_page(viewport={"width": 1280, "height": 300})
+    page.goto(path.as_uri())
+    page.wait_for_function(f"({ROWS})().every(([kind, count]) => count > 0)")  # without scrolling
+    page.screenshot(full_page=True, path=tmp_path / "page.png")
+    page.close()
+
+
 def test_the_list_of_episodes_is_filtered_and_paged(make_results: MakeResults, tmp_path: Path, browser: Any) -> None:
     path = tmp_path / "report.html"
     path.write_text(report_html(played_of(make_results(seeds=60)), database="runs.db"), encoding="utf-8")

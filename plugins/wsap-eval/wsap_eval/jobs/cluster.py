@@ -19,8 +19,7 @@ from wsap_core.errors import MissingServiceError, UsageError, WsapError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.services import Services
 from wsap_core.untrusted import error_line, single_line
-from wsap_eval.due import Offer
-from wsap_eval.jobs.frames import Ended, Setup
+from wsap_eval.jobs.frames import Ended, Jobs, Setup
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.jobs.worker import opened, play_patiently
 from wsap_eval.plan import Game, Job
@@ -31,7 +30,7 @@ TRIES = 4
 """Maximum attempts at an episode if nodes or processes are lost during it."""
 
 
-async def play_on_ray(jobs: Offer, setup: Setup, keep: Callable[[EpisodeRecord], None], *, where: str) -> None:
+async def play_on_ray(jobs: Jobs, setup: Setup, keep: Callable[[EpisodeRecord], None], *, where: str) -> None:
     """Play episodes on a Ray cluster, two at a time per CPU, and pass their records to `keep`.
 
     `where` is `ray://HOST:PORT`, or "ray" for the cluster of RAY_ADDRESS, else a local one. Raises MissingServiceError

@@ -8,9 +8,10 @@ from __future__ import annotations
 import pickle
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from wsap_core.errors import WsapError
+from wsap_eval.plan import Job
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.suite import Suite
 
@@ -49,6 +50,17 @@ class Ended:
         error = self.kind.__new__(self.kind)
         error.args = (self.words,)
         return error
+
+
+class Jobs(Protocol):
+    """The episodes to play, for any number of tasks: each waits for its next one while there is no room for it."""
+
+    def __aiter__(self) -> Jobs: ...
+
+    async def __anext__(self) -> Job: ...
+
+    def at_once(self) -> Job | None:
+        """Return the next episode; None if there is none, or none has room now."""
 
 
 Reply = Ready | EpisodeRecord | Ended

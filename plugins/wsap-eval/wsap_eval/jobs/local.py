@@ -12,8 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from wsap_core.errors import WsapError
-from wsap_eval.due import Offer
-from wsap_eval.jobs.frames import HEADER, Ended, Reply, Setup, Stop, framed
+from wsap_eval.jobs.frames import HEADER, Ended, Jobs, Reply, Setup, Stop, framed
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.plan import Job
 from wsap_eval.play import failed
@@ -32,7 +31,7 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-async def play_in_workers(jobs: Offer, setup: Setup, keep: Callable[[EpisodeRecord], None], *, workers: int) -> None:
+async def play_in_workers(jobs: Jobs, setup: Setup, keep: Callable[[EpisodeRecord], None], *, workers: int) -> None:
     """Play episodes in worker processes, one at a time in each, and pass their records to `keep`.
 
     A dead worker is replaced and its episode resumed, up to `TRIES` times. Raises WsapError if workers can't be
@@ -43,7 +42,7 @@ async def play_in_workers(jobs: Offer, setup: Setup, keep: Callable[[EpisodeReco
 
 
 async def _keep_busy(
-    jobs: Offer, deaths: Counter[EpisodeKey], setup: Setup, keep: Callable[[EpisodeRecord], None]
+    jobs: Jobs, deaths: Counter[EpisodeKey], setup: Setup, keep: Callable[[EpisodeRecord], None]
 ) -> None:
     job, unready = await anext(jobs, None), 0
     while job is not None:

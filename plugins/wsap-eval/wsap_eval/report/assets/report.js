@@ -196,7 +196,7 @@ function outcomes(figure, game) {
   }
 }
 
-// Plots are drawn when they scroll near the window, and again when their width changes.
+// Plots near the window are drawn first, and all again when their width changes.
 const DRAWN = { scores, paired, cost, outcomes };
 const drawn = new WeakMap();
 function fill(figure) {
@@ -219,6 +219,20 @@ for (const kind of Object.keys(DRAWN)) {
     near.observe(figure);
   }
 }
+
+// Paper, and pictures of the whole page, have what was not scrolled to, too: the rest is drawn as soon as there is time.
+const figures = [...document.querySelectorAll('.plots figure')];
+const every = () => figures.forEach(fill);
+addEventListener('beforeprint', every);
+matchMedia('print').addEventListener('change', every);
+const soon = window.requestIdleCallback ?? ((work) => setTimeout(work, 50));
+function rest() {
+  const next = figures.find((figure) => !drawn.has(figure));
+  if (!next) return;
+  fill(next);
+  if (drawn.has(next)) { sized.observe(next); soon(rest); }
+}
+soon(rest);
 
 // The list of episodes, in pages.
 const PAGE = 50;
