@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def take_pipes() -> tuple[int, int]:
@@ -21,3 +23,18 @@ def take_pipes() -> tuple[int, int]:
         msvcrt.setmode(incoming, os.O_BINARY)
         msvcrt.setmode(outgoing, os.O_BINARY)
     return incoming, outgoing
+
+
+@contextmanager
+def output_to_stderr() -> Iterator[None]:
+    """Send what other code prints to standard error within the block, also from threads and new processes, so that
+    standard output has only what a command itself prints after it."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)

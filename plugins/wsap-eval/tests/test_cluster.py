@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -65,3 +69,33 @@ def test_a_lost_node_changes_nothing(tmp_path: Path) -> None:
         assert [getattr(one, column) for column in SCORE_COLUMNS] == [
             getattr(other, column) for column in SCORE_COLUMNS
         ]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_json_is_json_even_if_a_node_is_lost(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs Ray: pip install 'wsap-nexus[ray]'")
+    from ray.cluster_utils import Cluster
+
+    shutil.copy(Path(__file__).with_name("hazard.py"), tmp_path)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    lost = cluster.add_node(num_cpus=2)
+    words = [
+        *("--game", f"{tmp_path / 'hazard.py'}:Hazard", "--entrant", "random", "--seeds", "200", "--steps", "1500"),
+        *("--out", str(tmp_path / "out"), "--on", "ray", "--json"),
+    ]
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "import sys; from wsap_core.cli import main; sys.exit(main())", "eval", *words],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "RAY_ADDRESS": cluster.address},
+        )  # fmt: skip
+        episodes, deadline = tmp_path / "out" / "episodes.jsonl", time.monotonic() + 240
+        while process.poll() is None and not (episodes.exists() and len(episodes.read_bytes().splitlines()) > 5):
+            assert time.monotonic() < deadline, "no episode ended"
+        cluster.remove_node(lost, allow_graceful=False)
+        out, told = process.communicate(timeout=300)
+    finally:
+        cluster.shutdown()
+    assert process.returncode == 0, told
+    assert json.loads(out)["missing"] == 0, out[:500]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import MissingServiceError, UsageError, WsapError
+from wsap_core.pipes import output_to_stderr
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.services import Services
 from wsap_core.untrusted import error_line, single_line
@@ -42,6 +43,12 @@ async def play_on_ray(jobs: Jobs, setup: Setup, keep: Callable[[EpisodeRecord], 
         ray: Any = importlib.import_module("ray")  # Any: Ray is optional
     except ModuleNotFoundError:
         raise MissingServiceError("--on ray needs Ray; install it with: pip install 'wsap-nexus[ray]'") from None
+    with output_to_stderr():  # Ray tells of lost nodes on standard output
+        await _play(ray, jobs, setup, keep, where)
+
+
+async def _play(ray: Any, jobs: Jobs, setup: Setup, keep: Callable[[EpisodeRecord], None], where: str) -> None:
+    # Any: Ray is optional
     own = not ray.is_initialized()
     if own:
         try:
