@@ -29,18 +29,27 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[Sequence[str]] = ()) -> None:
+def print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    notes: Sequence[Sequence[str]] = (),
+    heading: bool = False,
+) -> None:
     """Print rows of text in columns, and below each row its notes (sentences), made safe for terminals. In a terminal
-    there is a heading, and the last column is wrapped; in a pipe, there is one line per row."""
+    there is a heading, and the last column is wrapped; in a pipe, there is one line per row, after a `heading` if it is
+    asked for."""
     clean = [[single_line(cell) for cell in row] for row in rows]
     terminal = at_terminal()
-    table = [list(columns), *clean] if terminal else clean
+    table = [list(columns), *clean] if terminal or heading else clean
     widths = [max(map(_width, column)) for column in list(zip(*table, strict=True))[:-1]] if table else []
     left = sum(widths) + len(_GAP) * len(widths)
     width = shutil.get_terminal_size().columns if terminal else 0
     room = max(20, width - left) if terminal else 0
     if terminal:
         click.echo(_styled(_line(list(columns), widths)))
+    elif heading:
+        click.echo(_line(list(columns), widths))
     for index, row in enumerate(clean):
         first, *more = _wrapped(row[-1], room)
         click.echo(_line([*row[:-1], first], widths))

@@ -118,7 +118,7 @@ def test_compare_takes_entrants_and_folders_of_the_same_suite(make_results: Make
     same = found.rows[1].difference
     assert same is not None
     assert same.verdict in ("tied", "worse")
-    assert "difference to" not in wsap_eval("compare", str(before), str(after))  # a pipe has no heading
+    assert "difference to random" in wsap_eval("compare", str(before), str(after))
     with pytest.raises(UnknownNameError, match="There is no entrant called 'nobody'"):
         compared(before, ["nobody"])
 

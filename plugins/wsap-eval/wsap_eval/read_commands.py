@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.output import print_json, print_table
-from wsap_core.cli.params import json_option
+from wsap_core.cli.output import print_json
+from wsap_core.cli.params import json_option, refuse_given
 from wsap_core.untrusted import single_line
+from wsap_eval.formats import FORMS, Form, print_cells, say
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
+_format = click.option("--format", "form", type=click.Choice(FORMS), help="Print the table in this format.")
 FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
 
 
@@ -20,19 +22,22 @@ FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
 )
 @click.argument("folder", type=_FOLDER)
 @click.option("--episodes", is_flag=True, help="List the episodes with their runs instead of the table.")
+@_format
 @json_option
-def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
+def show(folder: Path, *, episodes: bool, form: Form | None, as_json: bool) -> None:
     """Print the table of the results in FOLDER, even while an evaluation is running."""
     from wsap_eval.digits import number
     from wsap_eval.export.flat import flat_episode
     from wsap_eval.reading import played_of
     from wsap_eval.run_command import as_data, tell
 
+    if as_json:
+        refuse_given("with --json", "form")
     played = played_of(folder, table=not episodes)
     if as_json:
         print_json([dict(flat_episode(r)) for r in played.records] if episodes else as_data(played, folder))
     elif episodes:
-        print_table(
+        print_cells(
             ("game", "entrant", "seed", "outcome", "value", "steps", "run"),
             [
                 (r.game, r.entrant, f"{r.seed}" + (f".{r.repeat}" if r.repeat else ""), r.outcome,
@@ -40,11 +45,13 @@ def show(folder: Path, *, episodes: bool, as_json: bool) -> None:
                 for r in played.records
             ],
             notes=[[r.reason] if r.reason else [] for r in played.records],
+            form=form or "",
         )  # fmt: skip
     else:
-        tell(played)
+        tell(played, form or "")
         if played.missing:
-            click.echo(f"Missing or failed episodes: {played.missing}; run the same command again to play them.")
+            line = f"Missing or failed episodes: {played.missing}; run the same command again to play them."
+            say(line, form or "")
 
 
 @click.command(
@@ -92,8 +99,9 @@ def score(folder: Path, metrics: tuple[str, ...], *, reduce: str | None, as_json
 @click.argument("folder", type=_FOLDER)
 @click.argument("others", nargs=-1, metavar="[ENTRANT|FOLDER]...")
 @click.option("--baseline", default="", metavar="ENTRANT", help="An entrant of FOLDER. Default: the suite's baseline.")
+@_format
 @json_option
-def compare(folder: Path, others: tuple[str, ...], *, baseline: str, as_json: bool) -> None:
+def compare(folder: Path, others: tuple[str, ...], *, baseline: str, form: Form | None, as_json: bool) -> None:
     """Print paired differences to a baseline on common seeds.
 
     Compares all entrants of FOLDER, some of them, or the entrants of other folders with results of the same suite.
@@ -103,22 +111,24 @@ def compare(folder: Path, others: tuple[str, ...], *, baseline: str, as_json: bo
     from wsap_eval.reading import compared
     from wsap_eval.shown import difference_of, notes_on_difference, notes_on_outcomes, outcomes_of, summary_notes
 
+    if as_json:
+        refuse_given("with --json", "form")
     found = compared(folder, others, baseline=baseline)
     if as_json:
         print_json({"baseline": found.baseline, "apart": found.apart, "rows": [dict(flat_row(r)) for r in found.rows]})
         return
-    print_table(
+    print_cells(
         ("game", "entrant", "seeds", f"difference to {found.baseline}", "episodes"),
         [(r.game, r.entrant, str(flat_row(r)["common_seeds"]), difference_of(r), outcomes_of(r)) for r in found.rows],
         notes=[[*notes_on_outcomes(r), *notes_on_difference(r)] for r in found.rows],
+        form=form or "",
     )
     for row in found.base:
         if told := " ".join(notes_on_outcomes(row)):
-            click.echo(
-                f"The baseline {single_line(row.entrant)} in {single_line(row.game)}: {outcomes_of(row)}. {told}"
-            )
+            line = f"The baseline {single_line(row.entrant)} in {single_line(row.game)}: {outcomes_of(row)}. {told}"
+            say(line, form or "")
     for line in (*found.apart, *summary_notes(found.rows)):
-        click.echo(line)
+        say(line, form or "")
 
 
 @click.command(
@@ -142,7 +152,6 @@ def export(folder: Path, *, form: str, out: Path | None, database: str | None, d
     and replies for each game and entrant, for the tools of Inspect (pip install 'wsap-eval[inspect]');
     every-eval-ever writes version 0.3 of that format.
     """
-    from wsap_core.cli.params import refuse_given
     from wsap_eval.writing import write
 
     if form != "html":

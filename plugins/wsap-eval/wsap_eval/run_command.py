@@ -10,8 +10,9 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
-from wsap_core.cli.params import SEED, STEPS, json_option
+from wsap_core.cli.params import SEED, STEPS, json_option, refuse_given
 from wsap_core.untrusted import single_line
+from wsap_eval.formats import FORMS, Form, say
 
 if TYPE_CHECKING:
     from wsap_eval.results import Changed
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         "Limits": ("limits", "prices", "until", "pilot"),
         "Table": ("baseline", "reduce"),
         "Workers": ("jobs", "on"),
-        "Output": ("out", "database"),
+        "Output": ("out", "database", "form"),
     },
     examples=(
         "wsap eval run --game minigrid --entrant random --entrant minigrid-finder --seeds 20",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 @click.option("--jobs", type=STEPS, help="Worker processes for episodes without models. Default: one per CPU.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results.")
 @click.option("--database", metavar="PATH|URL", help="Where to record runs. Default: a file in the folder.")
+@click.option("--format", "form", type=click.Choice(FORMS), help="Print the table in this format.")
 @json_option
 def run(
     suite: str | None,
@@ -74,6 +76,7 @@ def run(
     jobs: int | None,
     on: str | None,
     changed: Changed | None,
+    form: Form | None,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -93,6 +96,8 @@ def run(
     from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits, prices_of
     from wsap_eval.suite import folder_of
 
+    if as_json:
+        refuse_given("with --json", "form")
     if until is not None and given["seeds"] is None:
         given["seeds"] = MOST_SEEDS
     chosen = _suite(suite, given)
@@ -108,7 +113,7 @@ def run(
     if as_json:
         print_json(as_data(played, folder))
     else:
-        tell(played)
+        tell(played, form or "")
         click.echo(f"Results: {folder}", err=True)
     if played.limit:
         reached = played.limit.partition("; ")[0]  # the rest explains how to resume a run
@@ -138,28 +143,28 @@ def as_data(played: Played, folder: Path) -> dict[str, Any]:
     }
 
 
-def tell(played: Played) -> None:
+def tell(played: Played, form: Form = "") -> None:
     """Print the table with its notes."""
     from wsap_eval.shown import print_rows, print_standings, summary_notes
 
     rows = played.rows()
-    print_rows(rows)
-    print_standings(played.standings())
+    print_rows(rows, form)
+    print_standings(played.standings(), form)
     for line in summary_notes(rows, played.suite.baseline):
-        click.echo(line)
+        say(line, form)
     for (game, entrant), why in played.stopped.items():
-        click.echo(f"{entrant} in {game}: stopped, {why}.")
+        say(f"{entrant} in {game}: stopped, {why}.", form)
     for line in played.unreached:
-        click.echo(f"{single_line(line)} Continue with a larger --seeds.")
+        say(f"{single_line(line)} Continue with a larger --seeds.", form)
     if played.looked:
-        click.echo(
+        say(
             "Seeds of these results ended at a half-width (--until), so intervals are those of confidence sequences; "
-            "a score at which sampling stopped is biased towards values with little spread."
+            "a score at which sampling stopped is biased towards values with little spread.",
+            form,
         )
 
 
 def _suite(name: str | None, given: dict[str, Any]) -> Suite:
-    from wsap_core.cli.params import refuse_given
     from wsap_eval.suite import composed, read_entrant
 
     if name is not None and not given["games"]:

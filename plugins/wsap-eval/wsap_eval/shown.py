@@ -7,10 +7,11 @@ from itertools import groupby
 
 import click
 
-from wsap_core.cli.output import at_terminal, print_table
+from wsap_core.cli.output import at_terminal
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_eval.digits import estimate_of, interval_of, number, p_of
+from wsap_eval.formats import Form, print_cells, say
 from wsap_eval.records import OUTCOMES
 from wsap_eval.stats import SetEstimate
 from wsap_eval.table import LEVEL, Row, Standing
@@ -100,11 +101,11 @@ def notes_on_difference(row: Row) -> Iterator[str]:
         yield f"The difference has no interval: {compared.why_no_interval}"
 
 
-def print_rows(rows: Sequence[Row]) -> None:
+def print_rows(rows: Sequence[Row], form: Form = "") -> None:
     """Print the table with its notes; at a terminal one table for each game, without empty columns."""
     told = {id(row): list(notes(row)) for row in rows}
-    if not at_terminal():
-        print_table(COLUMNS, [cells(row) for row in rows], notes=[told[id(row)] for row in rows])
+    if form or not at_terminal():
+        print_cells(COLUMNS, [cells(row) for row in rows], notes=[told[id(row)] for row in rows], form=form)
         return
     for game, group in groupby(rows, lambda row: (row.game, row.measured)):
         own = list(group)
@@ -112,14 +113,16 @@ def print_rows(rows: Sequence[Row]) -> None:
         kept = [i for i, column in enumerate(zip(*table, strict=True)) if any(column)]
         click.echo(f"\n{single_line(game[0])}: {single_line(game[1])}")
         heading = [(COLUMNS[1:2] + COLUMNS[3:])[i] for i in kept]
-        print_table(heading, [[line[i] for i in kept] for line in table], notes=[told[id(row)] for row in own])
+        print_cells(heading, [[line[i] for i in kept] for line in table], notes=[told[id(row)] for row in own])
 
 
-def print_standings(standings: Sequence[Standing]) -> None:
+def print_standings(standings: Sequence[Standing], form: Form = "") -> None:
     """Print a table of standings for each round robin."""
     for game, rows in standing_tables(standings):
-        click.echo(f"\n{single_line(game)}: round robin")
-        print_table(STANDING_COLUMNS, rows)
+        if not form:
+            click.echo()
+        say(f"{single_line(game)}: round robin", form)
+        print_cells(STANDING_COLUMNS, rows, form=form)
 
 
 def standing_tables(standings: Sequence[Standing]) -> Iterator[tuple[str, list[list[str]]]]:

@@ -1,0 +1,74 @@
+"""Tables in a pipe, in Markdown and in LaTeX."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from wsap_eval.cli import main
+from wsap_eval.formats import escaped
+from wsap_eval.reading import played_of
+from wsap_eval.shown import cells
+
+MakeResults = Callable[..., Path]
+ODD = r"a_b|c$d%e#f&g{h}i\j~k^l<m>*n*`o`"
+
+
+def printed(*words: str) -> str:
+    result = CliRunner().invoke(main, list(words))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_table_in_a_pipe_has_its_heading(make_results: MakeResults) -> None:
+    folder = str(make_results())
+    assert re.match(r"game +entrant +metric +score +95 % interval +vs baseline", printed("show", folder))
+    assert re.match(r"game +entrant +seed +outcome +value +steps +run", printed("show", folder, "--episodes"))
+    assert re.match(r"game +entrant +seeds +difference to random", printed("compare", folder))
+
+
+def test_markdown_has_each_cell_as_printed_and_no_markup_of_a_label(make_results: MakeResults) -> None:
+    folder = make_results(("random", ODD), seeds=20)
+    lines = printed("show", str(folder), "--format", "markdown").splitlines()
+    assert lines[0] == "| game | entrant | metric | score | 95 % interval | vs baseline | cost | episodes |"
+    split = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines[2:4]]
+    plain = [[re.sub(r"\\(.)", r"\1", cell.strip()) for cell in row] for row in split]
+    rows = [[cell for i, cell in enumerate(cells(row)) if i != 6] for row in played_of(folder).rows()]
+    assert plain == rows
+    assert "| openai" not in lines[3]
+    assert any(line.startswith("- minigrid, a\\_b\\|c") for line in lines[4:])
+    assert "\\<m\\>\\*n\\*\\`o\\`" in lines[3]
+
+
+def test_latex_escapes_what_is_not_text(make_results: MakeResults) -> None:
+    text = printed("compare", str(make_results(("random", ODD), seeds=20)), "--format", "latex")
+    label = escaped(ODD, "latex")
+    assert label == (
+        r"a\_b\textbar{}c\$d\%e\#f\&g\{h\}i\textbackslash{}j\textasciitilde{}k\textasciicircum{}l"
+        r"\textless{}m\textgreater{}*n*\textasciigrave{}o\textasciigrave{}"
+    )
+    assert f"minigrid & {label} & " in text
+    assert text.count(r"\begin{tabular}{lllll}") == text.count(r"\end{tabular}") == 1
+    assert escaped("-0.2 (-0.5 to 0.1), well-known 1e-05", "latex") == "$-$0.2 ($-$0.5 to 0.1), well-known 1e-05"
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_latex_compiles(make_results: MakeResults, tmp_path: Path) -> None:
+    table = printed("show", str(make_results(("random", ODD), seeds=20)), "--format", "latex")
+    head = "\\documentclass{article}\\usepackage[T1]{fontenc}\\usepackage{booktabs,textcomp}\\begin{document}"
+    (tmp_path / "t.tex").write_text(f"{head}\n{table}\n\\end{{document}}", encoding="utf-8")
+    done = subprocess.run(
+        ["pdflatex", "-halt-on-error", "t.tex"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_a_format_of_the_table_and_json_exclude_each_other(make_results: MakeResults) -> None:
+    result = CliRunner().invoke(main, ["show", str(make_results()), "--json", "--format", "latex"])
+    assert result.exit_code != 0
