@@ -146,6 +146,8 @@ class Repository:
             UnknownNameError: no run matches; the message lists similar ids.
             UsageError: several match; the message lists some.
         """
+        if name != "last" and (whole := self.find_run(name)) is not None:
+            return whole  # parts of an id are looked for in all runs, which takes longer the more there are
         rows = self._rows(_matching(name))
         if not rows:
             raise self._unknown(name)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+import html
 import json
+import re
 import stat
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from wsap_core.errors import UsageError
+from wsap_eval.cli import main
 from wsap_eval.reading import played_of
 from wsap_eval.results import read_results
 from wsap_eval.suite import Entrant
 from wsap_eval.transfer.plan import Plan
-from wsap_eval.transfer.run import measure
+from wsap_eval.transfer.run import measure, read_measured
 
 HERE = Path(__file__).parent / "learners.py"
 
@@ -146,3 +151,35 @@ def test_a_measurement_is_not_continued_with_an_edited_agent(tmp_path: Path) -> 
     copy.write_text(HERE.read_text() + "\n# edited\n")
     with pytest.raises(UsageError, match=r"learners_copy\.py changed\. Name another folder with --out\."):
         measure(given, tmp_path / "out")
+
+
+def test_a_measurement_is_shown_and_written_from_its_folder_with_the_printed_digits(tmp_path: Path) -> None:
+    words = ["transfer", "--from", f"{HERE}:Stones", "--to", f"{HERE}:Sand", "--entrant", f"{HERE}:Helped"]
+    words += ["--lives", "3", "--seeds", "2", "--learning", "2", "--seed", "5", "--negative", f"{HERE}:Sand"]
+    runner, folder = CliRunner(), str(tmp_path / "out")
+    played = runner.invoke(main, [*words, "--out", folder])
+    assert played.exit_code == 0, played.output
+    shown = runner.invoke(main, ["show", folder])
+    assert shown.output == played.stdout
+    assert re.search("difference +mean +95 % interval over lives", shown.output)
+    assert "The measurement failed: the verdict on the negative control" in shown.output
+    told = json.loads(runner.invoke(main, ["show", folder, "--json"]).output)
+    assert told["targets"] == json.loads(runner.invoke(main, [*words, "--out", folder, "--json"]).output)["targets"]
+    (file,) = runner.invoke(main, ["export", folder, "--format", "csv"]).output.split()
+    rows = list(csv.DictReader(Path(file).read_text().splitlines()))
+    head = told["targets"][0]["comparisons"][0]["lives"]["effect"]
+    assert (rows[0]["arm"], rows[0]["other"]) == ("source", "placebo")
+    assert float(rows[0]["difference"]) == head["difference"]
+    (page,) = runner.invoke(main, ["export", folder, "--format", "html"]).output.split()
+    text = html.unescape(re.sub("<[^>]*>", "|", Path(page).read_text()))
+    for line in shown.output.splitlines():
+        for cell in re.split("  +", line.strip()):
+            assert cell in text
+    assert "<script" not in Path(page).read_text()
+    refused = runner.invoke(main, ["export", folder, "--format", "inspect"])
+    assert "can't be written as inspect; there are: csv, jsonl, html" in str(refused.exception)
+
+
+def test_a_measurement_without_tests_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no transfer measurement"):
+        read_measured(tmp_path)

@@ -54,6 +54,8 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
     except MetricError as error:
         taken = _taken(runs, job.run)
         return failed(job, str(error), started, time.monotonic() - begun, taken=taken, fault="metric")
+    if not record.calls and all(seat["model"] is None for seat in summary["seats"]):
+        return replace(record, conditions=_conditions(None, job))
     again = asked_again(runs, job.run) + summary.get("world", {}).get("asked_again", 0)
     return replace(record, asked_again=again, conditions=_conditions(runs, job))
 
@@ -134,9 +136,9 @@ def asked_again(runs: RunReader, run: str) -> int:
     return again
 
 
-def _conditions(runs: RunReader, job: Job) -> dict[str, str]:
-    """Return the conditions of an episode: those known before, and from its run models, prompts and sampling."""
-    asked = [event["body"] for event in runs.events(job.run, "model")]
+def _conditions(runs: RunReader | None, job: Job) -> dict[str, str]:
+    """Return the conditions of an episode: those known before, and of models from its run; None if it asked none."""
+    asked = [] if runs is None else [event["body"] for event in runs.events(job.run, "model")]
     told = _options(job.entry, job.entrant)
     found = {
         "legal": str(told.get("legal", job.entry.legal)),
@@ -144,7 +146,7 @@ def _conditions(runs: RunReader, job: Job) -> dict[str, str]:
         "models": ", ".join(dict.fromkeys(str(body["model"]) for body in asked)),
         "prompts": ", ".join(dict.fromkeys(str(body["prompts"]) for body in asked)),
         "abilities": ", ".join(dict.fromkeys(json.dumps(body["abilities"], sort_keys=True) for body in asked)),
-        **(_first_call(runs, job) if asked else {}),
+        **(_first_call(runs, job) if runs is not None and asked else {}),
         **job.conditions,
     }
     return {name: value for name, value in found.items() if value}

@@ -25,14 +25,25 @@ FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
 @_format
 @json_option
 def show(folder: Path, *, episodes: bool, form: Form | None, as_json: bool) -> None:
-    """Print the table of the results in FOLDER, even while an evaluation is running."""
+    """Print the table of the results in FOLDER, or the result of a transfer measurement, even while it is running."""
     from wsap_eval.digits import number
     from wsap_eval.export.flat import flat_episode
     from wsap_eval.reading import played_of
+    from wsap_eval.results import PLAN
     from wsap_eval.run_command import as_data, tell
 
     if as_json:
         refuse_given("with --json", "form")
+    if not episodes and (folder / PLAN).exists():
+        from wsap_eval import transfer_command
+        from wsap_eval.transfer.run import read_measured
+
+        measured = read_measured(folder)
+        if as_json:
+            print_json(transfer_command.as_data(measured, folder))
+        else:
+            transfer_command.tell(measured, form or "")
+        return
     played = played_of(folder, table=not episodes)
     if as_json:
         print_json([dict(flat_episode(r)) for r in played.records] if episodes else as_data(played, folder))

@@ -28,8 +28,8 @@ def played_of(folder: Path, *, table: bool = True) -> Played:
     """
     if table and (folder / PLAN).exists():
         raise UsageError(
-            f"{str(folder)!r} holds a transfer measurement; repeat the command that measured it to print its results, "
-            "or list its episodes with wsap eval show --episodes."
+            f"{str(folder)!r} holds a transfer measurement, whose episodes are not a table; print it with "
+            "wsap eval show, or its episodes with wsap eval show --episodes."
         )
     suite, read = read_results(folder)
     host = PluginHost.discovered()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.output import print_json, print_table
+from wsap_core.cli.output import print_json
 from wsap_core.cli.params import SEED, STEPS, json_option, refuse_given
+from wsap_eval.formats import Form, print_cells, say
 
 if TYPE_CHECKING:
     from wsap_eval.transfer.run import Measured
-    from wsap_eval.transfer.verdict import Verdict
 
 PILOT = (5, 10)
 
@@ -86,6 +86,7 @@ def transfer(
     from wsap_eval.suite import read_entrant
     from wsap_eval.transfer.plan import ARMS, Plan
     from wsap_eval.transfer.run import measure
+    from wsap_eval.transfer.told import origin_of
 
     if pilot:
         refuse_given("with --pilot, which plays 5 lives of 10 seeds", "lives", "seeds")
@@ -95,85 +96,48 @@ def transfer(
     if len(chosen) != len(named) or not {"source", "placebo"} <= set(chosen):
         raise UsageError(f"--arms takes source, placebo and any others of {', '.join(ARMS)}, not {arms!r}.")
     games = tuple(dict.fromkeys((*targets, *negatives, *positives)))
-    plan = Plan(source, games, read_entrant(entrant), lives, seeds, learning, steps, chosen, pilot=pilot)
+    plan = Plan(
+        source, games, read_entrant(entrant), lives, seeds, learning, steps, chosen, pilot=pilot, negatives=negatives,
+        positives=positives,
+    )  # fmt: skip
     folder = out or Path("wsap-eval") / f"transfer-{'pilot-' * pilot}{plan.design[:8]}"
     with Live(folder, quiet=as_json) as live:
         measured = measure(
             plan, folder, seed=seed, jobs=jobs, limits=limits_of(limits), prices=prices_of(prices), progress=live,
             stopping=live.stopping,
         )  # fmt: skip
-    plan = measured.plan
-    checks = [*((name, False) for name in negatives), *((name, True) for name in positives)]
-    failures = [line for name, helps in checks if (line := _check(measured, name, helps=helps))]
     if as_json:
-        rows = [
-            {**asdict(v), "verdict": v.words, "caveat": v.caveat, "lessons_that_name_it": measured.lessons[v.target]}
-            for v in measured.verdicts
-        ]
-        print_json({
-            "plan": plan.digest, "seed": plan.seed, "test_seed": plan.test_seed, "folder": str(folder), "targets": rows,
-            "instrument": failures or "ok",
-        })  # fmt: skip
+        print_json(as_data(measured, folder))
         return
-    for verdict in measured.verdicts:
-        _tell(verdict, measured)
-    for line in failures:
-        click.echo(line)
-    click.echo(
-        f"Plan {plan.digest[:12]}, written before the first episode; seed {plan.seed}, test seed {plan.test_seed}; "
-        f"results: {folder}",
-        err=True,
-    )
+    tell(measured)
+    click.echo(f"{origin_of(measured)} Results: {folder}", err=True)
 
 
-def _tell(verdict: Verdict, measured: Measured) -> None:
-    from wsap_eval.digits import estimate_of, interval_of, number, p_of
-
+def as_data(measured: Measured, folder: Path) -> dict[str, object]:
+    """Return a measurement as JSON-ready data."""
     plan = measured.plan
-    source, target = (name.rpartition("/")[2] for name in (plan.source, verdict.target))
-    click.echo(f"\nFrom {source} to {target}: {verdict.metric}; {plan.lives} lives of {plan.seeds} seeds")
-    rows = []
-    for compared in verdict.comparisons:
-        effect, naive = compared.lives.effect, compared.lives.naive
-        spans = [interval_of(found.interval) for found in (effect, naive)]
-        mean = number(effect.difference, effect.interval, sign=True)
-        rows.append([f"{compared.arm} - {compared.other}", mean, *spans])
-    print_table(["difference", "mean", "95 % interval over lives", "(over episodes: too narrow)"], rows)
-    means = ", ".join(f"{arm} {number(mean)}" for arm, mean in verdict.means.items())
-    click.echo(f"Means: {means}.")
-    if any(verdict.forfeited.values()):
-        told = ", ".join(f"{arm} {count}" for arm, count in verdict.forfeited.items())
-        as_what = "whose seeds count in no arm, since the metric declares no worst value"
-        if verdict.worst is not None:
-            as_what = f"counted as {number(verdict.worst)}, the worst score"
-        click.echo(f"Forfeited episodes, {as_what}: {told}.")
-    share = verdict.share
-    if share.value is None:
-        click.echo(f"Share of the gain from practice: {share.why_undefined}.")
-    else:
-        click.echo(f"Share of the gain from practice: {estimate_of(share.value, share.interval)}, by Fieller.")
-    head = verdict.headline
-    if head.effect.interval is None:
-        alone = head.effect.seeds < 2
-        click.echo("An interval needs at least two lives." if alone else "All lives differ by the same amount.")
-    if head.within_sd is not None and head.between_sd is not None:
-        needed = "" if verdict.lives_needed is None else (
-            f" Detecting an effect of a tenth of the placebo's mean takes {verdict.lives_needed} such lives."
-        )  # fmt: skip
-        between, within = number(head.between_sd), number(head.within_sd)
-        click.echo(f"Standard deviation: {between} between lives, {within} within a life.{needed}")
-    if count := measured.lessons[verdict.target]:
-        click.echo(f"Lessons from {source} that mention {target}: {count}.")
-    adjusted = "" if verdict.p_adjusted is None else f" ({p_of(verdict.p_adjusted)}, over all targets)"
-    click.echo(f"Verdict: {verdict.words}{adjusted}.")
-    if verdict.caveat:
-        click.echo(verdict.caveat)
+    rows = [
+        {**asdict(v), "verdict": v.words, "caveat": v.caveat, "lessons_that_name_it": measured.lessons[v.target]}
+        for v in measured.verdicts
+    ]
+    return {
+        "plan": plan.digest, "seed": plan.seed, "test_seed": plan.test_seed, "folder": str(folder), "targets": rows,
+        "instrument": measured.failures or "ok", "missing": measured.missing,
+    }  # fmt: skip
 
 
-def _check(measured: Measured, name: str, *, helps: bool) -> str:
-    """Return a sentence if a control's verdict is not the expected one, else an empty text."""
-    verdict = next(v for v in measured.verdicts if v.target == name)
-    if verdict.words in (("helps",) if helps else ("none shown", "unknown")):
-        return ""
-    wanted = "positive" if helps else "negative"
-    return f"The measurement failed: the verdict on the {wanted} control {name} is {verdict.words!r}."
+def tell(measured: Measured, form: Form = "") -> None:
+    """Print the result for each target."""
+    from wsap_eval.transfer.told import COLUMNS, lines_of, rows_of, title_of
+
+    for verdict in measured.verdicts:
+        if not form:
+            click.echo()
+        say(title_of(verdict, measured), form)
+        print_cells(COLUMNS, rows_of(verdict), form=form)
+        for line in lines_of(verdict, measured):
+            say(line, form)
+    for line in measured.failures:
+        say(line, form)
+    if measured.missing:
+        say(f"Test episodes missing or failed: {measured.missing}; the command that began it continues.", form)

@@ -9,7 +9,9 @@ from typing import Literal
 
 from wsap_core.errors import UsageError
 from wsap_core.seams.services import RunReader, runtime_services
+from wsap_core.textfile import written_to
 from wsap_eval.reading import played_of
+from wsap_eval.results import PLAN
 from wsap_eval.run import Played
 
 
@@ -28,6 +30,8 @@ def write(folder: Path, form: str, *, out: Path | None, database: str | None, da
 
 
 def _write(folder: Path, form: str, out: Path | None, database: str | None, dashboard: str) -> list[Path]:
+    if (folder / PLAN).exists():
+        return [_write_transfer(folder, form, out)]
     played = played_of(folder)
     if not played.records:
         raise UsageError(f"{str(folder)!r} has no episodes yet, so there is nothing to export.")
@@ -51,9 +55,26 @@ def _write(folder: Path, form: str, out: Path | None, database: str | None, dash
         return write_inspect(played, runs, _made(out or folder / form))
 
 
+def _write_transfer(folder: Path, form: str, out: Path | None) -> Path:
+    from wsap_eval.export.transfer import write_verdicts
+    from wsap_eval.report.transfer_page import transfer_html
+    from wsap_eval.transfer.run import read_measured
+
+    if form not in ("csv", "jsonl", "html"):
+        raise UsageError(f"A transfer measurement can't be written as {form}; there are: csv, jsonl, html.")
+    measured = read_measured(folder)
+    if form != "html":
+        return write_verdicts(measured, _made(out or folder), "csv" if form == "csv" else "jsonl")
+    path = out or folder
+    if path.suffix != ".html":
+        path = _made(path) / "report.html"
+    with written_to(path) as file:
+        file.write(transfer_html(measured))
+    return path
+
+
 def write_report(played: Played, path: Path, *, database: str, dashboard: str = "") -> Path:
     """Write the HTML report and return its path. Raises UsageError if it can't be written."""
-    from wsap_core.textfile import written_to
     from wsap_eval.report.page import report_html
 
     page = report_html(played, database=database, dashboard=dashboard)

@@ -186,7 +186,7 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
     common = {name: values[0] for name, values in every.items() if len(values) == 1 and _everywhere(name, found)}
     seeds = list(dict.fromkeys(record.seed for record in played.records))
     repeats = max((record.repeat for record in played.records), default=0) + 1
-    yield _list({
+    yield list_of({
         "suite": f"{suite.name}, version {suite.version}, SHA-256 {suite.digest}",
         "seeds": f"{len(seeds)} {'of a private range' if suite.seeds.salt else f'from {min(seeds, default=0)}'}, "
                  f"each played {_times(repeats)}, {_hash(seeds)}",
@@ -208,7 +208,7 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
             **{f"option {name}": str(value) for name, value in entry.options.items()},
             **({"against": entry.against} if entry.against else {}),
         }
-        yield f"<h3>{escape(single_line(label))}</h3>{_list(told)}"
+        yield f"<h3>{escape(single_line(label))}</h3>{list_of(told)}"
         for row in rows:
             if row.game == label:
                 yield _cell_conditions(row, found[label, row.entrant], played.entrant(row.entrant), common)
@@ -219,7 +219,7 @@ def _cell_conditions(row: Row, records: Sequence[EpisodeRecord], entrant: Entran
     hashes = sorted(record.trajectory for record in records if record.trajectory)
     shown = _options(entrant) | own
     shown["trajectories"] = f"{row.trajectories} different, {_hash(hashes)}"
-    return f"<details><summary>{escape(single_line(row.entrant))}</summary>{_list(shown)}</details>"
+    return f"<details><summary>{escape(single_line(row.entrant))}</summary>{list_of(shown)}</details>"
 
 
 def _options(entrant: Entrant) -> dict[str, str]:
@@ -244,7 +244,8 @@ def _everywhere(name: str, found: Cells) -> bool:
     return all(any(name in record.conditions for record in records) for records in found.values())
 
 
-def _list(pairs: Mapping[str, str]) -> str:
+def list_of(pairs: Mapping[str, str]) -> str:
+    """Return a list of names with their texts as HTML."""
     items = (f"<dt>{escape(single_line(n))}</dt><dd>{escape(single_line(v)[:2000])}</dd>" for n, v in pairs.items())
     return f"<dl>{''.join(items)}</dl>"
 

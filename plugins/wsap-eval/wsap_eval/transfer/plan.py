@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from wsap_core.errors import UsageError
 from wsap_core.seams.context import derive_seed
@@ -43,6 +43,10 @@ class Plan:
     test_seed: int | None = None
     """Seed from which the test seeds are derived; None until all lives have learned."""
     pilot: bool = False
+    negatives: tuple[str, ...] = ()
+    """Targets in which learning can't help."""
+    positives: tuple[str, ...] = ()
+    """Targets in which learning must help."""
 
     def __post_init__(self) -> None:
         if self.test_seed is None:
@@ -76,10 +80,29 @@ class Plan:
 
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data, without its test seeds."""
-        plain = asdict(self)
+        plain = self._plain()
         del plain["test_seed"]
         learned = {g: {k: self.learning_seeds(k, g) for k in self.all_lives()} for g in self.learned}
         return {**plain, "entrant": self.entrant.model_dump(mode="json"), "learning_seeds": learned}
+
+    def _plain(self) -> dict[str, object]:
+        """Return the fields, without controls if there are none, as in plans of earlier versions."""
+        return {name: value for name, value in asdict(self).items() if name not in ("negatives", "positives") or value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+        """Return the plan of `to_json`, without its test seed. Raises KeyError, TypeError or ValueError if it is
+        invalid."""
+        targets, negatives, positives = (
+            tuple(map(str, data.get(name, ()))) for name in ("targets", "negatives", "positives")
+        )
+        arms = tuple(arm for arm in ARMS if arm in data["arms"])
+        steps = data["steps"]
+        return cls(
+            str(data["source"]), targets, Entrant.model_validate(data["entrant"]), int(data["lives"]),
+            int(data["seeds"]), int(data["learning"]), None if steps is None else int(steps), arms, int(data["seed"]),
+            pilot=bool(data["pilot"]), negatives=negatives, positives=positives,
+        )  # fmt: skip
 
     @property
     def digest(self) -> str:
@@ -89,7 +112,7 @@ class Plan:
     @property
     def design(self) -> str:
         """The SHA-256 of what is measured, whatever the seeds."""
-        return _sha256({**asdict(self), "entrant": self.entrant.model_dump(mode="json"), "seed": 0, "test_seed": None})
+        return _sha256({**self._plain(), "entrant": self.entrant.model_dump(mode="json"), "seed": 0, "test_seed": None})
 
     @property
     def commitment(self) -> str:

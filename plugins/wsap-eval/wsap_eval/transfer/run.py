@@ -13,14 +13,15 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol.lines import plural
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.seams.model import Price
-from wsap_core.seams.services import RunReader
+from wsap_core.seams.services import RunReader, runtime_services
 from wsap_core.textfile import written_to
+from wsap_core.untrusted import error_line
 from wsap_eval.conditions import with_conditions
 from wsap_eval.due import NO_BUDGET, NO_LIMITS, Due
 from wsap_eval.memories import kept_memory, numbers_in, stored
 from wsap_eval.plan import Game, Job, games_of
 from wsap_eval.records import EpisodeRecord
-from wsap_eval.results import PLAN, Results
+from wsap_eval.results import PLAN, Results, read_results
 from wsap_eval.run import Evaluation, Progress, opened
 from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, target_jobs
 from wsap_eval.transfer.verdict import Verdict, verdicts
@@ -39,6 +40,21 @@ class Measured:
     verdicts: list[Verdict]
     lessons: Mapping[str, int]
     """Target -> number of lessons from the source that mention it."""
+    missing: int = 0
+    """Test episodes that are missing or failed."""
+
+    @property
+    def failures(self) -> list[str]:
+        """A sentence for each control whose verdict is not the expected one."""
+        return [
+            f"The measurement failed: the verdict on the {kind} control {v.target} is {v.words!r}."
+            for v in self.verdicts
+            for kind, names, wanted in (
+                ("negative", self.plan.negatives, ("none shown", "unknown")),
+                ("positive", self.plan.positives, ("helps",)),
+            )
+            if v.target in names and v.words not in wanted
+        ]
 
 
 def measure(
@@ -100,13 +116,56 @@ def measure(
             _write_down(plan, folder, memories)
             return await play(target_jobs(plan, games, memories))
 
-        tested = playing.run(whole())
-        lives = plan.all_lives()
-        learned = [r.run for r in results.episodes.values() if r.game == LEARNING + plan.source and r.repeat in lives]
-        told = (event["body"]["lessons"] for run in learned for event in runs.events(run, "lessons"))
-        lessons = [line.lower() for lines in told for line in lines]
+        playing.run(whole())
+        return _measured(plan, games, results.episodes.values(), runs)
+
+
+def read_measured(folder: Path) -> Measured:
+    """Return the result of a measurement so far, even while it is running, without playing.
+
+    Raises:
+        UsageError: the folder has no measurement, or no test of all arms has been played yet.
+        WireError: a line is damaged.
+    """
+    path = folder / PLAN
+    try:
+        plan = Plan.from_json(json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        raise UsageError(f"{str(folder)!r} holds no transfer measurement.") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{str(path)!r} can't be read: {error_line(error)}.") from error
+    suite, episodes = read_results(folder)
+    if not (folder / TEST_SEED).exists():
+        learned = sum(record.outcome != "failed" for record in episodes.values())
+        raise UsageError(
+            f"{str(folder)!r} has no tests yet; {plural(learned, 'learning episode')} played so far. The command that "
+            "began the measurement continues it."
+        )
+    plan = replace(plan, test_seed=int((folder / TEST_SEED).read_text("ascii")))
+    games = games_of(suite, PluginHost.discovered())
+    with runtime_services(str(folder / "runs.db")) as services:
+        return _measured(plan, games, episodes.values(), services.require("runs"))
+
+
+def _measured(plan: Plan, games: Mapping[str, Game], episodes: Iterable[EpisodeRecord], runs: RunReader) -> Measured:
+    records, lives = list(episodes), plan.all_lives()
+    seeds = {(life, seed) for life in lives for seed in plan.target_seeds(life)}
+    tested = [r for r in records if r.game in plan.targets and (r.repeat, r.seed) in seeds]
+    for target in plan.targets:
+        played = [
+            {(r.repeat, r.seed) for r in tested if (r.game, r.entrant) == (target, arm) and r.outcome != "failed"}
+            for arm in plan.arms
+        ]
+        if not set.intersection(*played):
+            raise UsageError(f"No seed of {target} was played in all arms yet; continue the measurement.")
+    learned = [r.run for r in records if r.game == LEARNING + plan.source and r.repeat in lives]
+    told = (event["body"]["lessons"] for run in learned for event in runs.events(run, "lessons"))
+    lessons = [line.lower() for lines in told for line in lines]
     named = {target: _naming((target, games[target].spec.display_title), lessons) for target in plan.targets}
-    return Measured(plan, verdicts(plan, tested, {t: games[t].metric for t in plan.targets}), named)
+    missing = len(plan.all_lives()) * plan.seeds * len(plan.arms) * len(plan.targets) - sum(
+        record.outcome != "failed" for record in tested
+    )
+    return Measured(plan, verdicts(plan, tested, {t: games[t].metric for t in plan.targets}), named, missing)
 
 
 async def _learn(
