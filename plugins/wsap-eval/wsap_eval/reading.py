@@ -43,7 +43,7 @@ def played_of(folder: Path, *, table: bool = True) -> Played:
 def scored_again(folder: Path, metrics: Sequence[str], reduce: str | None = None) -> Played:
     """Score the episodes of a folder by other metrics or another reducer, without playing, and return its results.
 
-    `metrics` are `NAME` for all games, or `GAME=NAME`; `reduce` is that of a suite, and None keeps it. Raises UsageError
+    `metrics` are `NAME` for all games, or `GAME=NAME`; `reduce` is that of a suite, and None keeps it. UsageError
     for a game, metric or reducer that there is not, or if the results are a transfer measurement.
     """
     played = played_of(folder)

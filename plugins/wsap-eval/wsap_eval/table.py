@@ -114,7 +114,7 @@ class Row:
 
     @property
     def measured(self) -> str:
-        """The metric's name, with how repeats are reduced if not to their mean, and its direction if lower is better."""
+        """The metric's name, with how repeats are reduced if not to their mean, and whether lower is better."""
         name = self.metric if self.reduce == "mean" else f"{self.metric}, {self.reduce}"
         return name if self.better == "higher" else f"{name} (lower is better)"
 
