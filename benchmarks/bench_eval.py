@@ -1,9 +1,11 @@
 """Measure the overhead of `wsap eval`.
 
-    python benchmarks/bench_eval.py [--case episodes|start|latency]... [--seeds 200] [--entrants 50] [--rounds 3]
+    python benchmarks/bench_eval.py [--case episodes|short|start|latency]... [--game crafter|minigrid] [--seeds 200]
+        [--entrants 50] [--rounds 3]
 
-episodes   Crafter with `random`, 200 steps per seed: episodes per second of an evaluation in two worker processes,
-           relative to two plain processes that each play and record half of the seeds. Goal: 85 %.
+episodes   Crafter or MiniGrid with `random`, 200 steps per seed: episodes per second of an evaluation in two worker
+           processes, relative to two plain processes that each play and record half of the seeds. Goal: 85 %.
+short      The same with episodes of one step of a trivial game, and episodes per second of both. Goal: 500 per second.
 start      Milliseconds of an episode of one step beyond the game's own reset and step, in one process. Goal: under 20.
 latency    Entrants that all call a model with 200 ms of latency, one episode of 200 steps each: the ideal of
            200 x 200 ms relative to the time taken, and to that of a plain client. Goal: at least 90 % of the ideal.
@@ -37,9 +39,9 @@ STEPS, LATENCY, TURNS = 200, 0.2, 200
 PLAIN = """
 import sys
 from wsap_nexus import play
-first, last, database = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+first, last, database, game, steps = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5])
 for seed in range(first, last):
-    play("crafter", "random", seed=seed, steps=200, episodes=1, database=database)
+    play(game, "random", seed=seed, steps=steps, episodes=1, database=database)
 """
 TESTS = Path(__file__).parent.parent / "plugins" / "wsap-llm" / "tests"
 REPLY = '{"action": "wait"}'
@@ -65,13 +67,14 @@ def evaluated(entry: GameEntry, entrants: tuple[Entrant, ...], seeds: int, jobs:
     return seconds
 
 
-def plain(seeds: int) -> float:
+def plain(seeds: int, game: str, steps: int) -> float:
     """Return the seconds that two plain processes take for the same episodes."""
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
         halves = [(0, seeds // 2), (seeds // 2, seeds)]
         processes = [
-            subprocess.Popen([sys.executable, "-c", PLAIN, str(a), str(b), f"{folder}/{a}.db"]) for a, b in halves
+            subprocess.Popen([sys.executable, "-c", PLAIN, str(a), str(b), f"{folder}/{a}.db", game, str(steps)])
+            for a, b in halves
         ]
         for process in processes:
             assert process.wait() == 0
@@ -125,7 +128,8 @@ def rounds(number: int, measure: Callable[[], float]) -> tuple[float, str]:
 def main() -> int:
     """Measure, print, and return the exit status."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--case", action="append", choices=("episodes", "start", "latency"))
+    parser.add_argument("--case", action="append", choices=("episodes", "short", "start", "latency"))
+    parser.add_argument("--game", choices=("crafter", "minigrid"), default="crafter")
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--entrants", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
@@ -133,15 +137,28 @@ def main() -> int:
     cases, missed = given.case or ["episodes", "start", "latency"], 0
     random = (Entrant(agent="random"),)
     if "episodes" in cases:
-        entry = GameEntry(game="crafter", steps=STEPS)
+        entry = GameEntry(game=given.game, steps=STEPS)
 
         def ratio() -> float:
-            alone = plain(given.seeds)
+            alone = plain(given.seeds, given.game, STEPS)
             return alone / evaluated(entry, random, given.seeds, 2)
 
         share, told = rounds(given.rounds, ratio)
         print(f"episodes  evaluation / two plain processes: {told}, {given.seeds} seeds (goal 0.85)")
         missed += share < 0.85
+    if "short" in cases:
+        entry, seconds = GameEntry(game="echo", steps=1), list[tuple[float, float]]()
+
+        def short() -> float:
+            seconds.append((plain(given.seeds, "echo", 1), evaluated(entry, random, given.seeds, 2)))
+            return seconds[-1][0] / seconds[-1][1]
+
+        _, told = rounds(given.rounds, short)
+        alone, together = (given.seeds / statistics.median(each) for each in zip(*seconds, strict=True))
+        load = "" if not hasattr(os, "getloadavg") else f", load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
+        print(f"short     evaluation / two plain processes: {told}, {given.seeds} seeds{load}")
+        print(f"          {together:.0f} and {alone:.0f} episodes per second with start (goal: 500)")
+        missed += together < 500
     if "start" in cases:
         entry = GameEntry(game="crafter", steps=1)
 

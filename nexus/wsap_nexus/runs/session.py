@@ -105,25 +105,28 @@ class RunHandle:
             if self._models is not None:
                 await self._models.aclose()
         stopped = self.run.controls.stopping
-        self._close(RunStatus.INTERRUPTED if stopped else RunStatus.FINISHED, None)
+        self._note_end(RunStatus.INTERRUPTED if stopped else RunStatus.FINISHED, None)
+        if self._store is not None and self.run.run_id is not None:
+            await self._store.writer.flushed()  # others in this event loop play on meanwhile
         return summary
 
-    def _close(self, status: RunStatus, error: BaseException | None) -> None:
+    def _close(self, status: RunStatus, error: BaseException) -> None:
+        try:
+            self._note_end(status, error)
+            if self._store is not None and self.run.run_id is not None:
+                self._store.writer.flush()
+        except WsapError:
+            pass  # the log failed, too: do not hide the error that ended the run
+
+    def _note_end(self, status: RunStatus, error: BaseException | None) -> None:
         store, run_id = self._store, self.run.run_id
         if store is None or run_id is None:
             return
         reason = str(error) or type(error).__name__ if isinstance(error, Exception) else None
         summary = self.run.summary(failed=status is RunStatus.FAILED, reason=reason).to_json()
         more = {} if error is None else {"error": f"{type(error).__name__}: {error}"}
-        try:
-            seconds = self.run.own_seconds()
-            self._recorder.note("stopped", status=status.value, seconds=round(seconds, 3), **more)
-            store.writer.set_status(run_id, status, summary)
-            store.writer.flush()
-        except WsapError:
-            # The log failed, too: do not hide the error that ended the run.
-            if error is None:
-                raise
+        self._recorder.note("stopped", status=status.value, seconds=round(self.run.own_seconds(), 3), **more)
+        store.writer.set_status(run_id, status, summary)
 
 
 def resolve_specs(plan: RunPlan, host: PluginHost) -> ResolvedSpecs:
@@ -188,6 +191,7 @@ def start(
             config={**plan.to_config(), **({"replay": past.replays or True} if past is not None and again else {})},
         )
     )
+    store.writer.begin(record.id)
     recorder = Recorder(store.writer, record.id, careful=careful)
     with hold_run(store.database, record.id):
         recorder.note("started")

@@ -155,6 +155,11 @@ class LogWriter:
                 raise
         return seq
 
+    def begin(self, run_id: str) -> None:
+        """Take a run that was just created as one without events, instead of looking for them."""
+        with self._lock:
+            self._begin(run_id, -1, 0)
+
     def keep_state(self, run_id: str, step: int, body: str, *, whole: bool) -> None:
         """Replace the kept state of a run by that after everything appended to it so far, in order with its events.
 
@@ -280,9 +285,12 @@ class LogWriter:
     def _next_of(self, run_id: str) -> int:
         if (known := self._next.get(run_id)) is not None:
             return known
-        last, dictionaries = found_run(self._database, run_id)
+        return self._begin(run_id, *found_run(self._database, run_id))
+
+    def _begin(self, run_id: str, last: int, dictionaries: int) -> int:
         self._encoder.start_run(run_id, dictionaries)
         self._committed[run_id] = last
+        self._next[run_id] = last + 1
         return last + 1
 
     # --- the writer's thread -----------------------------------------------------------------

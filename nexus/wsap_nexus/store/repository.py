@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -93,9 +94,9 @@ class Repository:
         for _ in range(_ATTEMPTS):
             taken = self._insert(values, run.id)
             if taken is not None:
-                created = self.find_run(taken)
-                assert created is not None
-                return created
+                # As it would be read back, where a tuple is a list.
+                config = json.loads(json.dumps(values["config"]))
+                return RunRecord(**{**values, "id": taken, "config": config, "status": RunStatus.RUNNING})
             if run.id is not None:
                 raise UsageError(f"A run {run.id!r} already exists; choose another name.")
         raise StorageError("No free run id was found; the source of ids repeats itself.")

@@ -6,7 +6,7 @@ import asyncio
 import os
 import pickle
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +22,10 @@ TRIES = 3
 """Worker deaths during an episode after which it counts as failed."""
 UNREADY = 5
 """Consecutive worker deaths before `Ready` after which the evaluation ends."""
+AHEAD = 8
+"""Episodes that a worker has at once while they are short, so that it need not wait for the driver and the disk."""
+SHORT = 0.1
+"""Seconds below which an episode is short."""
 GRACE = 5.0
 """Seconds until a stopped worker is killed."""
 
@@ -32,10 +36,11 @@ def cpus() -> int:
 
 
 async def play_in_workers(jobs: Jobs, setup: Setup, keep: Callable[[EpisodeRecord], None], *, workers: int) -> None:
-    """Play episodes in worker processes, one at a time in each, and pass their records to `keep`.
+    """Play episodes in worker processes, and pass their records to `keep`.
 
-    A dead worker is replaced and its episode resumed, up to `TRIES` times. Raises WsapError if workers can't be
-    started, or episodes can't be played or recorded at all.
+    A worker plays one at a time, or up to `AHEAD` side by side while they are short. A dead worker is replaced and its
+    episode resumed, up to `TRIES` times. Raises WsapError if workers can't be started, or episodes can't be played or
+    recorded at all.
     """
     deaths = Counter[EpisodeKey]()
     await first_error_ends(_keep_busy(jobs, deaths, setup, keep) for _ in range(workers))
@@ -44,8 +49,13 @@ async def play_in_workers(jobs: Jobs, setup: Setup, keep: Callable[[EpisodeRecor
 async def _keep_busy(
     jobs: Jobs, deaths: Counter[EpisodeKey], setup: Setup, keep: Callable[[EpisodeRecord], None]
 ) -> None:
-    job, unready = await anext(jobs, None), 0
-    while job is not None:
+    again, unready = deque[Job](), 0
+    """Episodes of a dead worker."""
+    first = await anext(jobs, None)
+    while first is not None or again:
+        if first is not None:
+            again.append(first)
+            first = None
         async with _Worker() as worker:
             worker.send(setup)
             if await worker.receive() is None:
@@ -54,18 +64,36 @@ async def _keep_busy(
                     raise WsapError(f"Worker processes exit during startup, {worker.how}; try --jobs 1.")
                 continue
             unready = 0
-            while job is not None:
-                worker.send(job)
-                record = await worker.receive()
-                if isinstance(record, EpisodeRecord):
-                    keep(record)
-                    job = await anext(jobs, None)
-                    continue
-                deaths[job.key] += 1
-                if deaths[job.key] == TRIES:
-                    keep(failed(job, f"{TRIES} worker processes died during it, the last {worker.how}"))
-                    job = await anext(jobs, None)
+            lost = await _feed(worker, jobs, again, keep)
+            if len(lost) == 1:  # else it is unknown which one it was: each is played alone
+                deaths[lost[0].key] += 1
+                if deaths[lost[0].key] == TRIES:
+                    keep(failed(lost.pop(), f"{TRIES} worker processes died during it, the last {worker.how}"))
+            again.extendleft(reversed(lost))
+        if not again:
+            first = await anext(jobs, None)
+
+
+async def _feed(worker: _Worker, jobs: Jobs, again: deque[Job], keep: Callable[[EpisodeRecord], None]) -> list[Job]:
+    """Send episodes, those in `again` first and alone, until there are none; return those with which it died."""
+    sent, most = dict[EpisodeKey, Job](), 1
+    while True:
+        while len(sent) < (1 if again else most):
+            job = again.popleft() if again else jobs.at_once()
+            if job is None and not sent:
+                job = await anext(jobs, None)
+            if job is None:
                 break
+            sent[job.key] = job
+            worker.send(job)
+        if not sent:
+            return []
+        record = await worker.receive()
+        if not isinstance(record, EpisodeRecord):
+            return list(sent.values())
+        del sent[record.key]
+        keep(record)
+        most = AHEAD if record.seconds < SHORT else 1
 
 
 class _Worker:

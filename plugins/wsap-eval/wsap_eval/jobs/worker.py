@@ -24,12 +24,15 @@ from wsap_core.pipes import take_pipes
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.services import Services, runtime_services
 from wsap_eval.jobs.frames import HEADER, Ended, Ready, Setup, Stop, framed
+from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.plan import Game, Job, games_of
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeRecord
 
 GRACE = 3.0
 """Seconds that an aborted episode has to end."""
+AT_ONCE = 8
+"""Most episodes at once, if the driver sends so many."""
 LOCKED = 10.0
 """Seconds to wait for a run locked by a worker of an earlier command that is about to end."""
 
@@ -109,13 +112,15 @@ async def _play(services: Services, games: Mapping[str, Game], incoming: BinaryI
         os._exit(1)
 
     threading.Thread(target=listen, daemon=True).start()
-    _send(outgoing, Ready())
-    try:
+
+    async def work() -> None:
         while True:
             job = await jobs.get()
             _send(outgoing, await play_patiently(services, games[job.key.game], job))
-    except asyncio.CancelledError:
-        return
+
+    _send(outgoing, Ready())
+    with suppress(asyncio.CancelledError):
+        await first_error_ends(work() for _ in range(AT_ONCE))
 
 
 def _read(incoming: BinaryIO) -> Setup | Job | Stop:
