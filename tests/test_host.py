@@ -417,7 +417,7 @@ def test_the_hosts_codec_knows_what_the_games_send(host: PluginHost) -> None:
         ({"deadline": float("nan")}, "deadline is nan; it must be a number of seconds above 0, or None."),
         (
             {"options": ("rounds",)},
-            "options is ('rounds',); it must be a tuple whose values are each of the type OptionDef.",
+            "options is ('rounds',); it must be a tuple of which each is of the type OptionDef.",
         ),
         ({"seats": (5, 2)}, "seats is (5, 2); it must be (minimum, maximum), from 1, or 0 for a world that lives."),
         ({"seats": (0, 0)}, "seats is (0, 0); it must be (minimum, maximum), from 1, or 0 for a world that lives."),

@@ -15,7 +15,7 @@ from rounds_kit import Standoff, from_page, value
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Context, Observation, ParamDef, Seat, World
 from wsap_core.authoring.rounds import RoundGame
-from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.errors import PluginError, SnapshotError, UsageError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_adapter_spec
 from wsap_core.specs import Timing
@@ -415,3 +415,43 @@ def test_a_game_whose_seats_are_all_out_is_over() -> None:
 
 async def game_of(game: RoundGame) -> list[ActionResult]:
     return await asyncio.gather(*(game.seat(name).act(Action("take")) for name in game.seats))
+
+
+# --- names of the kit ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["turn", "done", "message", "leave", "round", "seed", "_paid", "_told", "_named"])
+@pytest.mark.parametrize("when", ["begin", "apply"])
+def test_a_name_of_the_kit_that_a_game_sets_is_refused(name: str, when: str) -> None:
+    class Clash(Standoff):
+        def begin(self) -> None:
+            super().begin()
+            if when == "begin":
+                setattr(self, name, 9)
+
+        def apply(self, moves: Mapping[str, Action]) -> None:
+            super().apply(moves)
+            setattr(self, name, 9)
+
+    with pytest.raises(PluginError, match=f"Clash sets self.{name}, which is .* RoundGame; choose another name"):
+        asyncio.run(Clash().seat("ann").act(Action("pass")))
+
+
+@pytest.mark.parametrize("name", ["_declared", "_offers", "_resolve", "turn", "done", "message", "play"])
+def test_a_member_of_a_subclass_that_hides_one_of_the_kit_is_refused_when_it_is_defined(name: str) -> None:
+    with pytest.raises(TypeError, match=f"Clash.{name} hides a method .*of RoundGame; choose another name"):
+        type("Clash", (Standoff,), {name: lambda self: 0})
+
+
+def test_methods_that_are_overridden_on_purpose_are_accepted() -> None:
+    class Fine(Standoff):
+        def message(self, seat: str, pay: float, loud: bool = False) -> str:
+            return "Well done."
+
+        def done(self, *names: Any) -> bool:
+            return super().done(*names)
+
+        def reset(self, seed: int | None = None) -> Observation:
+            return super().reset(seed)
+
+    assert Fine().message("ann", 0.0) == "Well done."

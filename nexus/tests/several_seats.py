@@ -199,32 +199,32 @@ class Wake(RoundGame):
 
     def begin(self) -> None:
         self.wakes = [sorted(self.random.sample(SEATS, self.random.randint(1, 3))) for _ in range(self.rounds)]
-        self.out: list[str] = []
+        self.resting: list[str] = []
         self.tally = dict.fromkeys(WAKE_ACTIONS.names, 0)
         self.woken = dict.fromkeys(SEATS, 0.0)
 
     def to_move(self) -> Sequence[str]:
-        awake = [[seat for seat in seats if seat not in self.out] for seats in self.wakes]
+        awake = [[seat for seat in seats if seat not in self.resting] for seats in self.wakes]
         return next(filter(None, awake), ())
 
     def legal(self, seat: str) -> Sequence[str]:
         return WAKE_ACTIONS.names
 
     def apply(self, moves: Mapping[str, Action]) -> None:
-        while not set(self.wakes.pop(0)) - {*self.out}:
+        while not set(self.wakes.pop(0)) - {*self.resting}:
             pass
         for seat, action in moves.items():
             self.woken[seat] += 1
             self.tally[action.name] += 1
-            if self.tally["right"] % 5 == 4 and seat not in self.out and len(self.out) < 2:
-                self.out.append(seat)
+            if self.tally["right"] % 5 == 4 and seat not in self.resting and len(self.resting) < 2:
+                self.resting.append(seat)
 
     def look_up(self, seat: str, action: Action) -> tuple[bool, str]:
         self.tally["peek"] += 1
         return True, "You look around."
 
     def see(self, seat: str) -> Observation:
-        return Observation(status={**self.tally, "round": self.round, "out": seat in self.out})
+        return Observation(status={**self.tally, "round": self.round, "out": seat in self.resting})
 
     def message(self, seat: str, pay: float) -> str:
         return f"heard in {self.round}"
@@ -233,10 +233,10 @@ class Wake(RoundGame):
         return self.woken
 
     def dump(self) -> JsonValue:
-        return [self.wakes, self.out, self.tally, self.woken]
+        return [self.wakes, self.resting, self.tally, self.woken]
 
     def load(self, data: JsonValue) -> None:
-        self.wakes, self.out, self.tally, self.woken = data
+        self.wakes, self.resting, self.tally, self.woken = data
 
 
 WAKE = load_adapter_spec(Wake)
