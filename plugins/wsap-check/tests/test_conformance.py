@@ -645,3 +645,27 @@ def test_a_seat_that_is_out_before_a_message_arrives_need_not_hear_it() -> None:
 
     report = run_checks(Knockout, steps=40, subprocesses=False)
     assert report.ok, report.to_text()
+
+
+@pytest.mark.parametrize("method", ["act", "reset"])
+def test_an_endless_loop_is_named_with_its_call_file_and_line(method: str) -> None:
+    class Endless(EchoWorld):
+        """Loops for ever once something has been said."""
+
+        def act(self, action: Action) -> ActionResult:
+            while method == "act" and self._step == 2:
+                pass
+            return super().act(action)
+
+        def reset(self, seed: int | None = None) -> Observation:
+            while method == "reset" and self._step > 2:
+                pass
+            return super().reset(seed)
+
+    report = run_checks(Endless, steps=30, seconds=3, only=["members", "play", "reset", "done"], subprocesses=False)
+    (finding,) = report.findings
+    line = Endless.act.__code__.co_firstlineno if method == "act" else Endless.reset.__code__.co_firstlineno
+    assert finding.message.startswith("The check did not end within 3 s: ")
+    assert any(f"test_conformance.py:{line + offset}" in finding.message for offset in (1, 2)), finding.message
+    assert f" {method}(" in finding.message
+    assert [c.status for c in report.checks][-1] == "skipped" or method == "reset"

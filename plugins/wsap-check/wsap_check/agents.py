@@ -33,6 +33,8 @@ class AgentSubject:
     seed: int = 0
     steps: int = 50
     config: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 120.0
+    """Most seconds of one check."""
     patience: float = 30.0
     """Timeout of a decision, in seconds."""
 

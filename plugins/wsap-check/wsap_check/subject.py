@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import signal
+import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -32,6 +35,34 @@ class Fault(Exception):
         self.where = where
 
 
+class TooLong(BaseException):
+    """The time of a check is over; no game's `except Exception` catches it."""
+
+
+TOO_LONG = "The check did not end within"
+"""The first words of the finding about it."""
+
+
+@contextlib.contextmanager
+def _watched(seconds: float) -> Iterator[None]:
+    """Raise `TooLong` where the code is after some seconds; only in the main thread, and where signals allow it."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not hasattr(signal, "setitimer") or signal.getitimer(signal.ITIMER_REAL)[0]:
+        yield
+        return
+
+    def over(number: int, frame: object) -> None:
+        raise TooLong("the time was over")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class NothingToCheck(Exception):
     """The check does not apply, or its case did not occur; the message says why."""
 
@@ -47,6 +78,8 @@ class Subject:
     config: Mapping[str, Any] = field(default_factory=dict)
     text_limit: int = 8_000
     subprocesses: bool = True
+    seconds: float = 120.0
+    """Most seconds of one check."""
     patience: float = 5.0
     """Seconds without a step after which a world counts as stuck."""
 
@@ -128,12 +161,15 @@ class Check:
         try:
             if reason := next(filter(None, self._objections(subject)), ""):
                 raise NothingToCheck(reason)
-            run_sync(kept_alive(self.body(notes, subject)))
+            with _watched(subject.seconds):
+                run_sync(kept_alive(self.body(notes, subject)))
         except NothingToCheck as nothing:
             if not notes.findings:
                 return CheckOutcome(self.name, self.summary, "skipped", str(nothing))
         except Fault as fault:
             notes.error(str(fault), fault.where)
+        except TooLong as error:
+            notes.error(f"{TOO_LONG} {subject.seconds:g} s: {describe(error)}. Mend the call, or play fewer --steps.")
         except Exception as error:
             notes.error(describe(error))
         return CheckOutcome.of(self.name, self.summary, notes.findings)

@@ -9,7 +9,7 @@ from wsap_check import actions, agents, avatars, episodes, seats, senses, shape,
 from wsap_check.agents import AgentSubject
 from wsap_check.findings import CheckOutcome, Report
 from wsap_check.raised import describe
-from wsap_check.subject import Check, Subject
+from wsap_check.subject import TOO_LONG, Check, Subject
 from wsap_core.errors import PluginError, UnknownNameError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.references import ConstantFactory, load_adapter_spec, load_agent_spec
@@ -54,6 +54,7 @@ def run_checks(
     subprocesses: bool = True,
     text_limit: int = 8_000,
     only: Sequence[str] = (),
+    seconds: float = 120.0,
     host: PluginHost | None = None,
     progress: Callable[[CheckOutcome], None] | None = None,
 ) -> Report:
@@ -67,6 +68,7 @@ def run_checks(
         subprocesses: also compare with other processes.
         text_limit: most characters of an observation's text.
         only: names of the checks to run; all when empty.
+        seconds: most seconds of one check; if one takes longer, it fails, and the others are skipped.
         host: resolves registered names.
         progress: called after each check.
 
@@ -75,7 +77,7 @@ def run_checks(
         ConfigError: the game has no such option, or refuses its value.
         PluginError: the game can't be created.
     """
-    subject = Subject(game_spec(reference, host), seed, steps, dict(config or {}), text_limit, subprocesses)
+    subject = Subject(game_spec(reference, host), seed, steps, dict(config or {}), text_limit, subprocesses, seconds)
     wanted = _chosen(only)
     # A game that can't be created, or a misspelt option, is reported once and not by every check.
     options = Options(subject.config)
@@ -126,13 +128,16 @@ def _run(
     checks: Iterable[Check], subject: Subject | AgentSubject, progress: Callable[[CheckOutcome], None] | None = None
 ) -> tuple[CheckOutcome, ...]:
     outcomes: list[CheckOutcome] = []
-    broken_down = False
+    broken_down = ""
     for check in checks:
         if broken_down:
-            outcome = CheckOutcome(check.name, check.summary, "skipped", "random play fails, see `play`")
+            outcome = CheckOutcome(check.name, check.summary, "skipped", broken_down)
         else:
             outcome = check.run(subject)
-            broken_down = check.name == shape.play.name and outcome.status == "failed"
+            if any(finding.message.startswith(TOO_LONG) for finding in outcome.findings):
+                broken_down = f"a check did not end in time, see `{check.name}`"
+            elif check.name == shape.play.name and outcome.status == "failed":
+                broken_down = "random play fails, see `play`"
         outcomes.append(outcome)
         if progress is not None:
             progress(outcome)
