@@ -45,22 +45,23 @@ TOO_LONG = "The check did not end within"
 
 @contextlib.contextmanager
 def _watched(seconds: float) -> Iterator[None]:
-    """Raise `TooLong` where the code is after some seconds; only in the main thread, and where signals allow it."""
+    """Raise `TooLong` where the code is after some seconds of processor time, which does not depend on how busy the
+    machine is; only in the main thread, and where signals allow it."""
     main = threading.current_thread() is threading.main_thread()
-    if not main or not hasattr(signal, "setitimer") or signal.getitimer(signal.ITIMER_REAL)[0]:
+    if not main or not hasattr(signal, "setitimer") or signal.getitimer(signal.ITIMER_PROF)[0]:
         yield
         return
 
     def over(number: int, frame: object) -> None:
         raise TooLong("the time was over")
 
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 class NothingToCheck(Exception):
@@ -79,7 +80,7 @@ class Subject:
     text_limit: int = 8_000
     subprocesses: bool = True
     seconds: float = 120.0
-    """Most seconds of one check."""
+    """Most seconds of processor time of one check."""
     patience: float = 5.0
     """Seconds without a step after which a world counts as stuck."""
 
