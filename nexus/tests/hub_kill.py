@@ -20,6 +20,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import random
 import select
@@ -143,6 +144,18 @@ def tell_progress(nexus: Nexus, say: Callable[..., None]) -> None:
                     say("run", run_id, number)
 
     nexus.on_step(stepped)
+
+
+class Failures(logging.Handler):
+    """Says what the nexus logs as an error, except that its agents are held while the database is away."""
+
+    def __init__(self, say: Callable[..., None]) -> None:
+        super().__init__(logging.ERROR)
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "holds its agents" not in record.getMessage():
+            self._say("PROBLEM", record.getMessage().replace("\n", " "))
 
 
 def one_life(database: str, options: argparse.Namespace, rng: random.Random) -> tuple[list[list[str]], bool]:

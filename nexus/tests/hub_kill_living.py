@@ -18,7 +18,6 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,17 +93,6 @@ def policies(number: int) -> dict[str, Policy]:
     }
 
 
-class _Failures(logging.Handler):
-    """Says what the nexus logs as an error."""
-
-    def __init__(self, say: Callable[..., None]) -> None:
-        super().__init__(logging.ERROR)
-        self._say = say
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._say("PROBLEM", record.getMessage().replace("\n", " "))
-
-
 def live(database: str, out: int, options: argparse.Namespace) -> None:
     """Run a nexus until it is killed; say on `out` what was committed."""
     import os
@@ -112,7 +100,7 @@ def live(database: str, out: int, options: argparse.Namespace) -> None:
     def say(*words: object) -> None:
         os.write(out, (" ".join(map(str, words)) + "\n").encode())
 
-    logging.getLogger("wsap_nexus").addHandler(_Failures(say))
+    logging.getLogger("wsap_nexus").addHandler(hub_kill.Failures(say))
 
     async def run() -> None:
         with open_store(database) as store:
@@ -184,7 +172,9 @@ def seen(database: str, number: int, rng: random.Random) -> list[str]:
 def through_again(database: str, seed: int) -> list[str]:
     """Go through the whole run without any saved state, and return what is wrong."""
     found: list[str] = []
-    logging.getLogger("wsap_nexus").addHandler(_Failures(lambda *words: found.append(" ".join(map(str, words)))))
+    logging.getLogger("wsap_nexus").addHandler(
+        hub_kill.Failures(lambda *words: found.append(" ".join(map(str, words))))
+    )
     with Database.open(database) as opened, opened.write() as connection:
         connection.execute(text("DELETE FROM saved_state"))
         gone = connection.execute(text(f"UPDATE event SET kind = 'saved' WHERE kind = 'snapshot' AND run_id = '{RUN}'"))

@@ -1,11 +1,14 @@
 """Kill a nexus whose agents come and go with goals of their own, and look whether a world was lost.
 
-    python nexus/tests/hub_kill_worlds.py [--kills N] [--seed N] [--agents N] [--database URL] [--json]
+    python nexus/tests/hub_kill_worlds.py [--kills N] [--seed N] [--agents N] [--database postgresql] [--json]
 
 Agents enter and leave two worlds that live (a fair, and a village that asks a model) and two games of several seats,
 with goals, and act wrongly now and then. The model never answers the same twice. People whisper to agents, call them
 home, and influence the village; records are pruned at once and copied, all the time. After each kill the books are
 checked, random ticks of the living worlds are looked at, and one is branched. In the next life each world has to go on.
+
+With `--database postgresql` the database is on a private server, which is stopped or killed and started again, too,
+while the nexus works.
 """
 
 from __future__ import annotations
@@ -197,24 +200,13 @@ def policies(number: int) -> dict[str, Policy]:
     return {"nexus": Policy("seeker"), "*": player}
 
 
-class Failures(logging.Handler):
-    """Says what the nexus logs as an error."""
-
-    def __init__(self, say: Any) -> None:
-        super().__init__(logging.ERROR)
-        self._say = say
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._say("PROBLEM", record.getMessage().replace("\n", " "))
-
-
 def live(database: str, out: int, options: argparse.Namespace, life: int) -> None:
     """Run a nexus until it is killed; say on `out` what was committed, and each tick of a living world."""
 
     def say(*words: object) -> None:
         os.write(out, (" ".join(map(str, words)) + "\n").encode())
 
-    logging.getLogger("wsap_nexus").addHandler(Failures(say))
+    logging.getLogger("wsap_nexus").addHandler(hub_kill.Failures(say))
     rng = random.Random(options.seed * 1000 + life)
 
     async def run() -> None:
@@ -242,11 +234,12 @@ async def ticks(nexus: Nexus, say: Any) -> None:
     seen: dict[str, int] = {}
     while True:
         for run_id in LIVING:
-            nexus.store.writer.flush()
-            last = nexus.store.repository.last_event(run_id, "tick")
-            if last is not None and last.seq != seen.get(run_id, last.seq):
-                say("tick", run_id, last.step)
-            seen[run_id] = -1 if last is None else last.seq
+            with contextlib.suppress(WsapError):  # while the server is away
+                nexus.store.writer.flush()
+                last = nexus.store.repository.last_event(run_id, "tick")
+                if last is not None and last.seq != seen.get(run_id, last.seq):
+                    say("tick", run_id, last.step)
+                seen[run_id] = -1 if last is None else last.seq
         await asyncio.sleep(0.02)
 
 
@@ -280,17 +273,27 @@ async def keeping(nexus: Nexus, database: str, rng: random.Random) -> None:
                 await asyncio.to_thread(back_up, nexus.store.database, Path(database).with_name("copy.db"), force=True)
 
 
-def one_life(database: str, options: argparse.Namespace, rng: random.Random, life: int) -> tuple[list[list[str]], bool]:
-    """Start a nexus, kill it, and return what it said, and whether each world has gone on by then.
+def one_life(
+    database: str, options: argparse.Namespace, rng: random.Random, life: int
+) -> tuple[list[list[str]], bool, bool]:
+    """Start a nexus and kill it; return what it said, whether each world went on, and whether its server stopped.
 
-    Mostly it is killed after all living worlds have gone on; now and then at any moment, before it is up, too.
+    Mostly it is killed after all living worlds have gone on, after a restart of the server again; now and then at any
+    moment, before it is up, too.
     """
     lines: list[bytes] = []
     early = rng.random() < 0.3
     wanted, moved = rng.randrange(1, 60), set[bytes]()
+    shaken = rng.randrange(wanted) if options.server is not None and rng.random() < 0.4 else -1
+    restarted = False
     with hub_kill.forked(lambda out: live(database, out, options, life)) as (pid, pipe):
         until = time.monotonic() + STANDSTILL
         while len(lines) < wanted or (not early and len(moved) < len(LIVING)):
+            # Not before it is up: a start without a server is refused.
+            if 0 <= shaken <= len(lines) and b"ready\n" in lines:
+                options.server.restart(rng.choice(("fast", "immediate")))
+                shaken, restarted, wanted = -1, True, max(wanted, len(lines) + rng.randrange(1, 60))
+                moved.clear()
             if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
                 still = [name for name in LIVING if name.encode() not in moved]
                 lines.append(f"PROBLEM the nexus came to a standstill; not a tick of: {still}\n".encode())
@@ -306,7 +309,7 @@ def one_life(database: str, options: argparse.Namespace, rng: random.Random, lif
             time.sleep(rng.random() * 0.05)
         os.kill(pid, signal.SIGKILL)
         lines += pipe.readlines()
-    return hub_kill.words_of(lines), len(moved) == len(LIVING)
+    return hub_kill.words_of(lines), len(moved) == len(LIVING), restarted
 
 
 def books(database: Database) -> Iterator[str]:
@@ -366,12 +369,13 @@ async def looked_at(database: str, rng: random.Random) -> list[str]:
 
 def campaign(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Kill the nexus of one database that often and return what was found."""
-    database, rng = options.database or str(folder / "nexus.db"), random.Random(options.seed)
+    database, rng = hub_kill.location(folder, options), random.Random(options.seed)
     found: list[str] = []
-    moved = 0
+    moved = restarts = 0
     for number in range(options.kills):
-        said, all_moved = one_life(database, options, rng, number)
+        said, all_moved, restarted = one_life(database, options, rng, number)
         moved += all_moved
+        restarts += restarted
         problems = [" ".join(words[1:]) for words in said if words[0] == "PROBLEM"]
         if ["ready"] in said or number:
             with Database.open(database) as opened:
@@ -385,7 +389,7 @@ def campaign(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         reasons = Counter(row.reason for row in hub_checks.rows(connection, "SELECT reason FROM session"))
     wanted = ("tick", "joined", "departed", "call", "whisper", "influence", "snapshot", "rewound")
     return {
-        "problems": found, "kills": number + 1, "all_worlds_went_on": moved,
+        "problems": found, "kills": number + 1, "all_worlds_went_on": moved, "restarts": restarts,
         "events": {kind: kinds[kind] for kind in wanted}, "sessions": {str(k): n for k, n in reasons.items()},
     }  # fmt: skip
 
@@ -395,11 +399,12 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--agents", type=int, default=6)
-    parser.add_argument("--database", help="a file or the URL of an empty database; by default a new file")
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--keep", action="store_true", help="keep the new file, and print where it is")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(hub_kill.served(options))
         folder = tempfile.mkdtemp() if options.keep else stack.enter_context(tempfile.TemporaryDirectory())
         found = campaign(Path(folder), options)
         if options.keep:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -173,6 +173,64 @@ def test_a_stay_that_is_open_is_not_forgotten_however_long_it_lasts(tmp_path: Pa
             assert [event.session_id for event in place.events("entered")] == [stay.session.id]
             seat, _ = await place.nexus.live.external.observation("ida")
             assert (await seat.act(Action("speak", {"text": "still here"}))).success
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["", "after a restart"])
+def test_the_record_of_a_game_whose_own_player_goes_on_alone_stays_until_it_ends(
+    tmp_path: Path, *, restarted: bool
+) -> None:
+    async def scene() -> None:
+        days = Days()
+        with open_store(str(tmp_path / "nexus.db")) as store:
+
+            def nexus_of() -> Nexus:
+                settings = Settings(seed=5, games=("matrix",), lobby_seconds=0.0, pace=1.0)
+                return Nexus(host_with(), store, settings, clock=days)
+
+            def records() -> tuple[str, list[int]]:
+                """The status of the run, and the numbers of its events."""
+                store.writer.flush()
+                record = store.repository.find_run(run)
+                return ("" if record is None else record.status.value), [
+                    e.seq for e in store.repository.read_events(run)
+                ]
+
+            async def passes(condition: Callable[[], bool]) -> None:
+                async with asyncio.timeout(120):
+                    while not condition():
+                        days.pass_seconds(1)
+                        await asyncio.sleep(0)
+
+            nexus = nexus_of()
+            with nexus.nexus_store.change() as tx:
+                tx.register("ida", policies={"*": EXTERNAL})
+            await nexus.start()
+            entering = asyncio.create_task(nexus.enter("ida", "matrix", EntryRequest()))
+            await passes(entering.done)
+            run = entering.result().session.run_id
+            if restarted:
+                await nexus.stop()
+                days.forget()
+                nexus = nexus_of()
+                await nexus.start()
+                await passes(lambda: "ida" in nexus.live.sessions)
+            leaving = nexus.await_exit("ida")
+            nexus.live.sessions["ida"].stop("kicked")
+            async with asyncio.timeout(120):
+                await leaving
+            status, before = records()
+            assert status == "running"
+            prune(store.database, 0.0)
+            assert records() == ("running", before)
+            await passes(lambda: records()[0] != "running")
+            status, after = records()
+            assert (status, after) == ("finished", list(range(len(after))))
+            assert len(after) > len(before), "the game's own player went on"
+            prune(store.database, 0.0)
+            assert records() == ("", [])
+            await nexus.stop()
 
     asyncio.run(scene())
 

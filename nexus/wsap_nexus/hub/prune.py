@@ -6,7 +6,7 @@ Kept at any age:
 
 - everything about an open session;
 - each agent's newest visit, which may still be in progress;
-- recordings of worlds in play;
+- recordings of worlds in play, also when only the game's own players are left in them;
 - events since an agent set a meta-goal that is still active, because its progress is counted from them;
 - runs outside the nexus (`wsap play`);
 - an agent's own data: skills with their evidence, achievements, items, bodies, the worlds of dormant bodies, and the
@@ -244,11 +244,14 @@ def _old_runs(connection: Connection, cutoff: float) -> list[str]:
         .order_by(_RUN.c.created, _RUN.c.id)
     )
     rows = connection.execute(candidates).all()
+    maybe_open = [row for row in rows if row.status == RunStatus.RUNNING.value]
+    # The agents may have left a game whose own players go on.
+    kept.update(row.id for row in maybe_open if row.game != GAME)
     # Only an agent's newest visit can be running; older ones with that status ended when the nexus was killed.
-    maybe_open = [row for row in rows if row.game == GAME and row.status == RunStatus.RUNNING.value]
-    if maybe_open:
+    visits = [row for row in maybe_open if row.game == GAME]
+    if visits:
         newest = _newest_visits(connection)
-        kept.update(row.id for row in maybe_open if newest.get(_visitor(row.config)) == row.id)
+        kept.update(row.id for row in visits if newest.get(_visitor(row.config)) == row.id)
     return [row.id for row in rows if row.id not in kept]
 
 

@@ -224,6 +224,7 @@ class SessionRunner:
                 last[seat] = counted.count_logged(event, codec)
             stats[seat] = known or counted
         recorder = Recorder(self.context.store.writer, run_id)
+        self.context.store.writer.set_status(run_id, RunStatus.RUNNING)
         recorder.note("resumed")
         with self.context.nexus_store.change() as tx:
             for session in sessions:
