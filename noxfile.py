@@ -134,13 +134,16 @@ def compat(session: nox.Session) -> None:
 
 @nox.session
 def kills(session: nox.Session) -> None:
-    """Kill the nexus 500 times under load, its workers, and remote games; check that nothing is lost (slow)."""
+    """Kill the nexus 500 times under load, its worlds, workers and remote games; check that nothing is lost (slow)."""
     _install(session, "test")
     script = "nexus/tests/hub_kill.py"
     session.run("python", script, *(session.posargs or ["--kills", "500"]))
     if not session.posargs:
         session.run("python", script, "--kills", "100", "--workers", "2")
         session.run("python", "nexus/tests/hub_kill_far.py", "--kills", "200")
+        worlds = "nexus/tests/hub_kill_worlds.py"
+        session.run("python", worlds, "--kills", "300")
+        session.run("python", worlds, "--kills", "100", "--database", "postgresql")
 
 
 @nox.session(name="eval-kills")

@@ -12,6 +12,7 @@ import pytest
 SCRIPT = Path(__file__).with_name("hub_kill.py")
 FAR = Path(__file__).with_name("hub_kill_far.py")
 LIVING = Path(__file__).with_name("hub_kill_living.py")
+WORLDS = Path(__file__).with_name("hub_kill_worlds.py")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -70,3 +71,19 @@ def test_a_world_that_lives_in_a_nexus_that_is_killed_loses_no_tick_and_nobody_w
     assert found["problems"] == []
     assert found["kills"] == 8
     assert min(found["events"]["left"], found["events"]["item_found"], found["events"]["items_moved"]) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
+def test_no_world_is_lost_however_agents_act_and_people_meddle_in_a_nexus_that_is_killed(database: str) -> None:
+    words = ["--database", database, "--kills", "6", "--seed", "2", "--json"]
+    done = subprocess.run(
+        [sys.executable, str(WORLDS), *words], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.stdout, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert found["problems"] == []
+    assert (done.returncode, found["kills"]) == (0, 6)
+    # Worlds went on in most lives, asked their model, and agents came and went meanwhile.
+    assert found["all_worlds_went_on"] > 2
+    assert min(found["events"]["tick"], found["events"]["call"], found["events"]["joined"]) > 5

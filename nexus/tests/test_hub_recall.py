@@ -20,6 +20,7 @@ from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import Codec
 from wsap_nexus.hub.failures import force_close
 from wsap_nexus.hub.live_session import SessionStats
+from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.runs.logged import read_step
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
@@ -199,6 +200,43 @@ def test_a_game_that_was_left_goes_on_as_it_was_after_the_nexus_was_stopped_and_
         assert [step.step for step in steps] == list(range(ROUNDS))
 
     play(tmp_path, before)
+    play(tmp_path, after, agents=())
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_one_that_is_called_back_while_its_recorded_choices_are_repeated_leaves_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, rounds: int
+) -> None:
+    async def before(place: Place) -> None:
+        await sit_down(place)
+        for _ in range(rounds):
+            await both(place, "cooperate", "cooperate")
+        chosen = asyncio.ensure_future(act(place, "ann", "defect"))
+        run = next(iter(place.nexus.sessions.runs.values()))
+        await place.until(
+            lambda: place.nexus.store.repository.count_events(str(run.run_id), "chosen") == 2 * rounds + 1
+        )
+        chosen.cancel()
+
+    async def after(place: Place) -> None:
+        await place.until(lambda: seats_of(place, "ann") == ("nexus", None))
+        with place.nexus.nexus_store.look() as tx:
+            (ann,) = tx.sessions(agent_id="ann")
+        assert (ann.reason, ann.steps, ann.stats["reward"]) == ("kicked", rounds + 1, 3.0 * rounds)
+        # Its choice counts.
+        assert await play_out(place, "bob", "cooperate") == [0.0, *[3.0] * (ROUNDS - rounds - 1)]
+        with place.nexus.nexus_store.look() as tx:
+            assert not tx.events(kinds=("world_failed", "world_crashed"))
+
+    play(tmp_path, before)
+    start = SessionRunner._start_run
+
+    def called_back(self: SessionRunner, sessions: Mapping[str, Any], *words: Any, **more: Any) -> None:
+        start(self, sessions, *words, **more)
+        if len(sessions) > 1:
+            self.context.live.sessions["ann"].stop("kicked")
+
+    monkeypatch.setattr(SessionRunner, "_start_run", called_back)
     play(tmp_path, after, agents=())
 
 

@@ -134,8 +134,9 @@ class KeptWorlds:
         try:
             self._begin(world)
         except WsapError as error:
-            _LOGGER.error("The world %r can't be played: %s", world.name, error)
             passing = self.context.storage.is_passing(error)
+            level = logging.WARNING if passing else logging.ERROR
+            _LOGGER.log(level, "The world %r can't be played: %s", world.name, error)
             if not passing and not is_of_database(error):
                 self._bring_back(world.name, error)
             self._try_later(world, passing=passing)

@@ -136,12 +136,12 @@ class LiveSession:
     def take_up(self, last: ActionResult | None, *, repeats: bool = True) -> None:
         """Continue after the last recorded result, or stop if it met the exit condition; call it before play.
 
-        `repeats` is whether recorded decisions are replayed first.
+        `repeats` is whether recorded decisions are replayed first, its own or those of others.
         """
-        if last is None:
-            return
+        # Also without a result: a choice may be recorded whose result is still to come.
         self.catching_up = repeats
-        self._see_whether_to_leave(last)
+        if last is not None:
+            self._see_whether_to_leave(last)
 
     def _see_whether_to_leave(self, result: ActionResult) -> None:
         if self._exit is None or result.done:

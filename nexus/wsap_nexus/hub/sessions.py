@@ -256,7 +256,7 @@ class SessionRunner:
         for seat, session in sessions.items():
             controls = self.context.new_controls(agents[seat])
             stay = LiveSession(session, seat, controls, self.context.live.tell, stats.get(seat) or SessionStats())
-            stay.take_up((last or {}).get(seat))
+            stay.take_up((last or {}).get(seat), repeats=past is not None)
             stays[seat] = self.context.live.sessions[session.agent_id] = stay
 
         alone = len(plan.seats) == 1

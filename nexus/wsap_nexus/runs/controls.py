@@ -64,7 +64,7 @@ class Controls:
         """Whether decisions wait."""
         self._held = False
         self._allowance = 0
-        self._finishing = False
+        self._finishing = self._repeated = False
         self._last_yield = time.monotonic()
         self._stopped = asyncio.Event()
 
@@ -106,9 +106,17 @@ class Controls:
         self._stopped.set()
 
     def finish(self) -> None:
-        """End the run before the next new decision, but not during the replay of recorded ones."""
+        """End the run before the next new decision, or at once, unless recorded ones are being replayed."""
         self._finishing = True
         self._running.set()
+        if self._repeated:
+            self.stop()
+
+    def repeated(self) -> None:
+        """Note that everything recorded is replayed: `finish` is the same as `stop` from now on, or by now."""
+        self._repeated = True
+        if self._finishing:
+            self.stop()
 
     async def until_stopped(self) -> None:
         """Return once `stop` was called."""
@@ -119,8 +127,7 @@ class Controls:
 
         The pace counts from the start of the `last` one, by this object's clock; the first waits a whole interval.
         """
-        if self._finishing:
-            self.stop()
+        self.repeated()
         if self.stopping:
             return False
         if not self._running.is_set():

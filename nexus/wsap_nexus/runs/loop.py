@@ -77,6 +77,8 @@ class SeatLoop:
         """Called after each new decision."""
         self.more_state: Callable[[], Mapping[str, Any]] | None = None
         """Returns what else belongs to its state, JSON-ready."""
+        self.own_controls = False
+        """Whether its controls are those of this seat alone, so that they can stop it while it waits."""
         self.between: Between | RoundEnd | None = None
         """Passed before each observation: between two ticks of a world that lives, or at the end of a round."""
         self._live = "live" in seat.world.spec.abilities
@@ -214,6 +216,7 @@ class SeatLoop:
             mark, self._looked = self._looked, None
             if mark is None:
                 await order.ended(self.seat.agent_id)
+                self._all_repeated()
         else:
             mark = None  # recorded by an older version, without a position
         if mark is not None:
@@ -299,6 +302,8 @@ class SeatLoop:
             await self._order.reach(choice.made)
             self._order.passed(choice.made)
         self.acting = isinstance(logged, LoggedChoice)
+        if isinstance(logged, LoggedChoice) and logged.let_go is None:
+            self._all_repeated()
         if self._order is None:
             outcome = await self.seat.step(logged.action)
         else:
@@ -323,6 +328,10 @@ class SeatLoop:
             # The run may have ended before the agent had processed this step.
             self._latest = (logged.episode, logged.step, logged.info)
             self.settle()
+
+    def _all_repeated(self) -> None:
+        if self.own_controls:
+            self._controls.repeated()
 
     def _key(self, number: int, *, again: bool = False) -> ChoiceKey | None:
         """Return the key of a choice for a live world; None for other worlds."""

@@ -323,6 +323,8 @@ class Run:
         controls = self._seat_controls.get(seat_plan.name, self.controls)
         loop = self._seating.loop(seat_plan, spec, seat, self._order, limit, controls, given)
         loop.after_step = self._after_step
+        # In a view of an earlier tick nobody is let go whose removal is not recorded.
+        loop.own_controls = self.plan.in_order and seat_plan.name in self._seat_controls and not self._past.offline
         loop.between = self._between if self.plan.lives else self._round_end
         return loop
 
