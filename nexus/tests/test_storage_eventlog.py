@@ -156,6 +156,25 @@ def test_threads_may_append_to_one_run(database: Database, repository: Repositor
         assert [event.step for event in events if event.seat == seat] == list(range(300))
 
 
+@pytest.mark.every_database
+def test_what_is_still_told_of_a_run_that_was_deleted_goes_with_it_and_other_runs_go_on(
+    database: Database, repository: Repository, run_id: str
+) -> None:
+    other = repository.create_run(NewRun(game="echo", agent="random")).id
+    with LogWriter(database) as log:
+        for run in (run_id, other):
+            log.append(run, "step", "{}")
+        log.flush()
+        repository.delete_run(run_id)
+        for run in (run_id, other):
+            log.append(run, "step", "{}")
+            log.set_status(run, RunStatus.FINISHED)
+        log.flush()
+    assert [event.seq for event in repository.read_events(run_id)] == []
+    assert [event.seq for event in repository.read_events(other)] == [0, 1]
+    assert repository.get_run(other).status == RunStatus.FINISHED
+
+
 def test_a_status_is_committed_after_the_events_before_it(
     database: Database, repository: Repository, run_id: str
 ) -> None:

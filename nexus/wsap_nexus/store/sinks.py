@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,6 +77,19 @@ class Group:
     """States that replace those before, by run and whether they are whole."""
     touched: dict[str, str] = field(default_factory=dict)
     """Run -> time of its last event, ISO 8601."""
+
+    def of_runs(self, there: Collection[str]) -> Group:
+        """Return the rows of these runs; the others were deleted meanwhile, and what is still told of them goes too."""
+        if self.touched.keys() <= set(there):
+            return self
+        return Group(
+            [row for row in self.events if row[0] in there],
+            [row for row in self.dictionaries if row[0] in there],
+            {run: state for run, state in self.states.items() if run in there},
+            self.taken,
+            {key: kept for key, kept in self.kept.items() if kept.run_id in there},
+            {run: when for run, when in self.touched.items() if run in there},
+        )
 
 
 def make_group(batch: Iterable[Item | State | Kept], encoder: BodyEncoder) -> Group:
@@ -180,7 +193,9 @@ class SqliteSink:
             self._database.check_file()
             raw.execute("BEGIN IMMEDIATE")
             try:
-                self._write(group)
+                asked = f"SELECT id FROM run WHERE id IN ({', '.join('?' * len(group.touched))})"  # noqa: S608
+                there = {row[0] for row in raw.execute(asked, list(group.touched))}
+                self._write(group.of_runs(there))
                 raw.execute("COMMIT")
             except BaseException:
                 if raw.in_transaction:
@@ -271,6 +286,10 @@ class CoreSink:
             self._database.limit(connection)
             if self._database.fence is not None:
                 self._database.fence(connection)
+            # Locked, so that none is deleted before the commit.
+            asked = select(_RUN.c.id).where(_RUN.c.id.in_(list(group.touched)))
+            there = connection.execute(asked.with_for_update(read=True, key_share=True)).scalars()
+            group = group.of_runs(set(there))
             for table, rows in ((_DICTIONARY, group.dictionaries), (_EVENT, group.events)):
                 if rows:
                     names = table.columns.keys()
