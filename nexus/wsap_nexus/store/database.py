@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
+from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -78,6 +79,7 @@ class Database:
         self._busy_seconds = busy_seconds
         self._writing = threading.Lock()
         self._identity = identity_of(Path(where)) if self.is_sqlite else None
+        self._opened: WeakSet[Any] = WeakSet()
 
     @classmethod
     def open(
@@ -103,7 +105,7 @@ class Database:
             ConfigError: the URL is invalid.
             MissingServiceError: the driver is not installed.
         """
-        url = _url(os.fspath(location))
+        url, opened = _url(os.fspath(location)), WeakSet[Any]()
         if url.get_backend_name() == "sqlite":
             path = Path(url.database or "").absolute()
             prepare_file(path, create=create and not read_only, read_only=read_only)
@@ -115,8 +117,9 @@ class Database:
         else:
             where = url.render_as_string(hide_password=True)
             checked = False
-            engine = server_engine(url, where)
+            engine = server_engine(url, where, opened)
         database = cls(engine, where, read_only=read_only, busy_seconds=busy_seconds)
+        database._opened = opened
         try:
             database._bring_up_to_date()
             if checked:
@@ -240,8 +243,10 @@ class Database:
             return problems(Path(self.where), self._busy_seconds)
 
     def close(self) -> None:
-        """Close all connections; the last process to close makes a checkpoint."""
+        """Close all connections, also one to a server that a thread still has; the last process makes a checkpoint."""
         self.engine.dispose()
+        for driver in list(self._opened):
+            driver.close()
 
     def __enter__(self) -> Self:
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Generator
+from collections.abc import Generator, MutableSet
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +40,11 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def server_engine(url: URL, where: str) -> Engine:
+def server_engine(url: URL, where: str, opened: MutableSet[Any]) -> Engine:
     """Return an engine for a server; what the URL says about a connection takes precedence over the defaults here.
+
+    Args:
+        opened: gets each connection of the driver when it is opened.
 
     Raises:
         MissingServiceError: the driver is not installed.
@@ -57,6 +60,7 @@ def server_engine(url: URL, where: str) -> Engine:
             "install it with: pip install 'psycopg[binary]>=3.1'"
         ) from None
     event.listen(engine, "do_connect", lambda dialect, record, words, values: _class().connect(*words, **values))
+    event.listen(engine, "connect", lambda driver, record: opened.add(driver))
     event.listen(engine, "checkin", _left)
     event.listen(engine, "checkout", _try_if_idle)
     return engine
@@ -94,6 +98,11 @@ def _class() -> type[psycopg.Connection[Any]]:
         """A connection that is closed, with an OperationalError, if the server does not answer in time."""
 
         longest: float | None = None
+
+        def __del__(self, *words: Any) -> None:
+            # One that a thread opens while the database is being closed is in no pool that anybody closes.
+            if hasattr(self, "pgconn"):
+                self.pgconn.finish()
 
         def wait(self, gen: Any, *words: Any, **values: Any) -> Any:
             return super().wait(self._limited(gen), *words, **values)

@@ -158,7 +158,7 @@ def test_what_our_code_stumbles_over_is_said_to_be_what_the_game_returned() -> N
 
     (finding,) = run_checks(Nameless, steps=20, only=["play"]).findings
     place = rf"Nameless at .*test_raised.py:{line_of('nameless') - 1}"
-    said = rf"The check can't go on with what {place} returned: AttributeError: 'str' .*, in `.*\.name.*`"
+    said = rf"The check can't go on with what {place} returned: AttributeError: 'str' .*, in `.*\.parameters.*`"
     assert re.fullmatch(said, finding.message)
 
 

@@ -327,7 +327,7 @@ class NotANumber(Meadow):
         return replace(result, reward=float("nan"))
 
 
-@finds("values")
+@finds("play")
 class SaysYes(Meadow):
     """Reports success in words."""
 
