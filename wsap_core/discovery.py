@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +69,10 @@ def _without_metadata() -> list[FoundPlugin]:
     folder hides the plugins of the same package further on in the path."""
     found = []
     for place in dict.fromkeys(sys.path):
-        for folder in sorted(Path(place or ".").glob("wsap[_-]*.dist-info")):
+        folders: list[Path] = []
+        with suppress(OSError):  # like Python itself, pass over what this user can't read
+            folders = sorted(Path(place or ".").glob("wsap[_-]*.dist-info"))
+        for folder in folders:
             if not (folder / "METADATA").is_file():
                 name, _, version = folder.name.removesuffix(".dist-info").partition("-")
                 problem = f"Its metadata folder {folder} is empty; remove the folder, or install the package again."

@@ -28,6 +28,7 @@ from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.pool import AgentModels, ModelPool, RequestPolicy, list_models
 from wsap_llm.journal import CallJournal
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, CheckBudgets, CheckDecision
+from wsap_llm.middleware.drain import Drain
 from wsap_llm.middleware.measure import Count, Measure
 from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
@@ -155,7 +156,7 @@ def test_a_factory_that_gives_no_backend_is_named() -> None:
 def test_middlewares_are_in_one_order(server: ModelServer) -> None:
     policy = RequestPolicy(concurrency=2)
     models = openai_models(server, policy=policy, budgets=[Budget("run", calls=9)], decision=BudgetLimits(calls=5))
-    shared = [Retry, RateLimit, CheckBudgets, Measure]
+    shared = [Retry, RateLimit, Drain, CheckBudgets, Measure]
     model = models.backend("openai/qwen3:8b")
     assert [type(middleware) for middleware in model.middlewares] == shared
     assert isinstance(model.backend, OpenAIBackend)

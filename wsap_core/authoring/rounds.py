@@ -119,12 +119,15 @@ class RoundGame(GameRules):
 
     def _restore(self, state: Mapping[str, JsonValue]) -> None:
         (seed, episode), number, told = state["seed"], state["round"], state["told"]
-        paid = {seat: float(state["paid"][seat]) for seat in self.seats}
+        given = state["paid"]
+        paid = {seat: float(given.get(seat, 0.0)) for seat in self.seats}
         if not all(type(n) is int for n in (seed, episode, number)) or number < 0 or not set(told) <= set(self.seats):
             raise ValueError("the seed, the round or the seats told of the end are invalid")
         # The author's methods may ask for all of this, so none of them is called before.
         self._place(seed, episode, number, paid, set(told))
         self.load(state["game"])
+        if not set(self.seats) <= set(given):  # the game itself may have said better why it does not fit
+            raise ValueError("the pay of a seat is missing")
         named, returns = self._asked_now(), self.returns()
         if not set(named) <= set(self.seats) or not all(map(math.isfinite, (*paid.values(), *returns.values()))):
             raise ValueError("the seats to move or their pay are invalid")
