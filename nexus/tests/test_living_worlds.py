@@ -319,7 +319,7 @@ def test_no_influence_is_lost_or_comes_twice_however_often_the_run_is_killed(tmp
     for kill in [*(dice.randint(2, 25) for _ in range(20)), 0]:
         with open_store(database) as store:
             if store.repository.find_run("killed") is not None:
-                asked.append(10 ** len(asked))
+                asked.append(2 ** len(asked))
                 store.repository.add_to_inbox("killed", {"rain": asked[-1]})
         ended = subprocess.run(
             [sys.executable, "living_kill.py", database, str(ticks_wanted), str(kill)],
