@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from wsap_eval.cli import main
@@ -56,17 +53,6 @@ def test_latex_escapes_what_is_not_text(make_results: MakeResults) -> None:
     assert f"minigrid & {label} & " in text
     assert text.count(r"\begin{tabular}{lllll}") == text.count(r"\end{tabular}") == 1
     assert escaped("-0.2 (-0.5 to 0.1), well-known 1e-05", "latex") == "$-$0.2 ($-$0.5 to 0.1), well-known 1e-05"
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
-def test_latex_compiles(make_results: MakeResults, tmp_path: Path) -> None:
-    table = printed("show", str(make_results(("random", ODD), seeds=20)), "--format", "latex")
-    head = "\\documentclass{article}\\usepackage[T1]{fontenc}\\usepackage{booktabs,textcomp}\\begin{document}"
-    (tmp_path / "t.tex").write_text(f"{head}\n{table}\n\\end{{document}}", encoding="utf-8")
-    done = subprocess.run(
-        ["pdflatex", "-halt-on-error", "t.tex"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
 
 
 def test_a_format_of_the_table_and_json_exclude_each_other(make_results: MakeResults) -> None:
