@@ -149,7 +149,8 @@ class GameRules:
         `refusal` accepts, among a hundred for each action."""
         asked = seat in self._named
         offers = [offer for offer in self._offers(seat).values() if offer.available] if asked else []
-        narrow = [narrowed(self._declared[offer.name], choices_of(offer)) for offer in offers]
+        known = [offer for offer in offers if offer.name in self._declared]
+        narrow = [narrowed(self._declared[offer.name], choices_of(offer)) for offer in known]
         for definition in narrow:
             for action in islice(_candidates(definition), _TRIED):
                 if not self.refusal(seat, action):
