@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from sqlalchemy import func, select
+from sqlalchemy import BigInteger, cast, func, select
 
 from wsap_core.protocol.wire import encode
 from wsap_nexus.agents.chronicle import failure_of
@@ -378,7 +378,9 @@ def _body(row: dict[str, Any], private: bool) -> dict[str, Any]:
 
 def _visits(tx: Transaction, agent_id: str) -> list[dict[str, Any]]:
     query = (
-        select(_SESSION.c.game, func.count().label("times"), func.sum(_SESSION.c.steps).label("steps"))
+        select(
+            _SESSION.c.game, func.count().label("times"), cast(func.sum(_SESSION.c.steps), BigInteger).label("steps")
+        )
         .where(_SESSION.c.agent_id == agent_id)
         .group_by(_SESSION.c.game)
         .order_by(_SESSION.c.game)
