@@ -9,7 +9,7 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import httpx2
 import pytest
 from cli_nexus_kit import Hub, environ_of, nexus, until
 from life_kit import Place, host_with, nexus_at
-from test_kept_worlds import RUN, Hasty, glade
+from test_kept_worlds import GLADE, MEADOW, RUN, Hasty, glade
 
 from wsap_core import Action, ActionSpace, AgentSpec, Context, Observation
 from wsap_core.errors import (
@@ -35,6 +35,8 @@ from wsap_nexus.hub import storage
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.store.errors import is_passing, lack, translate
+from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.nexus_store import Transaction
 
 if sys.platform != "win32":
     import resource
@@ -132,6 +134,60 @@ def test_a_fault_in_the_middle_of_transits_pauses_nobody(tmp_path: Path, fault: 
             await place.until(lambda: not nexus.live.held)
             await place.until(lambda: len(place.events("left")) == 2)
             assert place.events("agent_failed", "entry_refused", "world_crashed", "game_failed") == []
+            assert active(place) == {"ada", "bob"}
+            with nexus.nexus_store.look() as tx:
+                assert tx.open_transfers() == []
+
+    asyncio.run(scene())
+
+
+def lose_answers(place: Place, lost: Callable[[list[NexusEvent]], bool]) -> list[str]:
+    """Commit the changes that `lost` chooses by what they note, and let their callers believe that they failed."""
+    change = place.nexus.nexus_store.change
+    kinds: list[str] = []
+
+    @contextmanager
+    def changed() -> Iterator[Transaction]:
+        with change() as tx:
+            yield tx
+        if lost(tx.noted):
+            kinds.extend(event.kind for event in tx.noted)
+            raise StorageUnavailableError("The server went away before it said that it was done.")
+
+    place.nexus.nexus_store.change = changed  # type: ignore[method-assign]
+    return kinds
+
+
+@pytest.mark.parametrize("game", ["crafter", "matrix", "meadow"])
+def test_an_entry_whose_commit_was_not_answered_is_made_once(tmp_path: Path, game: str) -> None:
+    """As when a database's server goes away between a commit and its answer."""
+
+    async def scene() -> None:
+        policies = {"nexus": EXTERNAL, "*": Policy("random")}
+        agents, told = dict.fromkeys(("ada", "bob"), policies), {"entered": 0}
+
+        def lost(noted: list[NexusEvent]) -> bool:
+            entered = any(event.kind == "entered" for event in noted)
+            told["entered"] += entered
+            return entered and told["entered"] == 1
+
+        async with nexus_at(
+            tmp_path, agents, host=host_with(MEADOW), games=("crafter", "matrix"), worlds=(GLADE,), pace=2.0
+        ) as place:
+            nexus = place.nexus
+            kinds = lose_answers(place, lost)
+            terms = EntryRequest(steps=5, world="glade" if game == "meadow" else None)
+            for agent in agents:
+                await nexus.live.external.observation(agent)
+                nexus.entrance.request_enter(agent, game, terms)
+            for agent in agents:
+                nexus.live.controls[agent].stop()
+            await place.until(lambda: len(place.events("left")) == 2)
+            assert "entered" in kinds
+            for agent in agents:  # at home again, and asked what to do there
+                await nexus.live.external.observation(agent)
+            assert place.events("agent_failed", "entry_refused", "world_crashed", "game_failed") == []
+            assert len(place.events("entered")) == 2
             assert active(place) == {"ada", "bob"}
             with nexus.nexus_store.look() as tx:
                 assert tx.open_transfers() == []

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from life_kit import Script, at_desk, host_with, nexus_at
+from life_kit import Place, Script, at_desk, host_with, nexus_at
 
 from wsap_core import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol import JackOutResult
@@ -20,6 +20,7 @@ from wsap_core.worlds import World
 from wsap_llm.memory.fulltext import create as fulltext
 from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.agents.messages import HUMAN_SENDER, inbox
+from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.hub.seating import KeptVenue
 from wsap_nexus.runs.logged import read_step
@@ -353,25 +354,45 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
 
     script = Script({"decide": decide})
 
-    async def live() -> dict[str, object]:
+    async def in_the_middle(place: Place) -> str:
+        """Return the run of a stay that is some decisions old and not over."""
+        sessions = place.nexus.live.sessions
+
+        async def played(stay: LiveSession) -> bool:
+            enough = stay.stats.steps + 3
+            await place.until(lambda: stay.stats.steps >= enough or sessions.get("w8") is not stay)
+            return sessions.get("w8") is stay
+
+        while True:
+            await place.until(lambda: "w8" in sessions)
+            stay = sessions["w8"]
+            if await played(stay):
+                return stay.session.run_id
+
+    async def live(run: str | None = None) -> tuple[str, dict[str, object]]:
         async with nexus_at(
-            tmp_path, {"w8": {"*": Policy("llm", MODEL)}}, host=host_with(script=script), pace=300.0
+            tmp_path, {"w8": {"*": Policy("llm", MODEL)}}, host=host_with(script=script), pace=30.0
         ) as place:
+            run = await in_the_middle(place) if run is None else run
             await place.until(lambda: "w8" in place.nexus.live.sessions)
-            stay = place.nexus.live.sessions["w8"]
-            already = stay.stats.steps
-            await place.until(lambda: stay.stats.steps >= already + 3)
+            before = place.nexus.store.repository.count_events(run, "step")
+            await place.until(
+                lambda: (
+                    place.nexus.store.repository.count_events(run, "step") > before
+                    or "w8" not in place.nexus.live.sessions
+                )
+            )
         with open_store(str(tmp_path / "nexus.db")) as store:
-            events = list(store.repository.read_events(stay.session.run_id, kinds=("mind",)))
+            events = list(store.repository.read_events(run, kinds=("mind",)))
             assert len(events) == 1  # recorded when the stay began, and never again
             with NexusStore(store.database).change() as tx:
                 # Somebody changes the mind while the nexus is down.
                 kept = SavedMemories.from_bytes(tx.memories("w8"))
                 tx.save_memories("w8", SavedMemories(kept.lives + 5, kept.memories).to_bytes())
-            return dict(events[0].data)
+            return run, dict(events[0].data)
 
-    first = asyncio.run(live())
-    assert asyncio.run(live()) == first
+    run, first = asyncio.run(live())
+    assert asyncio.run(live(run)) == (run, first)
 
 
 def test_a_visit_that_was_cut_short_buys_no_reply_twice(tmp_path: Path) -> None:

@@ -105,6 +105,8 @@ class KeptWorlds:
     _games: dict[str, str] = field(default_factory=dict)
     """The game of each world that was to be played."""
     _again: set[asyncio.Task[None]] = field(default_factory=set)
+    _interrupted: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """By world, the task that goes on with it after a fault of the machine; it may be done."""
 
     @property
     def open(self) -> Sequence[OpenWorld]:
@@ -156,6 +158,9 @@ class KeptWorlds:
         task = asyncio.create_task(again(), name=f"again {world.name}")
         self._again.add(task)
         task.add_done_callback(self._again.discard)
+        self._interrupted.pop(world.name, None)
+        if passing:
+            self._interrupted[world.name] = task
 
     def closed(self, spec: AdapterSpec) -> tuple[Literal["offline", "maintenance"], str] | None:
         """Return the status of a game that lives but has no world in play here, and the reason; None if it is open."""
@@ -185,7 +190,7 @@ class KeptWorlds:
 
     async def join(self, prepared: PreparedEntry) -> str | None:
         """Bring an agent into a world in play before its next tick, and return the run; None if it is refused."""
-        kept = self._kept_for(prepared)
+        kept = await self._in_play(prepared)
         if kept is None:
             error = GameUnavailableError(f"No world of {prepared.game} is in play.")
             self.failures.not_let_in([prepared], None, new=False, error=error)
@@ -208,7 +213,32 @@ class KeptWorlds:
                     done.set_result(outcome)
 
         kept.passages.waiting.append(arrive)
-        return await done
+        playing = self.context.live.run_tasks[kept.run_id]
+        both: set[asyncio.Future[Any]] = {done, playing}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if done.done():
+            return done.result()
+        # The world stopped before the agent's turn to arrive.
+        fault = None if playing.cancelled() else playing.exception()
+        if fault is not None and self.context.storage.is_passing(fault):
+            raise fault
+        late = GameUnavailableError(f"The world {kept.record.id!r} stopped before {prepared.agent_id!r} was let in.")
+        self.failures.not_let_in([prepared], kept.record, new=False, error=late)
+        return None
+
+    async def _in_play(self, prepared: PreparedEntry) -> OpenWorld | None:
+        """Return the world to enter, once it goes on after a fault of the machine; None if there is none."""
+        while (kept := self._kept_for(prepared)) is None:
+            wanted = prepared.terms.world
+            interrupted = [
+                task
+                for name, task in self._interrupted.items()
+                if not task.done() and self._games.get(name) == prepared.game and wanted in (None, name)
+            ]
+            if not interrupted:
+                return None
+            await asyncio.wait(interrupted, return_when=asyncio.FIRST_COMPLETED)
+        return kept
 
     def _kept_for(self, prepared: PreparedEntry) -> OpenWorld | None:
         wanted = prepared.terms.world

@@ -175,7 +175,10 @@ class WorldPassages:
                 raise AlreadyInWorldError(f"{agent.id!r} is in a world already.")
             with self.context.nexus_store.change() as tx:
                 session = commit_enter(tx, arrived, self.record, str(self.run.run_id))
-        except BaseException:
+        except BaseException as error:
+            if self.context.storage.is_passing(error):
+                # Nobody knows whether it was committed. The world goes on from its log, and then the database tells.
+                raise
             # Undo the recorded arrival; for the nexus the agent never left.
             await self._take_out(name, self._pseudo(prepared.agent_id, arrived.avatar.avatar_id), arrived.seat,
                                  prepared.transfer_id, episode)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +30,8 @@ from wsap_nexus.runs.venue import OwnVenue
 from wsap_nexus.store.entities import AgentIdentity
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.tasks import ended
+
+_LOG = logging.getLogger(__name__)
 
 AT_ONCE = 50
 """Agents started immediately when a nexus starts; the others follow in groups."""
@@ -134,7 +137,11 @@ class AgentTasks:
                 return  # the nexus stops; it is not the agent's failure, and could not be recorded
             except Exception as error:
                 if not self.context.storage.is_passing(error):
-                    raise
+                    # A defect of the nexus itself: it pauses one agent, and never in silence.
+                    _LOG.exception("The nexus itself failed while it played the agent %r.", agent_id)
+                    what = f"{type(error).__name__}: {error}"
+                    self.failures.agent_failed(agent_id, WsapError(f"The nexus itself failed ({what})."))
+                    return
                 # After a fault that does not hold all agents, this one does not fail again and again at once.
                 held = held + 1 if self.context.clock.now() - since < LASTED else 1
                 await self.context.storage.sound()
@@ -153,7 +160,7 @@ class AgentTasks:
                     await self.sessions.go_on(agent.session_id)
                     continue
                 self.agent_context.go_on(agent_id)
-                prepared = self.context.live.entries.pop(agent_id, None) or await self._visit(agent)
+                prepared = self._coming(agent_id) or await self._visit(agent)
                 if prepared is not None:
                     await self._travel(prepared)
                 elif not self.context.live.stopping:
@@ -164,6 +171,17 @@ class AgentTasks:
             if self.context.storage.is_passing(error):
                 raise
             self.failures.agent_failed(agent_id, error)
+
+    def _coming(self, agent_id: str) -> PreparedEntry | None:
+        """Return the entry that a fault interrupted; None if it has taken place, though nobody was told."""
+        entries = self.context.live.entries
+        prepared = entries.get(agent_id)
+        if prepared is None:
+            return None
+        with self.context.nexus_store.look() as tx:
+            state = tx.transfer_state(prepared.transfer_id)
+        del entries[agent_id]
+        return prepared if state == "prepared" else None
 
     async def _visit(self, agent: AgentIdentity) -> PreparedEntry | None:
         """Play an agent's visit in the nexus, and return its prepared entry; None if it has none."""

@@ -158,27 +158,27 @@ class SessionRunner:
             if standing.status != "available":
                 self.failures.force_close(together, standing.reason or standing.status, reason=GAME_OFFLINE)
                 return
-            if await self._is_elsewhere(session):
-                return
-            try:
-                self._resume_run(session.run_id, together, record)
-            except WorldError as error:
-                if self.context.storage.is_passing(error):
-                    raise
-                self.failures.world_failed(together, record.id, error)
-                return
+            if self.context.store.repository.get_run(session.run_id).config.get("open"):
+                if not await self._plays_again(session):
+                    return
+            else:
+                try:
+                    self._resume_run(session.run_id, together, record)
+                except WorldError as error:
+                    if self.context.storage.is_passing(error):
+                        raise
+                    self.failures.world_failed(together, record.id, error)
+                    return
         await self.until_back(session.run_id, session.agent_id)
 
-    async def _is_elsewhere(self, session: SessionRecord) -> bool:
-        """Wait for the run of a world that lives, which is resumed by itself; return whether the session is over."""
-        if not self.context.store.repository.get_run(session.run_id).config.get("open"):
-            return False
+    async def _plays_again(self, session: SessionRecord) -> bool:
+        """Wait for the run of a world that lives, which goes on by itself; False if the session or the nexus ends."""
         while session.run_id not in self.tasks and not self.context.live.stopping:
             await self.context.clock.sleep(0.2)
             with self.context.nexus_store.look() as tx:
                 if tx.session(session.id).closed is not None:
-                    return True
-        return self.context.live.stopping
+                    return False
+        return not self.context.live.stopping
 
     async def until_back(self, run_id: str, agent_id: str) -> None:
         """Return once an agent is back from a run, or the whole run is over; WsapError if that was not recorded."""
