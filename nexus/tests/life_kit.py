@@ -89,7 +89,9 @@ class Place:
         async with asyncio.timeout(seconds):
             while not holds():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), 0.02)
+                    # `asyncio.wait_for` of Python 3.11 may swallow the cancellation by which the time-out ends it.
+                    async with asyncio.timeout(0.02):
+                        await self._changed.wait()
                 self._changed.clear()
 
     async def until_events(self, kind: str, count: int = 1, *, agent: str | None = None) -> list[NexusEvent]:

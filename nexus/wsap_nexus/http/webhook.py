@@ -80,7 +80,8 @@ class Webhook:
             await ended(task)
             try:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._try(send), GRACE)
+                    async with asyncio.timeout(GRACE):
+                        await self._try(send)
             finally:
                 await self._transport.aclose()
 
@@ -119,7 +120,8 @@ class Webhook:
         try:
             with _unlogged():
                 # Only the transport: it follows no redirects and uses no proxy.
-                response = await asyncio.wait_for(self._transport.handle_async_request(request), 2 * TIMEOUT)
+                async with asyncio.timeout(2 * TIMEOUT):
+                    response = await self._transport.handle_async_request(request)
                 await _finish(response)
         except TimeoutError:
             return "it does not respond"

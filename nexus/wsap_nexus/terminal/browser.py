@@ -167,7 +167,8 @@ async def browse(recording: Recording, console: Console, *, position: int = 0, f
             # At least four times a second, because the terminal may have been resized.
             wait = max(0.0, due - loop.time()) if browser.running else 0.25
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(pressed.wait(), min(wait, 0.25) if wait else 0.001)
+                async with asyncio.timeout(min(wait, 0.25) if wait else 0.001):
+                    await pressed.wait()
             while browser.running and loop.time() >= due:
                 browser.advance()
                 moved = True

@@ -217,5 +217,6 @@ async def look(viewer: Viewer, console: Console) -> None:
             live.update(viewer.screen(console.size.width, console.size.height), refresh=True)
             key = None
             with contextlib.suppress(TimeoutError):
-                key = await asyncio.wait_for(pressed.get(), REFRESH)
+                async with asyncio.timeout(REFRESH):
+                    key = await pressed.get()
             viewer.press(key) if key is not None else viewer.refresh()

@@ -160,7 +160,8 @@ class _Live:
                 live.update(self._screen(size.width, size.height, plain=console.no_color), refresh=True)
                 spent = loop.time() - began
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._dirty.wait(), max(EVERY - spent, 3 * spent, 0.02))
+                    async with asyncio.timeout(max(EVERY - spent, 3 * spent, 0.02)):
+                        await self._dirty.wait()
 
     def press(self, key: str) -> None:
         """Handle a key."""
