@@ -517,6 +517,7 @@ def schema(wsap: Run) -> Run:
     return lambda *words: wsap("schema", *words, disable="")
 
 
+@pytest.mark.slow
 def test_schemas_are_printed_alone_together_and_into_a_folder(schema: Run, tmp_path: Path) -> None:
     names = schema("--list").stdout.split()
     assert "Observation" in names
@@ -587,6 +588,7 @@ class Liar:
 """
 
 
+@pytest.mark.slow
 def test_a_game_that_keeps_its_promises_passes_the_check(wsap: Run) -> None:
     done = wsap("check", "echo", "--steps", "20", "--json")
     report = json.loads(done.stdout)

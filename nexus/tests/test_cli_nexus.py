@@ -31,6 +31,7 @@ def home(environ: dict[str, str]) -> Path:
     return Path(environ["WSAP_HOME"])
 
 
+@pytest.mark.slow
 def test_a_fresh_nexus_says_where_it_is_and_has_two_agents_that_need_no_model(environ: dict[str, str]) -> None:
     with running(environ, "--port", "0", "--workers", "0") as hub:
         assert hub.ready["url"].startswith("http://127.0.0.1:")
@@ -256,6 +257,7 @@ def test_a_game_that_there_is_not_is_refused_before_anything_is_written(environ:
         (("a=living_worlds:MEADOW", "a=living_worlds:FAIR"), "gives the name 'a' to two worlds"),
     ],
 )
+@pytest.mark.slow
 def test_worlds_that_can_not_go_on_in_a_nexus_are_refused_before_it_starts(
     environ: dict[str, str], worlds: tuple[str, ...], words: str
 ) -> None:
@@ -266,6 +268,7 @@ def test_worlds_that_can_not_go_on_in_a_nexus_are_refused_before_it_starts(
     assert words in sentence
 
 
+@pytest.mark.slow
 def test_a_world_that_exists_keeps_its_game_and_its_options(environ: dict[str, str]) -> None:
     environ = {**environ, "PYTHONPATH": str(Path(__file__).parent)}
     quick = ("--port", "0", "--workers", "0", "--game", "echo")

@@ -133,6 +133,7 @@ def test_a_move_in_doubt_is_settled_while_it_runs(environ: dict[str, str]) -> No
         assert said.strip() == f"{transfer} to far is settled. One item is back with cleo."
 
 
+@pytest.mark.slow
 def test_agents_are_added_held_sent_and_removed_while_it_runs(environ: dict[str, str]) -> None:
     with running(environ):
         nexus(environ, "agents", "add", "cleo")
@@ -240,6 +241,7 @@ def test_what_makes_no_sense_is_one_sentence(environ: dict[str, str], words: tup
     assert [a["id"] for a in nexus_json(environ, "agents", "list")] == ["ada"]
 
 
+@pytest.mark.slow
 def test_an_agent_is_copied_between_running_nexuses(tmp_path: Path) -> None:
     one, two = environ_of(tmp_path / "one"), environ_of(tmp_path / "two")
     file = tmp_path / "ada.agent"

@@ -254,6 +254,7 @@ def test_a_body_from_a_failed_world_is_woken_where_it_was_last_well(tmp_path: Pa
 
 
 @anywhere
+@pytest.mark.slow
 def test_a_game_that_fails_too_often_is_offline_until_somebody_puts_it_online(tmp_path: Path, workers: int) -> None:
     async def fail_thrice(field: Field) -> None:
         field.say("raise")

@@ -207,6 +207,7 @@ def test_a_lock_that_nobody_else_took_is_taken_again(server: str) -> None:
         assert other(server) == "leads"
 
 
+@pytest.mark.slow
 def test_who_led_meanwhile_and_stopped_has_led(server: str) -> None:
     with Database.open(server) as old:
         first = instance_lock(old)

@@ -227,7 +227,8 @@ def test_whatever_a_game_sends_is_the_fault_of_the_game_and_never_of_its_agent(
         sound(served)
 
 
-@pytest.mark.parametrize("how", [pytest.param("429 again", marks=pytest.mark.slow), "503 again"])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["429 again", "503 again"])
 def test_an_agent_notices_nothing_of_a_game_that_is_busy_for_a_moment(tmp_path: Path, liar: Liar, how: str) -> None:
     with nexus_with(tmp_path, liar) as served, served.register("eve") as eve:
         path = enter(eve, "eve")
@@ -242,9 +243,8 @@ def test_an_agent_notices_nothing_of_a_game_that_is_busy_for_a_moment(tmp_path: 
         sound(served)
 
 
-@pytest.mark.parametrize(
-    "route", ["release", *(pytest.param(route, marks=pytest.mark.slow) for route in ("avatars", "jack-out"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["release", "avatars", "jack-out"])
 def test_an_agent_comes_home_from_a_game_that_never_lets_it_go(
     tmp_path: Path, liar: Liar, route: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

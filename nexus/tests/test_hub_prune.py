@@ -178,6 +178,7 @@ def test_a_stay_that_is_open_is_not_forgotten_however_long_it_lasts(tmp_path: Pa
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["", "after a restart"])
+@pytest.mark.slow
 def test_the_record_of_a_game_whose_own_player_goes_on_alone_stays_until_it_ends(
     tmp_path: Path, *, restarted: bool
 ) -> None:

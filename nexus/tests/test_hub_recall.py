@@ -242,6 +242,7 @@ def test_one_that_is_called_back_while_its_recorded_choices_are_repeated_leaves_
 
 @pytest.mark.parametrize("workers", [0, 1], ids=["here", "worker"])
 @pytest.mark.parametrize("way", ["recalled", "exit_game", "jack_out"])
+@pytest.mark.slow
 def test_a_game_goes_on_without_one_that_came_with_a_goal_after_the_nexus_was_stopped_and_started(
     tmp_path: Path, way: str, workers: int
 ) -> None:

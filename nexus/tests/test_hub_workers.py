@@ -129,6 +129,7 @@ class Trap(Face):
 """
 
 
+@pytest.mark.slow
 def test_a_world_that_all_its_seats_wait_for_without_an_end_has_failed(tmp_path: Path) -> None:
     (tmp_path / "trap.py").write_text(TRAP, encoding="utf-8")
     spec = load_adapter_spec(f"{tmp_path / 'trap.py'}:Trap")
@@ -499,6 +500,7 @@ def test_a_game_that_cannot_be_loaded_fails_with_the_reason(tmp_path: Path, unru
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for a process of others as Linux can")
 @pytest.mark.parametrize("deed", ["go", "hang"])
+@pytest.mark.slow
 def test_workers_end_when_the_nexus_is_killed_even_in_an_endless_loop(tmp_path: Path, deed: str) -> None:
     _unruly(tmp_path, "Unruly")
     script = f"""

@@ -210,6 +210,7 @@ def seen(stage: Stage) -> list[object]:
 
 
 @pytest.mark.parametrize("plan", [climb(520, 19), rounds(40, 3)], ids=["one seat", "two seats"])
+@pytest.mark.slow
 def test_every_moment_is_the_same_with_totals_and_without(tmp_path: Path, plan: RunPlan) -> None:
     summary = record(tmp_path / "with.db", plan)
     record(tmp_path / "without.db", replace(plan, snapshot_every=0))

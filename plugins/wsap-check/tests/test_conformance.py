@@ -505,6 +505,7 @@ class Forever(RoundGame):
         self.number = int(data)
 
 
+@pytest.mark.slow
 def test_a_game_in_turns_without_an_end_is_checked_in_bounded_time() -> None:
     report = run_checks(Forever, steps=5, only=["play", "turns", "snapshot-continues", "legal-moves"])
     assert report.findings == ()
@@ -648,6 +649,7 @@ def test_a_seat_that_is_out_before_a_message_arrives_need_not_hear_it() -> None:
 
 
 @pytest.mark.parametrize("method", ["act", "reset"])
+@pytest.mark.slow
 def test_an_endless_loop_is_named_with_its_call_file_and_line(method: str) -> None:
     class Endless(EchoWorld):
         """Loops for ever once something has been said."""

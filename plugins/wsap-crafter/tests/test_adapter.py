@@ -239,6 +239,7 @@ def test_looking_tells_what_is_in_view_and_takes_no_step(scene):
     assert made.adapter.observe().step == 0
 
 
+@pytest.mark.slow
 def test_a_frame_by_day_is_the_one_that_the_original_draws(scene, original):
     made, theirs = scene(3, frame_size=180), original(3)
     theirs.reset()

@@ -33,6 +33,7 @@ KNOWN = [("Helped", 6.0, "helps"), ("Learner", 0.0, "none shown"), ("Harmed", -6
 
 
 @pytest.mark.parametrize(("learner", "effect", "words"), KNOWN)
+@pytest.mark.slow
 def test_transfer_is_measured_with_its_sign_and_size(tmp_path: Path, learner: str, effect: float, words: str) -> None:
     (verdict,) = measure(plan(learner, arms=("blank", "placebo", "source")), tmp_path, seed=1).verdicts
     # Of 20 rounds 30 % more are right: 6 points. The same seed draws the same numbers in all arms.
@@ -88,6 +89,7 @@ def test_an_agent_without_a_memory_is_refused(tmp_path: Path) -> None:
         measure(plan("Forgetful", lives=2, seeds=2), tmp_path)
 
 
+@pytest.mark.slow
 def test_test_seeds_are_drawn_after_learning_and_stand_in_no_file_that_others_may_read(tmp_path: Path) -> None:
     first, second = (measure(plan("Helped", lives=2, seeds=2), tmp_path / name).plan for name in "ab")
     assert (first.seed, first.test_seed) != (second.seed, second.test_seed)
@@ -98,6 +100,7 @@ def test_test_seeds_are_drawn_after_learning_and_stand_in_no_file_that_others_ma
     assert stat.S_IMODE((tmp_path / "a" / "test-seed").stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_a_given_seed_repeats_a_measurement(tmp_path: Path) -> None:
     first, second = (measure(plan("Helped", lives=2, seeds=2), tmp_path / name, seed=7) for name in "ab")
     assert first.plan == second.plan
@@ -134,6 +137,7 @@ def test_whatever_form_a_lesson_has_its_transfer_is_measured(
     assert not verdict.caveat
 
 
+@pytest.mark.slow
 def test_a_placebo_that_changes_play_by_itself_is_told(tmp_path: Path) -> None:
     (verdict,) = measure(plan("Distracted", arms=("blank", "placebo", "source")), tmp_path, seed=1).verdicts
     assert verdict.words == "none shown"

@@ -34,3 +34,18 @@ class TestTown(GameAdapterTests):
     def test_secrets(self, subject: object) -> None:
         """Every player's papers are rewritten after each of forty moves, and six others looked at."""
         super().test_secrets(subject)  # type: ignore[misc]  # made of the table of checks
+
+    @pytest.mark.slow
+    def test_other_process(self, subject: object) -> None:
+        """Whole games in another process; tests/turns has the order of hashes in short ones."""
+        super().test_other_process(subject)  # type: ignore[misc]  # made of the table of checks
+
+    @pytest.mark.slow
+    def test_reset(self, subject: object) -> None:
+        """Whole games after others; `test_same_seed` plays two."""
+        super().test_reset(subject)  # type: ignore[misc]  # made of the table of checks
+
+    @pytest.mark.slow
+    def test_independent(self, subject: object) -> None:
+        """Two worlds side by side, seven seats each."""
+        super().test_independent(subject)  # type: ignore[misc]  # made of the table of checks

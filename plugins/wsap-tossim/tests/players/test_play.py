@@ -95,6 +95,7 @@ def test_a_scripted_mafia_does_better_than_one_by_lot_against_the_same_town(ends
     assert at_least_better(scripted, by_lot, GAMES) > 0.0
 
 
+@pytest.mark.slow
 def test_neither_side_wins_always_where_both_are_scripted(ends: Any) -> None:
     won = ends("scripted", "scripted")
     assert 5 <= won.count("Town") <= GAMES - 5

@@ -40,7 +40,13 @@ class _OnTheTown(AgentTests):
 class TestTheScriptedPlayer(_OnTheTown):
     name = "tossim-player"
 
+    @pytest.mark.slow
+    def test_seed(self, subject: object) -> None:
+        """Whole games with several seeds; `test_snapshot` and `test_decisions` play shorter ones."""
+        super().test_seed(subject)  # type: ignore[misc]  # made of the table of checks
 
+
+@pytest.mark.slow
 class TestThePlayerByLot(_OnTheTown):
     name = "tossim-random"
 

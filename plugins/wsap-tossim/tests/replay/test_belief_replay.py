@@ -70,6 +70,7 @@ def test_nothing_is_said_of_those_who_play_otherwise(believed: Believed, capsys:
     assert record_of_run(rows, "run").found_out == record.found_out, "its choices are not those of a scripted player"
 
 
+@pytest.mark.slow
 def test_a_fork_keeps_what_was_believed_before_it(believed: Believed, capsys: pytest.CaptureFixture[str]) -> None:
     exported("--option", "mode=nine", "--option", "rules=quick", "--seed", "3")
     was = found("run.jsonl", None).record

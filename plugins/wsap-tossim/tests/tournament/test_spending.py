@@ -348,6 +348,7 @@ main(sys.argv[1:])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGINT")
+@pytest.mark.slow
 def test_what_was_spent_before_ctrl_c_is_in_the_table(tmp_path: Path, server: ModelServer) -> None:
     words = ["tossim", "tournament", *FIELD, *GAME, *PRICE, "--games", "2", "--out", str(tmp_path)]
     ended = subprocess.run([sys.executable, "-c", INTERRUPTED, *words], timeout=300, check=False, capture_output=True)

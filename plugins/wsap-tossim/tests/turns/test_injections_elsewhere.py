@@ -77,6 +77,7 @@ def exported(town: Town, dialect: str) -> list[list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("dialect", ["tags", "json"])
+@pytest.mark.slow
 def test_an_exported_conversation_has_the_same_form_whatever_is_said(dialect: str) -> None:
     def forms(found: list[list[tuple[str, str]]]) -> list[list[tuple[str, list[str]]]]:
         return [[(role, skeleton(content)) for role, content in messages] for messages in found]
