@@ -311,10 +311,8 @@ def test_when_the_disk_is_full_the_caller_is_told_and_what_was_recorded_is_kept(
         assert log.append(run_id, "step", "{}") == committed + 1
 
 
-def test_closing_tells_of_a_failure_that_nobody_has_heard_of(
-    database: Database, run_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("wsap_nexus.store.sinks.WATCHED_SECONDS", 0.1)
+@pytest.mark.slow
+def test_closing_tells_of_a_failure_that_nobody_has_heard_of(database: Database, run_id: str) -> None:
     log = LogWriter(database, busy_seconds=0, delay=3600)
     with holding_the_lock(database):
         log.append(run_id, "step", "{}")
@@ -322,10 +320,8 @@ def test_closing_tells_of_a_failure_that_nobody_has_heard_of(
             log.close()
 
 
-def test_a_failure_in_the_body_of_the_with_statement_is_not_hidden_by_the_logs(
-    database: Database, run_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("wsap_nexus.store.sinks.WATCHED_SECONDS", 0.1)
+@pytest.mark.slow
+def test_a_failure_in_the_body_of_the_with_statement_is_not_hidden_by_the_logs(database: Database, run_id: str) -> None:
     def play() -> None:
         with LogWriter(database, busy_seconds=0, delay=3600) as log:
             log.append(run_id, "step", "{}")
