@@ -67,7 +67,7 @@ def _install_models(session: nox.Session) -> None:
         session.install("-c", str(constraints), TORCH)
     except CommandFailed:
         session.error(f"{TORCH} can't be installed here, and in-process models need it.")
-    siblings = ("wsap-llm", "wsap-check", "wsap-crafter", "wsap-matrix", "wsap-outlines[smollm2]")
+    siblings = ("wsap-llm", "wsap-check", "wsap-crafter", "wsap-matrix", "wsap-tossim", "wsap-outlines[smollm2]")
     wanted = [".", "./nexus", *(f"./plugins/{name}" for name in siblings)]
     tools = nox.project.dependency_groups(GROUPS, "test")
     session.install("-c", str(constraints), *tools, *(item for path in wanted for item in ("-e", path)))
@@ -80,7 +80,8 @@ def models(session: nox.Session) -> None:
     _install_models(session)
     # Without torch the tests would be skipped.
     session.run("python", "-c", "import torch, transformers, llguidance, outlines_core, gguf")
-    where = session.posargs or ["-n", "auto", "plugins/wsap-outlines/tests"]
+    tests = ("plugins/wsap-outlines/tests", "plugins/wsap-tossim/tests/tournament/test_random_weights.py")
+    where = session.posargs or ["-n", "auto", *tests]
     session.run("python", "-m", "pytest", "-m", "", *where, env={"HF_HUB_OFFLINE": "1"})
 
 

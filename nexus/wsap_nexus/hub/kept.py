@@ -284,7 +284,9 @@ class KeptWorlds:
         kept = OpenWorld(world, record, run_id, passages)
         self._worlds[record.id] = kept
         context.live.runs[run_id], context.live.worlds[run_id] = passages.run, record.id
-        context.live.run_tasks[run_id] = asyncio.create_task(self._play(kept, recorder, again=again))
+        context.live.run_tasks[run_id] = task = asyncio.create_task(self._play(kept, recorder, again=again))
+        # A fault of the machine ends it with an error that the log told already, and arrivals may hear.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
         context.wakeups.ring_all()  # agents may wait until the game opens
 
     def _record_of(self, world: KeptWorld, spec: AdapterSpec) -> WorldRecord:

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -125,7 +125,8 @@ class Lobby:
     async def _wait(self) -> None:
         await self._clock.sleep(self._seconds)
         self._timer = None
-        await self._begin()
+        with suppress(Exception):  # those who wait are told
+            await self._begin()
 
     async def _begin(self) -> None:
         ways, begun, timer = self._waiting, self._begun, self._timer
