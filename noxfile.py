@@ -67,7 +67,8 @@ def _install_models(session: nox.Session) -> None:
         session.install("-c", str(constraints), TORCH)
     except CommandFailed:
         session.error(f"{TORCH} can't be installed here, and in-process models need it.")
-    siblings = ("wsap-llm", "wsap-check", "wsap-crafter", "wsap-matrix", "wsap-tossim", "wsap-outlines[smollm2]")
+    games = ("wsap-crafter", "wsap-matrix", "wsap-tossim")
+    siblings = ("wsap-llm", "wsap-check", "wsap-eval", *games, "wsap-outlines[smollm2]")
     wanted = [".", "./nexus", *(f"./plugins/{name}" for name in siblings)]
     tools = nox.project.dependency_groups(GROUPS, "test")
     session.install("-c", str(constraints), *tools, *(item for path in wanted for item in ("-e", path)))

@@ -221,6 +221,16 @@ def live(database: str, out: int, options: argparse.Namespace, life: int) -> Non
                 if event.kind in LOST:
                     say("PROBLEM", f"{event.kind} of {event.game or event.agent_id}: {event.body}")
 
+            def waiting() -> None:
+                for task in asyncio.all_tasks():
+                    at = [f"{Path(f.f_code.co_filename).name}:{f.f_lineno}" for f in task.get_stack(limit=4)]
+                    say("waits", task.get_name(), getattr(task.get_coro(), "__qualname__", ""), *at)
+                say("waits held", nexus.live.held, "runs", sorted(nexus.live.run_tasks))
+                for run_id in LIVING:
+                    last = store.repository.last_event(run_id)
+                    say("waits", run_id, None if last is None else (last.seq, last.kind, last.step))
+
+            asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, waiting)
             nexus.nexus_store.listen(heard)
             await nexus.start()
             say("ready")
@@ -297,6 +307,9 @@ def one_life(
             if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
                 still = [name for name in LIVING if name.encode() not in moved]
                 lines.append(f"PROBLEM the nexus came to a standstill; not a tick of: {still}\n".encode())
+                os.kill(pid, signal.SIGUSR1)  # what it waits for
+                while select.select([pipe], [], [], 2.0)[0] and (line := pipe.readline()):
+                    print(line.decode(), end="", file=sys.stderr)
                 break
             if not (line := pipe.readline()):
                 break

@@ -22,7 +22,6 @@ pytest.importorskip("wsap_nexus", reason="needs the runtime: pip install wsap-ne
 OPTIONS = {"mode": "five", "rules": "quick", "longest_game": 1}
 
 
-@pytest.mark.timeout(300)
 def test_random_weights_bound_to_the_schema_leave_no_question_unanswered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
