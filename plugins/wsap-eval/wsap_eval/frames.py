@@ -17,7 +17,7 @@ from wsap_eval.reading import played_of
 from wsap_eval.results import Changed
 from wsap_eval.run import Evaluation, Played
 from wsap_eval.run import evaluate as play
-from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits
+from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits, episode_limits
 from wsap_eval.suite import Entrant, Legal, Suite, composed, folder_of, read_entrant
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def evaluate(
         steps: maximum decisions of an episode.
         legal: how models get legal actions.
         baseline: the entrant to compare the others to; by default the first.
-        limits: limits such as "cost=5" and "cell.calls=100".
+        limits: limits such as "cost=5", "cell.calls=100" and "episode.seconds=60".
         prices: address -> US dollars per million tokens of prompts and of replies.
         until: "half-width=X": play seeds until each score is known to within X.
         jobs: worker processes for episodes without models; by default one per CPU.
@@ -105,7 +105,7 @@ def evaluate(
     own = [entrant if isinstance(entrant, Entrant) else read_entrant(entrant) for entrant in entrants]
     chosen = composed(
         suite, games=games, entrants=own, seeds=seeds, first_seed=first_seed, repeats=repeats, steps=steps,
-        legal=legal, baseline=baseline, reduce=reduce,
+        legal=legal, baseline=baseline, reduce=reduce, limit=episode_limits(limits),
     )  # fmt: skip
     folder = Path(out) if out is not None else folder_of(chosen, chosen.name if isinstance(suite, Suite) else name)
     told = {address: price if isinstance(price, Price) else Price(*price) for address, price in (prices or {}).items()}

@@ -15,6 +15,7 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.loading import names_model
 from wsap_core.references import load_agent_spec
+from wsap_core.seams.clock import Clock
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import CommandModels, Services, runtime_services
@@ -67,6 +68,8 @@ class Evaluation:
     """Maximum concurrent episodes in this process; most of them wait for models."""
     changed: Changed = ""
     """What to do with episodes that were played under other conditions."""
+    clock: Clock | None = None
+    """The clock of limits of seconds for episodes played in this process; the system's by default."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +270,7 @@ class Playing:
             return
         here, there = due.those(lambda job: job.key not in apart), due.those(lambda job: job.key in apart)
         await first_error_ends([
-            play_side_by_side(self.services, self.games, here, keep, given.in_flight),
+            play_side_by_side(self.services, self.games, here, keep, given.in_flight, given.clock),
             play_in_workers(there, setup, keep, workers=min(given.jobs, len(apart))),
         ])  # fmt: skip
 
@@ -300,8 +303,9 @@ def opened(
 
 
 async def play_side_by_side(
-    services: Services, games: Mapping[str, Game], jobs: Offer, keep: Callable[[EpisodeRecord], None], most: int
-) -> None:
+    services: Services, games: Mapping[str, Game], jobs: Offer, keep: Callable[[EpisodeRecord], None], most: int,
+    clock: Clock | None = None,
+) -> None:  # fmt: skip
     """Play episodes in this event loop, at most `most` at once; the first error cancels the rest.
 
     Raises WsapError if a limit was reached, once calls in flight have been answered, or episodes can't be recorded.
@@ -311,7 +315,7 @@ async def play_side_by_side(
     async def work() -> None:
         async for job in jobs:
             try:
-                keep(await play_episode(services, games[job.key.game], job))
+                keep(await play_episode(services, games[job.key.game], job, clock=clock))
             except BudgetReachedError:
                 jobs.close()
                 await models.drained()

@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 @click.option("--legal", type=click.Choice(["bound", "shown", "hidden"]), default="bound", show_default=True,
               help="Whether replies are bound to legal actions, or models are only shown them, or neither; for games "
               "given by --game.")  # fmt: skip
-@click.option("--limit", "limits", multiple=True, metavar="[cell.]KIND=N",
-              help="Stop before calls, tokens or cost (US dollars) exceed N, in total or for each cell.")  # fmt: skip
+@click.option("--limit", "limits", multiple=True, metavar="[cell.|episode.]KIND=N",
+              help="Stop before calls, tokens or cost (US dollars) exceed N, in total or for each cell; with episode., "
+              "end each episode at N seconds, tokens, calls or cost.")  # fmt: skip
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT",
               help="US dollars per million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
 @click.option("--until", metavar="half-width=X", help="Play seeds until each score is known to within X.")
@@ -93,14 +94,14 @@ def run(
     from wsap_eval.jobs.local import cpus
     from wsap_eval.live import Live  # deferred for weight: scipy, the runtime
     from wsap_eval.run import Evaluation, evaluate
-    from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits, prices_of
+    from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits, episode_limits, prices_of
     from wsap_eval.suite import folder_of
 
     if as_json:
         refuse_given("with --json", "form")
     if until is not None and given["seeds"] is None:
         given["seeds"] = MOST_SEEDS
-    chosen = _suite(suite, given)
+    chosen = _suite(suite, given | {"limit": episode_limits(limits)})
     cells = cell_limits(limits, until, pilot=pilot)
     folder = out or folder_of(chosen, suite)
     evaluation = Evaluation(

@@ -109,6 +109,32 @@ class Seeds(_Part):
         return tuple(_salted(self.salt, index) if self.salt else index for index in indices)
 
 
+class EpisodeLimits(_Part):
+    """Limits of each episode, at which it ends with what it has; None for no limit."""
+
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    tokens: Annotated[int, Field(ge=1)] | None = None
+    """Prompts and replies of all its seats together."""
+    calls: Annotated[int, Field(ge=1)] | None = None
+    cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """US dollars."""
+
+    def given(self) -> dict[str, float]:
+        """Return kind -> limit, of those that are set."""
+        return self.model_dump(exclude_none=True)
+
+    def told(self, kind: str) -> str:
+        """Return a limit in words, such as "60 seconds" or "$0.5"."""
+        most = self.given()[kind]
+        return f"${most:g}" if kind == "cost" else f"{most:,.15g} {kind}"
+
+
+class Limits(_Part):
+    """The limits of a suite."""
+
+    episode: EpisodeLimits = EpisodeLimits()
+
+
 class Suite(_Part):
     """The definition of an evaluation."""
 
@@ -123,6 +149,7 @@ class Suite(_Part):
     forfeit: Annotated[float, Field(ge=0, le=1)] = FORFEIT
     """An episode is forfeited if more than this share of the entrant's decisions was forced because replies were
     unreadable or illegal."""
+    limit: Limits = Limits()
     baseline: str = ""
     """The entrant that the others are compared to. Default: the first."""
 
@@ -141,7 +168,7 @@ class Suite(_Part):
     @property
     def digest(self) -> str:
         """The SHA-256 of everything that scores depend on: games, rules, how seeds are drawn."""
-        body = self.model_dump(mode="json", include={"format", "games", "forfeit"}, exclude_defaults=True)
+        body = self.model_dump(mode="json", include={"format", "games", "forfeit", "limit"}, exclude_defaults=True)
         return hashlib.sha256(json.dumps([body, self.seeds.salt], sort_keys=True).encode()).hexdigest()
 
     def why_apart(self, other: Suite) -> str:
@@ -156,6 +183,7 @@ class Suite(_Part):
         what = [f"{key} of {name!r}" for name in own if name in others for key in own[name]
                 if own[name][key] != others[name][key]]  # fmt: skip
         what += [name for name in ("forfeit",) if getattr(self, name) != getattr(other, name)]
+        what += ["the limit of an episode"] * (self.limit != other.limit)
         what += ["the salt"] * (self.seeds.salt != other.seeds.salt)
         return f"an earlier form of the suite {other.name!r} with another value for {', '.join(what)}" if what else ""
 
@@ -207,12 +235,13 @@ def composed(
     legal: Legal = "bound",
     baseline: str | None = None,
     reduce: str | None = None,
+    limit: Mapping[str, float] | None = None,
 ) -> Suite:
     """Return a suite, by name or made of `games`, with additional entrants and changed seeds.
 
-    `steps` and `legal` apply to `games`; None keeps the suite's value. Raises UsageError if there is nothing to play
-    or nobody to play it, both a suite and games are given, or a value is out of range; UnknownNameError if the suite or
-    the baseline is unknown.
+    `steps` and `legal` apply to `games`; None keeps the suite's value, as does a kind of limit of an episode that
+    `limit` does not have. Raises UsageError if there is nothing to play or nobody to play it, both a suite and games
+    are given, or a value is out of range; UnknownNameError if the suite or the baseline is unknown.
     """
     if (name is None) == (not games):
         raise UsageError("Name a suite or games, for instance: wsap eval --game minigrid --entrant random.")
@@ -226,6 +255,8 @@ def composed(
     own = [entrant.model_dump(mode="json") for entrant in entrants]
     if reduce is not None:
         chosen["reduce"] = reduce
+    if limit:
+        chosen["limit"] = {"episode": {**chosen.get("limit", {}).get("episode", {}), **limit}}
     whole = {**chosen, "seeds": numbers, "entrants": [*chosen.get("entrants", []), *own]}
     suite = made("The evaluation", Suite, whole)
     if not suite.entrants:

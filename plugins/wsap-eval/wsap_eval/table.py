@@ -95,6 +95,10 @@ class Row:
     seconds: float = 0.0
     """Sum over episodes."""
     asked_again: int = 0
+    unanswered: int = 0
+    """Calls that were pending when their episode ended at a limit."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Kind of limit -> episodes that ended at it."""
     reduce: str = "mean"
     """How a seed's value follows from those of its repeats."""
     by_seed: Mapping[int, float] = field(default_factory=dict)
@@ -349,6 +353,8 @@ def _row(
         cost=usage.cost,
         seconds=round(sum(record.seconds for record in found), 3),
         asked_again=sum(record.asked_again for record in found),
+        unanswered=sum(record.unanswered for record in found),
+        limits=dict(Counter(record.limit for record in found if record.limit)),
         reduce=game.reduce,
         by_seed={seed: of_seed[0] for seed, of_seed in values.items()} if game.reduce != "mean" else {},
         served=tuple(dict.fromkeys(name for record in found if (name := record.conditions.get("served")))),
