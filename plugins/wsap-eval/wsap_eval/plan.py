@@ -187,4 +187,4 @@ def _run_id(key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant], limits
 
 def _said(part: Entrant | GameEntry) -> dict[str, object]:
     """Return a part without defaults, so that fields added later don't change run ids."""
-    return part.model_dump(mode="json", exclude_defaults=True)
+    return part.model_dump(mode="json", exclude_defaults=True, exclude={"tags"})

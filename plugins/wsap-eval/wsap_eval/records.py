@@ -89,6 +89,8 @@ class EpisodeRecord:
     """Where it failed."""
     failed_before: int = 0
     """How often in succession it had already failed in the same way."""
+    tags: tuple[str, ...] = ()
+    """In a folder's file those of the command that played it; in results also those of its suite, game and entrant."""
     limit: str = ""
     """The limit of an episode that ended at one: "seconds", "tokens", "calls" or "cost"."""
     unanswered: int = 0

@@ -68,6 +68,8 @@ class Evaluation:
     """Maximum concurrent episodes in this process; most of them wait for models."""
     changed: Changed = ""
     """What to do with episodes that were played under other conditions."""
+    tags: tuple[str, ...] = ()
+    """Of the episodes that are played now."""
     clock: Clock | None = None
     """The clock of limits of seconds for episodes played in this process; the system's by default."""
 
@@ -134,7 +136,14 @@ def gathered(
     """Return the results of a folder, those of the suite's episodes first, without games that it no longer has."""
     order = {job.key: number for number, job in enumerate(jobs)}
     keys = sorted((key for key in episodes if key.game in games), key=lambda key: (order.get(key, len(order)), key))
-    told = told_apart(scored_by(episodes[key], games[key.game]) for key in keys)
+    of_entrant = {entrant.name: entrant.tags for entrant in suite.entrants}
+
+    def whole(key: EpisodeKey) -> EpisodeRecord:
+        found, tags = scored_by(episodes[key], games[key.game]), games[key.game].entry.tags
+        tags = (*suite.tags, *tags, *of_entrant.get(key.entrant, ()), *found.tags)
+        return replace(found, tags=tuple(dict.fromkeys(tags)))
+
+    told = told_apart(map(whole, keys))
     settled = due.all_settled()
     open_ = [job.key for job in jobs if not is_over(episodes.get(job.key))]
     return Played(
@@ -276,6 +285,7 @@ class Playing:
 
     def _keep(self, record: EpisodeRecord) -> None:
         self._played += 1
+        record = replace(record, tags=self._evaluation.tags)
         self.results.add(record)
         assert self._due is not None
         self._due.ended(record)

@@ -30,6 +30,8 @@ Legal = Literal["bound", "shown", "hidden"]
 """How a model gets legal actions: its reply is bound to them, they are only listed, or neither. Scores of different
 modes are not comparable."""
 Label = Annotated[str, Field(max_length=120, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Tag = Annotated[str, Field(max_length=60, pattern=r"^[\w][\w.:/=+@-]*$")]
+"""A word by which results are filtered; it has no influence on scores."""
 Seed = Annotated[int, Field(ge=0, le=SEED_LIMIT)]
 
 Reduce = Annotated[str, Field(pattern=r"^(mean|max|min|median|pass[@^][1-9][0-9]{0,2})$")]
@@ -50,6 +52,7 @@ class Entrant(_Part):
     label: Label = ""
     """The name of its row. Default: the agent with its options."""
     options: Mapping[str, JsonValue] = {}
+    tags: tuple[Tag, ...] = ()
 
     @property
     def name(self) -> str:
@@ -80,6 +83,8 @@ class GameEntry(_Part):
     pairs: Literal["", "round-robin"] = ""
     """"round-robin": in a game of two seats, each entrant meets each, including itself, with a column for each
     opponent. On each seed each of the two has the first seat once. The entrants are rated."""
+
+    tags: tuple[Tag, ...] = ()
 
     @model_validator(mode="after")
     def _one_opponent(self) -> GameEntry:
@@ -150,6 +155,7 @@ class Suite(_Part):
     """An episode is forfeited if more than this share of the entrant's decisions was forced because replies were
     unreadable or illegal."""
     limit: Limits = Limits()
+    tags: tuple[Tag, ...] = ()
     baseline: str = ""
     """The entrant that the others are compared to. Default: the first."""
 
@@ -168,7 +174,12 @@ class Suite(_Part):
     @property
     def digest(self) -> str:
         """The SHA-256 of everything that scores depend on: games, rules, how seeds are drawn."""
-        body = self.model_dump(mode="json", include={"format", "games", "forfeit", "limit"}, exclude_defaults=True)
+        body = self.model_dump(
+            mode="json",
+            include={"format", "games", "forfeit", "limit"},
+            exclude={"games": {"__all__": {"tags"}}},
+            exclude_defaults=True,
+        )
         return hashlib.sha256(json.dumps([body, self.seeds.salt], sort_keys=True).encode()).hexdigest()
 
     def why_apart(self, other: Suite) -> str:
@@ -189,7 +200,7 @@ class Suite(_Part):
 
 
 def _played(game: GameEntry) -> dict[str, Any]:
-    return game.model_dump(mode="json", exclude={"metric"})
+    return game.model_dump(mode="json", exclude={"metric", "tags"})
 
 
 def load_suite(name: str) -> Suite:
@@ -283,6 +294,17 @@ def read_entrant(text: str) -> Entrant:
         raise UsageError(f"{text!r} gives an option twice.")
     label = options.pop("label", "")
     return made("The entrant", Entrant, {"agent": agent, "options": options, **({"label": label} if label else {})})
+
+
+def tags_of(words: Sequence[str]) -> tuple[str, ...]:
+    """Return tags, each once. Raises UsageError if one is invalid."""
+    found = tuple(dict.fromkeys(words))
+    made("--tag", _Tags, {"tags": found})
+    return found
+
+
+class _Tags(_Part):
+    tags: tuple[Tag, ...]
 
 
 _WHY = {

@@ -95,6 +95,8 @@ class Row:
     seconds: float = 0.0
     """Sum over episodes."""
     asked_again: int = 0
+    tags: tuple[str, ...] = ()
+    """Those that all its episodes have."""
     unanswered: int = 0
     """Calls that were pending when their episode ended at a limit."""
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -353,6 +355,7 @@ def _row(
         cost=usage.cost,
         seconds=round(sum(record.seconds for record in found), 3),
         asked_again=sum(record.asked_again for record in found),
+        tags=tuple(tag for tag in found[0].tags if all(tag in record.tags for record in found)),
         unanswered=sum(record.unanswered for record in found),
         limits=dict(Counter(record.limit for record in found if record.limit)),
         reduce=game.reduce,

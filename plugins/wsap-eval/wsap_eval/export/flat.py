@@ -69,6 +69,7 @@ def flat_row(row: Row) -> Flat:
         "seconds": row.seconds,
         "asked_again": row.asked_again,
         "unanswered": row.unanswered,
+        "tags": " ".join(row.tags) or None,
         **{
             key: bound
             for name, found in row.sets.items()
@@ -107,6 +108,7 @@ def flat_episode(record: EpisodeRecord) -> Flat:
         "cost": record.cost,
         "asked_again": record.asked_again,
         "unanswered": record.unanswered,
+        "tags": " ".join(record.tags) or None,
         **{f"condition.{name}": value for name, value in record.conditions.items()},
     }
 

@@ -69,6 +69,7 @@ def _log(played: Played, row: Row, runs: RunReader | None) -> EvalLog:
         model_args=dict(entrant.options),
         config=_config(played, records),
         packages=_packages(records),
+        tags=list(row.tags) or None,
         metadata={
             "entrant": row.entrant, "suite": played.suite.name, "suite_digest": played.suite.digest,
             "better": row.better, "outcomes": dict(row.outcomes), "trajectories": row.trajectories,
@@ -155,6 +156,7 @@ def _sample(played: Played, record: EpisodeRecord, row: Row, model: str, runs: R
             "trajectory": record.trajectory,
             "run": record.run,
             "conditions": dict(record.conditions),
+            "tags": list(record.tags),
             "cost": record.cost,
         },
         model_usage=_usage(model, [record]),

@@ -219,6 +219,8 @@ def _cell_conditions(row: Row, records: Sequence[EpisodeRecord], entrant: Entran
     own = {name: " | ".join(values[:5]) for name, values in _distinct(records).items() if name not in common}
     hashes = sorted(record.trajectory for record in records if record.trajectory)
     shown = _options(entrant) | own
+    if row.tags:
+        shown["tags"] = ", ".join(row.tags)
     shown["trajectories"] = f"{row.trajectories} different, {_hash(hashes)}"
     return f"<details><summary>{escape(single_line(row.entrant))}</summary>{list_of(shown)}</details>"
 
