@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import MissingServiceError
 from wsap_core.seams.services import RunReader
-from wsap_eval.apart import conditions_of, packages_of
+from wsap_eval.apart import conditions_of, is_file, packages_of
 from wsap_eval.export.transcript import Turn, transcript
 from wsap_eval.records import EpisodeRecord, usage_of
 from wsap_eval.run import Played
@@ -221,7 +221,7 @@ def _packages(records: Sequence[EpisodeRecord]) -> dict[str, str]:
         name: version
         for record in records
         for name, version in packages_of(record.conditions).items()
-        if not name.endswith(".py")
+        if not is_file(version)
     }
 
 
