@@ -176,6 +176,8 @@ def evaluate(
     games = games_of(evaluation.suite, host)
     if evaluation.on and evaluation.limits:
         raise UsageError("A limit on all episodes is not supported with --on; leave out one of them.")
+    if evaluation.cells.half_width is not None and any(game.opponent for game in games.values()):
+        raise UsageError("--until has no meaning in a round robin, in which two entrants share their games.")
     if (wanted := passes(evaluation.suite.reduce)) and wanted > evaluation.suite.seeds.repeats:
         raise UsageError(
             f"{evaluation.suite.reduce} takes at least {wanted} episodes of each seed; give --repeats {wanted} or more."
