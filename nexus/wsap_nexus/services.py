@@ -14,7 +14,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Price, SpendingLimit
-from wsap_core.seams.services import Player, Services
+from wsap_core.seams.services import InPlay, Player, Services
 from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.cli.common import Notices
@@ -26,6 +26,7 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.restoring import Runs, restored
 from wsap_nexus.runs.resume import Checkpoint
+from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import InstalledSpecs, MemoriesOf, resolve_specs, resume, start
 from wsap_nexus.runs.store import Store, hold_run, open_store
 from wsap_nexus.store.history import find_tick
@@ -80,6 +81,7 @@ class StoreRunner:
         pace: float | None = None,
         snapshot_every: int | None = None,
         prepare: Callable[[str, AgentMemory], None] | None = None,
+        before: Callable[[InPlay], None] | None = None,
     ) -> Mapping[str, Any]:
         """Play one episode to its end and return its summary; see `wsap_core.seams.services.Runner`.
 
@@ -101,6 +103,7 @@ class StoreRunner:
                 record.id, self._host, self._store, controls=controls, services=self._around, on_tick=told,
                 memories=memories, careful=True,
             ) as session:  # fmt: skip
+                _watch(controls, session.run, before)
                 return (await session.play()).to_json()
         plan = RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}), episodes=1)
         if snapshot_every is not None:
@@ -118,6 +121,7 @@ class StoreRunner:
         ) as session:  # fmt: skip
             if begun is not None and session.run.run_id is not None:
                 begun(session.run.run_id)
+            _watch(controls, session.run, before)
             return (await session.play()).to_json()
 
     def influence(self, run: str, body: Mapping[str, JsonValue]) -> None:
@@ -215,6 +219,11 @@ def _prepared(prepare: Prepare) -> MemoriesOf:
         return PreparedMemories(prepare, [s.name for s in plan.seats], past.memories if past else None, recorder)
 
     return made
+
+
+def _watch(controls: Controls, run: Run, before: Callable[[InPlay], None] | None) -> None:
+    if before is not None:
+        controls.before = lambda: before(run)
 
 
 def _until(

@@ -16,6 +16,7 @@ from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
 
 if TYPE_CHECKING:
+    from wsap_core.seams.agent import Usage
     from wsap_core.seams.game import GameAdapter
     from wsap_core.seams.memory import AgentMemory
     from wsap_core.seams.model import Backend, Price, SpendingLimit
@@ -36,6 +37,21 @@ class Player:
     """The agent's options, such as `model`."""
 
 
+class InPlay(Protocol):
+    """A run that is being played."""
+
+    @property
+    def usage(self) -> Usage:
+        """What models took so far, of all seats and of the world itself, with that before the run was resumed."""
+
+    @property
+    def seconds(self) -> float:
+        """Its seconds so far, with those before it was resumed."""
+
+    def stop(self) -> None:
+        """End it at once, with what it has; the decisions that are being made are dropped."""
+
+
 class Runner(Protocol):
     """Plays games, possibly several at once, each as a recorded run."""
 
@@ -53,6 +69,7 @@ class Runner(Protocol):
         pace: float | None = None,
         snapshot_every: int | None = None,
         prepare: Callable[[str, AgentMemory], None] | None = None,
+        before: Callable[[InPlay], None] | None = None,
     ) -> Mapping[str, Any]:
         """Play one episode to its end and return its summary, as `wsap play --json` prints it.
 
@@ -66,6 +83,9 @@ class Runner(Protocol):
 
         `prepare` may fill each seat's memory before the first decision of a new run. The memory's contents at the start
         and the end of the run are recorded (events `mind`), and stored nowhere else.
+
+        `before` is called in the run's event loop before each new decision of a seat, and each new tick, with the run,
+        which it may stop.
 
         Raises:
             WsapError: whatever ended the run; it can be resumed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from wsap_core.seams.clock import Clock, SystemClock
 
@@ -67,6 +68,8 @@ class Controls:
         self._finishing = self._repeated = False
         self._last_yield = time.monotonic()
         self._stopped = asyncio.Event()
+        self.before: Callable[[], None] | None = None
+        """Called before each new decision or tick; may stop the run."""
 
     def pause(self) -> None:
         """Hold decisions until `resume` or `step_once`."""
@@ -128,6 +131,8 @@ class Controls:
         The pace counts from the start of the `last` one, by this object's clock; the first waits a whole interval.
         """
         self.repeated()
+        if self.before is not None and not self.stopping:
+            self.before()
         if self.stopping:
             return False
         if not self._running.is_set():

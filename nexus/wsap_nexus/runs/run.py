@@ -11,7 +11,7 @@ from math import inf
 
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Tick
-from wsap_core.seams.agent import Agent
+from wsap_core.seams.agent import Agent, Usage
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import derive_seed
 from wsap_core.seams.game import Snapshots
@@ -155,6 +155,15 @@ class Run:
             self.meter.tokens_per_second, unplayed, self.world_journal.usage, self._tallies.get(WORLD),
             self.meter.retries, reason,
         )  # fmt: skip
+
+    @property
+    def usage(self) -> Usage:
+        """The usage of models so far, of all seats and of the world itself, with that before it was resumed."""
+        return sum((tally.usage for tally in self.tallies), self.world_journal.usage.usage)
+
+    def stop(self) -> None:
+        """End it at once; decisions that are being made are dropped. It can be resumed."""
+        self.controls.stop()
 
     @property
     def tallies(self) -> tuple[SeatTally, ...]:

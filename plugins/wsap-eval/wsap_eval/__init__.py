@@ -10,19 +10,22 @@ Names are imported on first use.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wsap_eval.frames import Evaluated as Evaluated
     from wsap_eval.frames import evaluate as evaluate
     from wsap_eval.frames import read as read
+    from wsap_eval.question_lists import Question as Question
+    from wsap_eval.question_lists import questions as questions
 
-__all__ = ["Evaluated", "evaluate", "read"]
+__all__ = ["Evaluated", "Question", "evaluate", "questions", "read"]
+_OF_LISTS = ("Question", "questions")
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from wsap_eval import frames  # deferred for weight
-
-    return getattr(frames, name)
+    module = "question_lists" if name in _OF_LISTS else "frames"
+    return getattr(importlib.import_module(f"wsap_eval.{module}"), name)  # deferred for weight

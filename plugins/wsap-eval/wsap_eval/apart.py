@@ -5,6 +5,7 @@ A record of an earlier version lacks most conditions; all such are of one kind, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -118,9 +119,14 @@ def _changes(name: str, before: str, now: str) -> list[str]:
         if part not in old or part not in new:
             words.append(f"{part} {'added' if part in new else 'removed'}")
         elif old[part] != new[part]:
-            words.append(f"{part} changed" if part.endswith(".py") or _plain(old[part]) == _plain(new[part])
+            words.append(f"{part} changed" if is_file(new[part]) or _plain(old[part]) == _plain(new[part])
                          else f"{part} {_plain(old[part])} → {part} {_plain(new[part])}")  # fmt: skip
     return words
+
+
+def is_file(version: str) -> bool:
+    """Return whether what stands after a name in a condition is the hash of a file instead of a version."""
+    return re.fullmatch(r"[0-9a-f]{12}", version) is not None
 
 
 def _parts(value: str) -> dict[str, str]:

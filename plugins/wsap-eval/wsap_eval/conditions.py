@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from wsap_core.host import PluginHost
-from wsap_core.loading import MODEL_AGENT, names_file, names_model, names_object, source_files
+from wsap_core.loading import MODEL_AGENT, load_object, names_file, names_model, names_object, source_files
 from wsap_eval.plan import Game, Job, asks_models
 from wsap_eval.suite import Entrant
 from wsap_llm.kit import Prompts
@@ -57,7 +57,14 @@ def _of_game(game: str, host: PluginHost) -> list[str]:
     name = game.partition(":")[0]
     if not names_file(game) and name in host.games.names():
         return _of_distribution(host.games.entry(name).distribution)
-    return list(_of_reference(game))
+    return [*_of_reference(game), *_of_data(game)]
+
+
+def _of_data(game: str) -> Iterator[str]:
+    """Yield the data files that a game's class names in `wsap_data`, such as a list of questions."""
+    for path in map(Path, getattr(load_object(game), "wsap_data", ())):
+        with suppress(OSError):
+            yield f"{path.name.replace(',', '_')} {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
 
 
 def _of_agent(agent: str, host: PluginHost) -> list[str]:

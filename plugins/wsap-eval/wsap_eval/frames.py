@@ -17,8 +17,8 @@ from wsap_eval.reading import played_of
 from wsap_eval.results import Changed
 from wsap_eval.run import Evaluation, Played
 from wsap_eval.run import evaluate as play
-from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits
-from wsap_eval.suite import Entrant, Legal, Suite, composed, folder_of, read_entrant
+from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits, episode_limits
+from wsap_eval.suite import Entrant, Legal, Suite, composed, folder_of, read_entrant, tags_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,6 +67,7 @@ def evaluate(
     database: str | None = None,
     changed: Changed = "",
     reduce: str | None = None,
+    tags: Sequence[str] = (),
 ) -> Evaluated:
     """Play the missing episodes and return all results, like `wsap eval`; resumes a stopped evaluation.
 
@@ -83,7 +84,7 @@ def evaluate(
         steps: maximum decisions of an episode.
         legal: how models get legal actions.
         baseline: the entrant to compare the others to; by default the first.
-        limits: limits such as "cost=5" and "cell.calls=100".
+        limits: limits such as "cost=5", "cell.calls=100" and "episode.seconds=60".
         prices: address -> US dollars per million tokens of prompts and of replies.
         until: "half-width=X": play seeds until each score is known to within X.
         jobs: worker processes for episodes without models; by default one per CPU.
@@ -93,6 +94,7 @@ def evaluate(
             "again" plays them again, "apart" keeps them in rows of their own; by default they are refused.
         reduce: a seed's value from its repeats: "mean", "max", "min", "median", "pass@K" or "pass^K"; by default the
             suite's, or the mean.
+        tags: tags of the episodes that are played now.
 
     Raises:
         UsageError: the arguments are invalid, or the folder holds other results.
@@ -105,13 +107,13 @@ def evaluate(
     own = [entrant if isinstance(entrant, Entrant) else read_entrant(entrant) for entrant in entrants]
     chosen = composed(
         suite, games=games, entrants=own, seeds=seeds, first_seed=first_seed, repeats=repeats, steps=steps,
-        legal=legal, baseline=baseline, reduce=reduce,
+        legal=legal, baseline=baseline, reduce=reduce, limit=episode_limits(limits),
     )  # fmt: skip
     folder = Path(out) if out is not None else folder_of(chosen, chosen.name if isinstance(suite, Suite) else name)
     told = {address: price if isinstance(price, Price) else Price(*price) for address, price in (prices or {}).items()}
     evaluation = Evaluation(
         chosen, chosen.entrants, database, all_limits(limits), told, cell_limits(limits, until, pilot=False),
-        jobs or cpus(), changed=changed,
+        jobs or cpus(), changed=changed, tags=tags_of(tags),
     )  # fmt: skip
     try:
         asyncio.get_running_loop()

@@ -14,10 +14,11 @@ from wsap_core.specs import AdapterSpec, ScoreMetric
 from wsap_eval.memories import Brought
 from wsap_eval.records import EpisodeKey
 from wsap_eval.stats import passes, reduced
-from wsap_eval.suite import Entrant, GameEntry, Suite
+from wsap_eval.suite import Entrant, EpisodeLimits, GameEntry, Suite
 
 REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.plan:mean_reward")
 """The metric of games that declare none."""
+NO_LIMITS = EpisodeLimits()
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Job:
     forfeit: float
     brought: Brought | None = None
     """The agent's initial memory; None if memories are not controlled."""
+    limits: EpisodeLimits = NO_LIMITS
     conditions: Mapping[str, str] = field(default_factory=dict)
     """What is known of the conditions before it is played; see `wsap_eval.conditions`."""
 
@@ -149,7 +151,8 @@ def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant], h
                 seats = game.seats(entrant, number)
                 own = game.own_seats(entrant, number)
                 entry = game.entry.model_copy(update={"metric": ""})  # scores are computed from what was played
-                yield Job(key, game.entry, entrant, seats, own, _run_id(key, entry, seats), suite.forfeit)
+                run = _run_id(key, entry, seats, suite.limit.episode)
+                yield Job(key, game.entry, entrant, seats, own, run, suite.forfeit, limits=suite.limit.episode)
 
 
 def _plays(entrant: Entrant, game: Game, host: PluginHost) -> bool:
@@ -176,11 +179,12 @@ def earlier_run_id(job: Job, metric: str) -> str:
     return _run_id(job.key, job.entry.model_copy(update={"metric": metric}), job.seats)
 
 
-def _run_id(key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant]) -> str:
-    told = [_said(entry), {name: _said(entrant) for name, entrant in seats.items()}]
+def _run_id(key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant], limits: EpisodeLimits = NO_LIMITS) -> str:
+    told: list[object] = [_said(entry), {name: _said(entrant) for name, entrant in seats.items()}]
+    told += [found] if (found := limits.given()) else []
     return run_id(json.dumps([told, key.seed, key.repeat], sort_keys=True))
 
 
 def _said(part: Entrant | GameEntry) -> dict[str, object]:
     """Return a part without defaults, so that fields added later don't change run ids."""
-    return part.model_dump(mode="json", exclude_defaults=True)
+    return part.model_dump(mode="json", exclude_defaults=True, exclude={"tags"})

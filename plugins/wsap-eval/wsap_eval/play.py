@@ -13,10 +13,12 @@ from typing import Any
 from wsap_core.errors import AgentError, StorageError, UnknownNameError, UsageError, WorldError, WsapError
 from wsap_core.loading import names_model
 from wsap_core.seams.agent import NO_USAGE, Usage
+from wsap_core.seams.clock import Clock
 from wsap_core.seams.model_errors import BackendError, BudgetReachedError
 from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
 from wsap_core.untrusted import error_line
+from wsap_eval.limiting import Limiter
 from wsap_eval.memories import preparing
 from wsap_eval.metrics import MetricError, value_of_metric
 from wsap_eval.plan import Game, Job
@@ -24,8 +26,8 @@ from wsap_eval.records import EpisodeRecord, Fault, Outcome, SeatRecord
 from wsap_eval.suite import Entrant, GameEntry
 
 
-async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecord:
-    """Play or resume an episode, and return its record.
+async def play_episode(services: Services, game: Game, job: Job, *, clock: Clock | None = None) -> EpisodeRecord:
+    """Play or resume an episode, and return its record; `clock` is that of its limit of seconds.
 
     An error of the entrant's own agent makes it `forfeited`; one of the game, a provider or an opponent `failed`.
 
@@ -36,11 +38,14 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
     """
     started, begun = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     players = {name: Player(e.agent, _options(job.entry, e)) for name, e in job.seats.items()}
+    limiter = Limiter(job.limits, clock)
     try:
-        summary = await services.require("runner").play(
-            job.entry.game, players, seed=job.key.seed, options=dict(job.entry.options), run=job.run,
-            steps=job.entry.steps, prepare=None if job.brought is None else preparing(job.brought),
-        )  # fmt: skip
+        with limiter:
+            summary = await services.require("runner").play(
+                job.entry.game, players, seed=job.key.seed, options=dict(job.entry.options), run=job.run,
+                steps=job.entry.steps, prepare=None if job.brought is None else preparing(job.brought),
+                before=limiter.look if job.limits.given() else None,
+            )  # fmt: skip
     except (BudgetReachedError, UsageError, StorageError):
         raise
     except WsapError as error:
@@ -54,6 +59,8 @@ async def play_episode(services: Services, game: Game, job: Job) -> EpisodeRecor
     except MetricError as error:
         taken = _taken(runs, job.run)
         return failed(job, str(error), started, time.monotonic() - begun, taken=taken, fault="metric")
+    if limiter.reached and record.outcome != "finished":
+        record = _limited(runs, record, limiter)
     if not record.calls and all(seat["model"] is None for seat in summary["seats"]):
         return replace(record, conditions=_conditions(None, job))
     again = asked_again(runs, job.run) + summary.get("world", {}).get("asked_again", 0)
@@ -134,6 +141,36 @@ def asked_again(runs: RunReader, run: str) -> int:
             open_ |= {(seat, key) for key in body["keys"]}
         open_.discard((seat, body.get("key") or body.get("failed")))
     return again
+
+
+def _limited(runs: RunReader, record: EpisodeRecord, limiter: Limiter) -> EpisodeRecord:
+    """Return the record of an episode that ended at a limit, with what models took in a decision that was dropped."""
+    told = f"ended at the limit of {limiter.limit}"
+    forfeited = record.outcome == "forfeited"
+    taken = sum((Usage(**e["body"]["reply"]["finish"]["usage"]) for e in runs.events(record.run, "call")
+                 if "reply" in e["body"]), NO_USAGE)  # fmt: skip
+    return replace(
+        record,
+        outcome="forfeited" if forfeited else "limit",
+        reason=f"{record.reason}; {told}" if forfeited else told,
+        limit=limiter.reached,
+        calls=taken.calls,
+        prompt_tokens=taken.prompt_tokens,
+        completion_tokens=taken.completion_tokens,
+        cost=taken.cost,
+        unanswered=unanswered(runs, record.run),
+    )
+
+
+def unanswered(runs: RunReader, run: str) -> int:
+    """Return how many calls of a run were sent and have no recorded reply."""
+    open_ = set[tuple[str | None, str]]()
+    for event in runs.events(run, "asked", "call"):
+        seat, body = event["seat"], event["body"]
+        if event["kind"] == "asked":
+            open_ |= {(seat, key) for key in body["keys"]}
+        open_.discard((seat, body.get("key") or body.get("failed")))
+    return len(open_)
 
 
 def _conditions(runs: RunReader | None, job: Job) -> dict[str, str]:

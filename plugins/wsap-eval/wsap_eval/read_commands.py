@@ -14,6 +14,7 @@ from wsap_eval.formats import FORMS, Form, print_cells, say
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _format = click.option("--format", "form", type=click.Choice(FORMS), help="Print the table in this format.")
+_tag = click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only episodes with this tag; may be repeated.")
 FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
 
 
@@ -22,19 +23,21 @@ FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
 )
 @click.argument("folder", type=_FOLDER)
 @click.option("--episodes", is_flag=True, help="List the episodes with their runs instead of the table.")
+@_tag
 @_format
 @json_option
-def show(folder: Path, *, episodes: bool, form: Form | None, as_json: bool) -> None:
+def show(folder: Path, *, episodes: bool, tags: tuple[str, ...], form: Form | None, as_json: bool) -> None:
     """Print the table of the results in FOLDER, or the result of a transfer measurement, even while it is running."""
     from wsap_eval.digits import number
     from wsap_eval.export.flat import flat_episode
-    from wsap_eval.reading import played_of
+    from wsap_eval.reading import played_of, with_tags
     from wsap_eval.results import PLAN
     from wsap_eval.run_command import as_data, tell
 
     if as_json:
         refuse_given("with --json", "form")
     if not episodes and (folder / PLAN).exists():
+        refuse_given("with a transfer measurement", "tags")
         from wsap_eval import transfer_command
         from wsap_eval.transfer.run import read_measured
 
@@ -44,7 +47,7 @@ def show(folder: Path, *, episodes: bool, form: Form | None, as_json: bool) -> N
         else:
             transfer_command.tell(measured, form or "")
         return
-    played = played_of(folder, table=not episodes)
+    played = with_tags(played_of(folder, table=not episodes), tags)
     if as_json:
         print_json([dict(flat_episode(r)) for r in played.records] if episodes else as_data(played, folder))
     elif episodes:
@@ -110,9 +113,12 @@ def score(folder: Path, metrics: tuple[str, ...], *, reduce: str | None, as_json
 @click.argument("folder", type=_FOLDER)
 @click.argument("others", nargs=-1, metavar="[ENTRANT|FOLDER]...")
 @click.option("--baseline", default="", metavar="ENTRANT", help="An entrant of FOLDER. Default: the suite's baseline.")
+@_tag
 @_format
 @json_option
-def compare(folder: Path, others: tuple[str, ...], *, baseline: str, form: Form | None, as_json: bool) -> None:
+def compare(
+    folder: Path, others: tuple[str, ...], *, baseline: str, tags: tuple[str, ...], form: Form | None, as_json: bool
+) -> None:
     """Print paired differences to a baseline on common seeds.
 
     Compares all entrants of FOLDER, some of them, or the entrants of other folders with results of the same suite.
@@ -124,7 +130,7 @@ def compare(folder: Path, others: tuple[str, ...], *, baseline: str, form: Form 
 
     if as_json:
         refuse_given("with --json", "form")
-    found = compared(folder, others, baseline=baseline)
+    found = compared(folder, others, baseline=baseline, tags=tags)
     if as_json:
         print_json({"baseline": found.baseline, "apart": found.apart, "rows": [dict(flat_row(r)) for r in found.rows]})
         return

@@ -40,6 +40,18 @@ def played_of(folder: Path, *, table: bool = True) -> Played:
     return gathered(suite, games, jobs, episodes, due, folder)
 
 
+def with_tags(played: Played, tags: Sequence[str]) -> Played:
+    """Return only the episodes that have all these tags. Raises UsageError if none has."""
+    found = tuple(record for record in played.records if {*tags} <= {*record.tags})
+    if tags and not found:
+        known = ", ".join(sorted({tag for record in played.records for tag in record.tags}))
+        raise UsageError(
+            f"No episode has the {'tag' if len(tags) == 1 else 'tags'} {' and '.join(map(repr, tags))}; "
+            f"{f'there are: {known}' if known else 'they have no tags'}."
+        )
+    return replace(played, records=found)
+
+
 def scored_again(folder: Path, metrics: Sequence[str], reduce: str | None = None) -> Played:
     """Score the episodes of a folder by other metrics or another reducer, without playing, and return its results.
 
@@ -74,15 +86,15 @@ class Comparison:
     """Sentences about those that don't."""
 
 
-def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "") -> Comparison:
+def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "", tags: Sequence[str] = ()) -> Comparison:
     """Return paired differences to a baseline: an entrant of `folder`, by default the suite's or the first.
 
     `others` are entrants of the folder (by default all), or other folders with results of the same suite. An entrant
     that is in several folders has a row for each, named by the shortest end of the folder's path that tells them apart.
-    Raises UsageError if the suites differ, a folder is named twice, or there are no common seeds; UnknownNameError for
-    an unknown entrant.
+    Of all folders, only episodes that have all of `tags` count. Raises UsageError if the suites differ, a folder is
+    named twice, no episode has the tags, or there are no common seeds; UnknownNameError for an unknown entrant.
     """
-    played = played_of(folder)
+    played = with_tags(played_of(folder), tags)
     records = list(played.records)
     labels = list(dict.fromkeys(record.entrant for record in records))
     if not labels:
@@ -101,7 +113,7 @@ def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "") ->
                 picked(names, [other], "entrant")
             if Path(other).resolve() in (folder.resolve(), *(path.resolve() for path in more)):
                 raise UsageError(f"{other!r} is named twice; name each folder once.")
-            more[Path(other)] = _of_same_suite(Path(other), folder, played)
+            more[Path(other)] = with_tags(_of_same_suite(Path(other), folder, played), tags)
     for label, record in _told_apart(labels, more):
         wanted.append(label)
         records.append(record)

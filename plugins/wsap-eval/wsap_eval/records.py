@@ -14,9 +14,10 @@ from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.specs import ScoreMetric
 from wsap_core.untrusted import single_line
 
-Outcome = Literal["finished", "step_limit", "forfeited", "failed"]
-"""How an episode ended: regularly; at the step limit; forfeited, because too many replies were unusable or the
-entrant's agent raised; or by an error of the provider or game, so that it has no score and is repeated."""
+Outcome = Literal["finished", "step_limit", "limit", "forfeited", "failed"]
+"""How an episode ended: regularly; at the step limit; at a limit of seconds, tokens, calls or cost; forfeited, because
+too many replies were unusable or the entrant's agent raised; or by an error of the provider or game, so that it has no
+score and is repeated."""
 Fault = Literal["", "game", "provider", "opponent", "metric"]
 """Where an episode failed; empty if it did not, or elsewhere, such as with its process."""
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -88,6 +89,12 @@ class EpisodeRecord:
     """Where it failed."""
     failed_before: int = 0
     """How often in succession it had already failed in the same way."""
+    tags: tuple[str, ...] = ()
+    """In a folder's file those of the command that played it; in results also those of its suite, game and entrant."""
+    limit: str = ""
+    """The limit of an episode that ended at one: "seconds", "tokens", "calls" or "cost"."""
+    unanswered: int = 0
+    """Calls that were pending at that limit, whose reply was not awaited."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """What the score depends on besides the suite: versions, the model that replied, prompts."""
 
@@ -104,7 +111,7 @@ class EpisodeRecord:
     @property
     def scored(self) -> bool:
         """Whether it has a score of its own."""
-        return self.outcome in ("finished", "step_limit")
+        return self.outcome in ("finished", "step_limit", "limit")
 
     def to_json(self) -> str:
         """Return the record as one line, without a newline."""

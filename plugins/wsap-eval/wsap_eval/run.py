@@ -15,6 +15,7 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.loading import names_model
 from wsap_core.references import load_agent_spec
+from wsap_core.seams.clock import Clock
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import CommandModels, Services, runtime_services
@@ -67,6 +68,10 @@ class Evaluation:
     """Maximum concurrent episodes in this process; most of them wait for models."""
     changed: Changed = ""
     """What to do with episodes that were played under other conditions."""
+    tags: tuple[str, ...] = ()
+    """Of the episodes that are played now."""
+    clock: Clock | None = None
+    """The clock of limits of seconds for episodes played in this process; the system's by default."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,14 @@ def gathered(
     """Return the results of a folder, those of the suite's episodes first, without games that it no longer has."""
     order = {job.key: number for number, job in enumerate(jobs)}
     keys = sorted((key for key in episodes if key.game in games), key=lambda key: (order.get(key, len(order)), key))
-    told = told_apart(scored_by(episodes[key], games[key.game]) for key in keys)
+    of_entrant = {entrant.name: entrant.tags for entrant in suite.entrants}
+
+    def whole(key: EpisodeKey) -> EpisodeRecord:
+        found, tags = scored_by(episodes[key], games[key.game]), games[key.game].entry.tags
+        tags = (*suite.tags, *tags, *of_entrant.get(key.entrant, ()), *found.tags)
+        return replace(found, tags=tuple(dict.fromkeys(tags)))
+
+    told = told_apart(map(whole, keys))
     settled = due.all_settled()
     open_ = [job.key for job in jobs if not is_over(episodes.get(job.key))]
     return Played(
@@ -164,6 +176,8 @@ def evaluate(
     games = games_of(evaluation.suite, host)
     if evaluation.on and evaluation.limits:
         raise UsageError("A limit on all episodes is not supported with --on; leave out one of them.")
+    if evaluation.cells.half_width is not None and any(game.opponent for game in games.values()):
+        raise UsageError("--until has no meaning in a round robin, in which two entrants share their games.")
     if (wanted := passes(evaluation.suite.reduce)) and wanted > evaluation.suite.seeds.repeats:
         raise UsageError(
             f"{evaluation.suite.reduce} takes at least {wanted} episodes of each seed; give --repeats {wanted} or more."
@@ -267,12 +281,13 @@ class Playing:
             return
         here, there = due.those(lambda job: job.key not in apart), due.those(lambda job: job.key in apart)
         await first_error_ends([
-            play_side_by_side(self.services, self.games, here, keep, given.in_flight),
+            play_side_by_side(self.services, self.games, here, keep, given.in_flight, given.clock),
             play_in_workers(there, setup, keep, workers=min(given.jobs, len(apart))),
         ])  # fmt: skip
 
     def _keep(self, record: EpisodeRecord) -> None:
         self._played += 1
+        record = replace(record, tags=self._evaluation.tags)
         self.results.add(record)
         assert self._due is not None
         self._due.ended(record)
@@ -300,8 +315,9 @@ def opened(
 
 
 async def play_side_by_side(
-    services: Services, games: Mapping[str, Game], jobs: Offer, keep: Callable[[EpisodeRecord], None], most: int
-) -> None:
+    services: Services, games: Mapping[str, Game], jobs: Offer, keep: Callable[[EpisodeRecord], None], most: int,
+    clock: Clock | None = None,
+) -> None:  # fmt: skip
     """Play episodes in this event loop, at most `most` at once; the first error cancels the rest.
 
     Raises WsapError if a limit was reached, once calls in flight have been answered, or episodes can't be recorded.
@@ -311,7 +327,7 @@ async def play_side_by_side(
     async def work() -> None:
         async for job in jobs:
             try:
-                keep(await play_episode(services, games[job.key.game], job))
+                keep(await play_episode(services, games[job.key.game], job, clock=clock))
             except BudgetReachedError:
                 jobs.close()
                 await models.drained()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command(
     cls=GroupedCommand,
     sections={
-        "Episodes": ("games", "entrants", "seeds", "first_seed", "repeats", "steps", "legal", "changed"),
+        "Episodes": ("games", "entrants", "seeds", "first_seed", "repeats", "steps", "legal", "changed", "tags"),
         "Limits": ("limits", "prices", "until", "pilot"),
         "Table": ("baseline", "reduce"),
         "Workers": ("jobs", "on"),
@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 @click.option("--legal", type=click.Choice(["bound", "shown", "hidden"]), default="bound", show_default=True,
               help="Whether replies are bound to legal actions, or models are only shown them, or neither; for games "
               "given by --game.")  # fmt: skip
-@click.option("--limit", "limits", multiple=True, metavar="[cell.]KIND=N",
-              help="Stop before calls, tokens or cost (US dollars) exceed N, in total or for each cell.")  # fmt: skip
+@click.option("--limit", "limits", multiple=True, metavar="[cell.|episode.]KIND=N",
+              help="Stop before calls, tokens or cost (US dollars) exceed N, in total or for each cell; with episode., "
+              "end each episode at N seconds, tokens, calls or cost.")  # fmt: skip
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT",
               help="US dollars per million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
 @click.option("--until", metavar="half-width=X", help="Play seeds until each score is known to within X.")
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 @click.option("--changed", type=click.Choice(["again", "apart"]), help="What to do with episodes played under "
               "other conditions, such as another version of the game: play them again, or show them in rows of their "
               "own. Default: refuse.")  # fmt: skip
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag of the episodes that are played now; may be "
+              "repeated.")  # fmt: skip
 @click.option("--baseline", metavar="ENTRANT", help="The entrant to compare the others to. Default: the first.")
 @click.option("--reduce", metavar="HOW", help="A seed's value from its repeats: mean, max, min, median, "
               "pass@K (at least one of K succeeds) or pass^K (all K). Default: the suite's, or mean.")  # fmt: skip
@@ -76,6 +79,7 @@ def run(
     jobs: int | None,
     on: str | None,
     changed: Changed | None,
+    tags: tuple[str, ...],
     form: Form | None,
     as_json: bool,
     **given: Any,
@@ -93,19 +97,19 @@ def run(
     from wsap_eval.jobs.local import cpus
     from wsap_eval.live import Live  # deferred for weight: scipy, the runtime
     from wsap_eval.run import Evaluation, evaluate
-    from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits, prices_of
-    from wsap_eval.suite import folder_of
+    from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits, episode_limits, prices_of
+    from wsap_eval.suite import folder_of, tags_of
 
     if as_json:
         refuse_given("with --json", "form")
     if until is not None and given["seeds"] is None:
         given["seeds"] = MOST_SEEDS
-    chosen = _suite(suite, given)
+    chosen = _suite(suite, given | {"limit": episode_limits(limits)})
     cells = cell_limits(limits, until, pilot=pilot)
     folder = out or folder_of(chosen, suite)
     evaluation = Evaluation(
         chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells, jobs or cpus(), on or "",
-        changed=changed or "",
+        changed=changed or "", tags=tags_of(tags),
     )  # fmt: skip
     with Live(folder, quiet=as_json, until=until is not None) as live:
         played = evaluate(evaluation, folder, progress=live, stopping=live.stopping)

@@ -18,7 +18,7 @@ from wsap_eval.table import LEVEL, Row, Standing
 
 COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "vs baseline", "normalised", "cost", "episodes")
 STANDING_COLUMNS = ("entrant", "games", "mean score", "Elo", "95 % interval")
-_WORDS = {"step_limit": "at step limit"}
+_WORDS = {"step_limit": "at step limit", "limit": "at a limit"}
 
 
 def cells(row: Row) -> list[str]:
@@ -34,7 +34,7 @@ def cost_of(row: Row) -> str:
     """Return what a row's episodes cost, "at least" if calls that were interrupted may have been billed, too."""
     if not row.calls:
         return ""
-    return "?" if row.cost is None else f"{'at least ' if row.asked_again else ''}${row.cost:.2f}"
+    return "?" if row.cost is None else f"{'at least ' if row.asked_again or row.unanswered else ''}${row.cost:.2f}"
 
 
 def notes(row: Row) -> Iterator[str]:
@@ -51,6 +51,12 @@ def notes(row: Row) -> Iterator[str]:
         yield (
             f"{plural(again, 'call')} {was} in flight at an interruption and asked again; what the provider billed for "
             "the interrupted ones is unknown and not counted."
+        )
+    if lost := row.unanswered:
+        was, them = ("was", "it") if lost == 1 else ("were", "them")
+        yield (
+            f"{plural(lost, 'call')} {was} in flight at a limit; what the provider billed for {them} is unknown and "
+            "not counted."
         )
     yield from notes_on_difference(row)
     for name, found in row.sets.items():
@@ -78,6 +84,9 @@ def notes_on_outcomes(row: Row) -> Iterator[str]:
             yield "Forfeited episodes count as episodes without achievements."
         else:
             yield f"{plural(lost, 'forfeited episode')} without a value: the metric declares no worst one."
+    if row.limits:
+        kinds = ", ".join(f"{count} at that of {kind}" for kind, count in row.limits.items())
+        yield f"Episodes that ended at a limit count as they stood: {kinds}."
     for reason, count in list(row.failures.items())[:2]:
         yield f"{count} failed {_WHERE.get(row.faults.get(reason, ''), '')}and not scored: {reason}"
     if row.metric not in row.sets and 0 < row.figure.clusters < row.seeds:

@@ -30,6 +30,8 @@ Legal = Literal["bound", "shown", "hidden"]
 """How a model gets legal actions: its reply is bound to them, they are only listed, or neither. Scores of different
 modes are not comparable."""
 Label = Annotated[str, Field(max_length=120, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Tag = Annotated[str, Field(max_length=60, pattern=r"^[\w][\w.:/=+@-]*$")]
+"""A word by which results are filtered; it has no influence on scores."""
 Seed = Annotated[int, Field(ge=0, le=SEED_LIMIT)]
 
 Reduce = Annotated[str, Field(pattern=r"^(mean|max|min|median|pass[@^][1-9][0-9]{0,2})$")]
@@ -50,6 +52,7 @@ class Entrant(_Part):
     label: Label = ""
     """The name of its row. Default: the agent with its options."""
     options: Mapping[str, JsonValue] = {}
+    tags: tuple[Tag, ...] = ()
 
     @property
     def name(self) -> str:
@@ -81,6 +84,8 @@ class GameEntry(_Part):
     """"round-robin": in a game of two seats, each entrant meets each, including itself, with a column for each
     opponent. On each seed each of the two has the first seat once. The entrants are rated."""
 
+    tags: tuple[Tag, ...] = ()
+
     @model_validator(mode="after")
     def _one_opponent(self) -> GameEntry:
         if self.pairs and (self.against or self.seat):
@@ -109,6 +114,32 @@ class Seeds(_Part):
         return tuple(_salted(self.salt, index) if self.salt else index for index in indices)
 
 
+class EpisodeLimits(_Part):
+    """Limits of each episode, at which it ends with what it has; None for no limit."""
+
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    tokens: Annotated[int, Field(ge=1)] | None = None
+    """Prompts and replies of all its seats together."""
+    calls: Annotated[int, Field(ge=1)] | None = None
+    cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """US dollars."""
+
+    def given(self) -> dict[str, float]:
+        """Return kind -> limit, of those that are set."""
+        return self.model_dump(exclude_none=True)
+
+    def told(self, kind: str) -> str:
+        """Return a limit in words, such as "60 seconds" or "$0.5"."""
+        most = self.given()[kind]
+        return f"${most:g}" if kind == "cost" else f"{most:,.15g} {kind}"
+
+
+class Limits(_Part):
+    """The limits of a suite."""
+
+    episode: EpisodeLimits = EpisodeLimits()
+
+
 class Suite(_Part):
     """The definition of an evaluation."""
 
@@ -123,6 +154,8 @@ class Suite(_Part):
     forfeit: Annotated[float, Field(ge=0, le=1)] = FORFEIT
     """An episode is forfeited if more than this share of the entrant's decisions was forced because replies were
     unreadable or illegal."""
+    limit: Limits = Limits()
+    tags: tuple[Tag, ...] = ()
     baseline: str = ""
     """The entrant that the others are compared to. Default: the first."""
 
@@ -141,7 +174,12 @@ class Suite(_Part):
     @property
     def digest(self) -> str:
         """The SHA-256 of everything that scores depend on: games, rules, how seeds are drawn."""
-        body = self.model_dump(mode="json", include={"format", "games", "forfeit"}, exclude_defaults=True)
+        body = self.model_dump(
+            mode="json",
+            include={"format", "games", "forfeit", "limit"},
+            exclude={"games": {"__all__": {"tags"}}},
+            exclude_defaults=True,
+        )
         return hashlib.sha256(json.dumps([body, self.seeds.salt], sort_keys=True).encode()).hexdigest()
 
     def why_apart(self, other: Suite) -> str:
@@ -156,12 +194,13 @@ class Suite(_Part):
         what = [f"{key} of {name!r}" for name in own if name in others for key in own[name]
                 if own[name][key] != others[name][key]]  # fmt: skip
         what += [name for name in ("forfeit",) if getattr(self, name) != getattr(other, name)]
+        what += ["the limit of an episode"] * (self.limit != other.limit)
         what += ["the salt"] * (self.seeds.salt != other.seeds.salt)
         return f"an earlier form of the suite {other.name!r} with another value for {', '.join(what)}" if what else ""
 
 
 def _played(game: GameEntry) -> dict[str, Any]:
-    return game.model_dump(mode="json", exclude={"metric"})
+    return game.model_dump(mode="json", exclude={"metric", "tags"})
 
 
 def load_suite(name: str) -> Suite:
@@ -207,12 +246,13 @@ def composed(
     legal: Legal = "bound",
     baseline: str | None = None,
     reduce: str | None = None,
+    limit: Mapping[str, float] | None = None,
 ) -> Suite:
     """Return a suite, by name or made of `games`, with additional entrants and changed seeds.
 
-    `steps` and `legal` apply to `games`; None keeps the suite's value. Raises UsageError if there is nothing to play
-    or nobody to play it, both a suite and games are given, or a value is out of range; UnknownNameError if the suite or
-    the baseline is unknown.
+    `steps` and `legal` apply to `games`; None keeps the suite's value, as does a kind of limit of an episode that
+    `limit` does not have. Raises UsageError if there is nothing to play or nobody to play it, both a suite and games
+    are given, or a value is out of range; UnknownNameError if the suite or the baseline is unknown.
     """
     if (name is None) == (not games):
         raise UsageError("Name a suite or games, for instance: wsap eval --game minigrid --entrant random.")
@@ -226,6 +266,8 @@ def composed(
     own = [entrant.model_dump(mode="json") for entrant in entrants]
     if reduce is not None:
         chosen["reduce"] = reduce
+    if limit:
+        chosen["limit"] = {"episode": {**chosen.get("limit", {}).get("episode", {}), **limit}}
     whole = {**chosen, "seeds": numbers, "entrants": [*chosen.get("entrants", []), *own]}
     suite = made("The evaluation", Suite, whole)
     if not suite.entrants:
@@ -252,6 +294,17 @@ def read_entrant(text: str) -> Entrant:
         raise UsageError(f"{text!r} gives an option twice.")
     label = options.pop("label", "")
     return made("The entrant", Entrant, {"agent": agent, "options": options, **({"label": label} if label else {})})
+
+
+def tags_of(words: Sequence[str]) -> tuple[str, ...]:
+    """Return tags, each once. Raises UsageError if one is invalid."""
+    found = tuple(dict.fromkeys(words))
+    made("--tag", _Tags, {"tags": found})
+    return found
+
+
+class _Tags(_Part):
+    tags: tuple[Tag, ...]
 
 
 _WHY = {

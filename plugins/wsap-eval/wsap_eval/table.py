@@ -95,6 +95,12 @@ class Row:
     seconds: float = 0.0
     """Sum over episodes."""
     asked_again: int = 0
+    tags: tuple[str, ...] = ()
+    """Those that all its episodes have."""
+    unanswered: int = 0
+    """Calls that were pending when their episode ended at a limit."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Kind of limit -> episodes that ended at it."""
     reduce: str = "mean"
     """How a seed's value follows from those of its repeats."""
     by_seed: Mapping[int, float] = field(default_factory=dict)
@@ -234,11 +240,12 @@ def rows_of(
     cells: dict[str, dict[str, list[EpisodeRecord]]] = {}
     for record in records:
         cells.setdefault(record.game, {}).setdefault(record.entrant, []).append(record)
-    rows = [
-        row
-        for label, by_entrant in cells.items()
-        for row in _rows_of_game(games[label], by_entrant, baseline, scripted or {}, settled, entrants, looked=looked)
-    ]
+    rows = []
+    for label, by_entrant in cells.items():
+        returned = {entrant: _returns(label, entrant, games, cells, entrants) for entrant in by_entrant}
+        rows += _rows_of_game(
+            games[label], by_entrant, returned, baseline, scripted or {}, settled, entrants, looked=looked
+        )
     found = {(r.game, r.entrant): p for r in rows if r.difference and (p := r.difference.p_value) is not None}
     adjusted = dict(zip(found, holm(list(found.values())), strict=True))
     return [_adjusted(row, adjusted.get((row.game, row.entrant))) for row in rows]
@@ -252,9 +259,38 @@ def _adjusted(row: Row, p_value: float | None) -> Row:
     return replace(row, difference=shown, p_adjusted=p_value)
 
 
+def _returns(
+    label: str,
+    entrant: str,
+    games: Mapping[str, Game],
+    cells: Mapping[str, Mapping[str, list[EpisodeRecord]]],
+    labels: Mapping[str, str],
+) -> list[EpisodeRecord] | None:
+    """Return the return games of a row of a round robin: those of its opponent against it, in the other order of seats.
+
+    None where there are none: outside a round robin, against itself, and if the opponent is no entrant.
+    """
+    opponent, own = games[label].opponent, labels.get(entrant, entrant)
+    if opponent is None or opponent.name == own:
+        return None
+    other = cells.get(f"{label.removesuffix(f' against {opponent.name}')} against {own}", {})
+    found = [record for row, those in other.items() if labels.get(row, row) == opponent.name for record in those]
+    played = {turned: None for record in cells[label][entrant] if (turned := _sides(record.conditions))}
+    near = [r for r in found if _sides(r.conditions, turned=True) in played]
+    return near or None
+
+
+def _sides(conditions: Mapping[str, str], *, turned: bool = False) -> tuple[str, ...]:
+    """Return the conditions that the games of a pair share, and the two players', in the other order if `turned`."""
+    agent, opponent = conditions.get("agent", ""), conditions.get("opponent", "")
+    players = (opponent, agent) if turned else (agent, opponent)
+    return (*players, *(conditions.get(name, "") for name in SHARED if name != "opponent"))
+
+
 def _rows_of_game(
     game: Game,
     cells: Mapping[str, list[EpisodeRecord]],
+    returned: Mapping[str, list[EpisodeRecord] | None],
     baseline: str,
     agents: Mapping[str, str],
     settled: Callable[[str, str], int | None],
@@ -265,7 +301,7 @@ def _rows_of_game(
     counts = {entrant: settled(game.entry.name, entrant) for entrant in cells}
     cells = {entrant: _first_seeds(found, counts[entrant]) for entrant, found in cells.items()}
     worst = worst_of(game.metric)
-    values = {entrant: _by_seed(game, found, worst) for entrant, found in cells.items()}
+    values = {entrant: _by_seed(game, found, worst, returned[entrant]) for entrant, found in cells.items()}
     conditions = {entrant: identity(found[0].conditions) for entrant, found in cells.items()}
     own_labels = {entrant: labels.get(entrant, entrant) for entrant in cells}
     base = baseline or next(iter(own_labels.values()))
@@ -282,6 +318,8 @@ def _rows_of_game(
     for entrant, found in cells.items():
         own = values[entrant]
         row = _row(game, entrant, found, own, worst, any_look=looked or counts[entrant] is not None)
+        if returned[entrant] is not None:
+            row = replace(row, by_seed={seed: _mean(of_seed) for seed, of_seed in own.items()})
         base_row = None if entrant in bases else comparable(entrant, bases)
         row = replace(row, of=own_labels[entrant], baseline=base_row or "")
         if bases and entrant not in bases and base_row is None:
@@ -349,6 +387,9 @@ def _row(
         cost=usage.cost,
         seconds=round(sum(record.seconds for record in found), 3),
         asked_again=sum(record.asked_again for record in found),
+        tags=tuple(tag for tag in found[0].tags if all(tag in record.tags for record in found)),
+        unanswered=sum(record.unanswered for record in found),
+        limits=dict(Counter(record.limit for record in found if record.limit)),
         reduce=game.reduce,
         by_seed={seed: of_seed[0] for seed, of_seed in values.items()} if game.reduce != "mean" else {},
         served=tuple(dict.fromkeys(name for record in found if (name := record.conditions.get("served")))),
@@ -362,14 +403,26 @@ def _first_seeds(found: Sequence[EpisodeRecord], seeds: int | None) -> list[Epis
     return [record for record in found if record.seed in kept]
 
 
-def _by_seed(game: Game, found: Sequence[EpisodeRecord], worst: float | None) -> dict[int, list[float]]:
-    """Return seed -> values of its repeats, or the one that they are reduced to if that is not their mean."""
+def _by_seed(
+    game: Game, found: Sequence[EpisodeRecord], worst: float | None, returned: Sequence[EpisodeRecord] | None = None
+) -> dict[int, list[float]]:
+    """Return seed -> values of its repeats, or the one that they are reduced to if that is not their mean.
+
+    With return games, whose scores in the other seat are values, too, a seed counts if it has as many of either.
+    """
     if worst is None and passes(game.reduce) is not None:
         worst = math.nan  # of no declared value, but not passed
     values: dict[int, list[float]] = {}
     for record in found:
         if (value := value_of(record, worst)) is not None:
             values.setdefault(record.seed, []).append(value)
+    if returned is not None:
+        others: dict[int, list[float]] = {}
+        for record in returned:
+            seats = [seat.metrics.get(game.metric.name) for seat in record.seats if seat not in record.own]
+            if record.outcome != "failed" and seats and seats[0] is not None:
+                others.setdefault(record.seed, []).append(seats[0])
+        values = {seed: [*own, *others[seed]] for seed, own in values.items() if len(others.get(seed, ())) == len(own)}
     if game.reduce == "mean":
         return values
     return {seed: [value] for seed, own in values.items() if (value := game.of_seed(own)) is not None}

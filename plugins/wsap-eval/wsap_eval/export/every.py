@@ -122,6 +122,8 @@ def _result(played: Played, row: Row, records: Sequence[EpisodeRecord]) -> dict[
                 "suite": played.suite.name,
                 "suite_digest": played.suite.digest,
                 "steps": str(game.entry.steps),
+                **({"tags": " ".join(row.tags)} if row.tags else {}),
+                **{f"limit.episode.{kind}": f"{most:g}" for kind, most in played.suite.limit.episode.given().items()},
                 "seeds_sha256": sha256(json.dumps(seeds).encode()).hexdigest(),
                 **conditions,
             },
@@ -190,6 +192,8 @@ def _instance(
 
 def _details(record: EpisodeRecord) -> Iterator[tuple[str, str]]:
     yield from (("outcome", record.outcome), ("trajectory", record.trajectory), ("run", record.run))
+    yield from [("tags", " ".join(record.tags))] * bool(record.tags)
+    yield from [("limit", record.limit)] * bool(record.limit)
     yield from ((f"metric.{name}", repr(value)) for name, value in record.metrics.items())
     if record.value is None and record.outcome != "forfeited":
         yield "score", "the reward, since the figure is one of a set of episodes"

@@ -68,6 +68,8 @@ def flat_row(row: Row) -> Flat:
         "score_per_dollar": row.score_per_dollar,
         "seconds": row.seconds,
         "asked_again": row.asked_again,
+        "unanswered": row.unanswered,
+        "tags": " ".join(row.tags) or None,
         **{
             key: bound
             for name, found in row.sets.items()
@@ -88,6 +90,7 @@ def flat_episode(record: EpisodeRecord) -> Flat:
         "repeat": record.repeat,
         "outcome": record.outcome,
         "reason": record.reason or None,
+        "limit": record.limit or None,
         "value": record.value,
         **{f"metric.{name}": value for name, value in record.metrics.items()},
         "steps": record.steps,
@@ -104,6 +107,8 @@ def flat_episode(record: EpisodeRecord) -> Flat:
         "completion_tokens": record.completion_tokens,
         "cost": record.cost,
         "asked_again": record.asked_again,
+        "unanswered": record.unanswered,
+        "tags": " ".join(record.tags) or None,
         **{f"condition.{name}": value for name, value in record.conditions.items()},
     }
 

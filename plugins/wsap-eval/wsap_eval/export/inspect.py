@@ -6,6 +6,7 @@ failed one an error and no score.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import MissingServiceError
 from wsap_core.seams.services import RunReader
-from wsap_eval.apart import conditions_of, packages_of
+from wsap_eval.apart import conditions_of, is_file, packages_of
 from wsap_eval.export.transcript import Turn, transcript
 from wsap_eval.records import EpisodeRecord, usage_of
 from wsap_eval.run import Played
@@ -24,7 +25,7 @@ from wsap_eval.table import Row
 
 if TYPE_CHECKING:
     from inspect_ai.event import ModelEvent
-    from inspect_ai.log import EvalLog, EvalSample, EvalScore
+    from inspect_ai.log import EvalConfig, EvalLog, EvalSample, EvalSampleLimit, EvalScore
 
 
 def write_inspect(played: Played, runs: RunReader | None, out: Path) -> list[Path]:
@@ -66,8 +67,9 @@ def _log(played: Played, row: Row, runs: RunReader | None) -> EvalLog:
         dataset=api.EvalDataset(name=played.suite.name, samples=len(seeds), sample_ids=seeds),
         model=model,
         model_args=dict(entrant.options),
-        config=api.EvalConfig(epochs=max(record.repeat for record in records) + 1),
+        config=_config(played, records),
         packages=_packages(records),
+        tags=list(row.tags) or None,
         metadata={
             "entrant": row.entrant, "suite": played.suite.name, "suite_digest": played.suite.digest,
             "better": row.better, "outcomes": dict(row.outcomes), "trajectories": row.trajectories,
@@ -81,6 +83,17 @@ def _log(played: Played, row: Row, runs: RunReader | None) -> EvalLog:
         results=api.EvalResults(total_samples=len(records), completed_samples=scored, scores=_scores(row)),
         stats=api.EvalStats(started_at=started, completed_at=ended, model_usage=_usage(model, records)),
         samples=samples,
+    )
+
+
+def _config(played: Played, records: Sequence[EpisodeRecord]) -> EvalConfig:
+    from inspect_ai.log import EvalConfig
+
+    limits = played.suite.limit.episode
+    return EvalConfig(
+        epochs=max(record.repeat for record in records) + 1,
+        time_limit=None if limits.seconds is None else math.ceil(limits.seconds),
+        token_limit=limits.tokens,
     )
 
 
@@ -132,6 +145,7 @@ def _sample(played: Played, record: EpisodeRecord, row: Row, model: str, runs: R
         events=events,
         output=events[-1].output if events else ModelOutput(model=model),
         scores=None if failed else scores,
+        limit=_limit(played, record),
         error=EvalError(message=record.reason, traceback="", traceback_ansi="") if failed else None,
         metadata={
             "outcome": record.outcome,
@@ -142,6 +156,7 @@ def _sample(played: Played, record: EpisodeRecord, row: Row, model: str, runs: R
             "trajectory": record.trajectory,
             "run": record.run,
             "conditions": dict(record.conditions),
+            "tags": list(record.tags),
             "cost": record.cost,
         },
         model_usage=_usage(model, [record]),
@@ -149,6 +164,20 @@ def _sample(played: Played, record: EpisodeRecord, row: Row, model: str, runs: R
         completed_at=_end(record) or None,
         total_time=record.seconds,
     )
+
+
+def _limit(played: Played, record: EpisodeRecord) -> EvalSampleLimit | None:
+    """Return the limit at which an episode was cut off; None if none was."""
+    from inspect_ai.log import EvalSampleLimit
+
+    if record.limit:
+        kinds = {"seconds": "time", "tokens": "token", "cost": "cost"}
+        most = played.suite.limit.episode.given()[record.limit]
+        return EvalSampleLimit.model_validate({"type": kinds.get(record.limit, "custom"), "limit": most})
+    steps = played.games[record.game].entry.steps
+    if record.outcome == "step_limit" and steps is not None:
+        return EvalSampleLimit(type="custom", limit=steps)
+    return None
 
 
 def _events(turns: Sequence[Turn], messages: Sequence[Any]) -> Iterator[ModelEvent]:
@@ -192,7 +221,7 @@ def _packages(records: Sequence[EpisodeRecord]) -> dict[str, str]:
         name: version
         for record in records
         for name, version in packages_of(record.conditions).items()
-        if not name.endswith(".py")
+        if not is_file(version)
     }
 
 

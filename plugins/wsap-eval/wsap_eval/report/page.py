@@ -181,7 +181,7 @@ def _standings(played: Played) -> str:
 
 
 def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[str]:
-    suite = played.suite
+    suite, limits = played.suite, played.suite.limit.episode
     every = _distinct(record for records in found.values() for record in records)
     common = {name: values[0] for name, values in every.items() if len(values) == 1 and _everywhere(name, found)}
     seeds = list(dict.fromkeys(record.seed for record in played.records))
@@ -191,6 +191,7 @@ def _conditions(played: Played, rows: Sequence[Row], found: Cells) -> Iterator[s
         "seeds": f"{len(seeds)} {'of a private range' if suite.seeds.salt else f'from {min(seeds, default=0)}'}, "
                  f"each played {_times(repeats)}, {_hash(seeds)}",
         "forfeited if": f"more than {suite.forfeit:.0%} of decisions are forced",
+        **({"an episode ends at": ", ".join(map(limits.told, limits.given()))} if limits.given() else {}),
         **common,
     })  # fmt: skip
     for label in dict.fromkeys(row.game for row in rows):
@@ -218,6 +219,8 @@ def _cell_conditions(row: Row, records: Sequence[EpisodeRecord], entrant: Entran
     own = {name: " | ".join(values[:5]) for name, values in _distinct(records).items() if name not in common}
     hashes = sorted(record.trajectory for record in records if record.trajectory)
     shown = _options(entrant) | own
+    if row.tags:
+        shown["tags"] = ", ".join(row.tags)
     shown["trajectories"] = f"{row.trajectories} different, {_hash(hashes)}"
     return f"<details><summary>{escape(single_line(row.entrant))}</summary>{list_of(shown)}</details>"
 

@@ -18,7 +18,8 @@ const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}â
 const colour = (row) => `k${data.entrants.indexOf(row.entrant) % 8}`;
 const games = Object.keys(data.games);
 const rowsOf = (game) => data.rows.filter((row) => row.game === game);
-const valueAt = (row, i) => (row.ends[i] === 2 ? row.worst : row.values[i]);
+const endOf = (row, i) => data.outcomes[row.ends[i]];
+const valueAt = (row, i) => (endOf(row, i) === 'forfeited' ? row.worst : row.values[i]);
 const plots = (id) => document.querySelector(`#${id} .plots`);
 
 // Actions of a point.
@@ -38,7 +39,7 @@ async function replay(row, i) {
   const command = data.command.replace('RUN', () => row.runs[i]);
   try { await navigator.clipboard.writeText(command); tell(`Copied: ${command}`); } catch { tell(command); }
 }
-const words = (row, i) => `${row.entrant}, seed ${row.seeds[i]}${row.repeats ? `.${row.repeats[i]}` : ''}: ${number(valueAt(row, i))} (${data.outcomes[row.ends[i]]})`;
+const words = (row, i) => `${row.entrant}, seed ${row.seeds[i]}${row.repeats ? `.${row.repeats[i]}` : ''}: ${number(valueAt(row, i))} (${endOf(row, i)})`;
 
 // Points of a plot: [x, y, row, index]. The one nearest to the pointer has a tooltip, and a click opens it.
 const tip = document.body.appendChild(el('div', { id: 'tip', hidden: true }));
@@ -98,7 +99,7 @@ function scores(figure, game, width) {
   const points = [];
   rows.forEach((row, n) => {
     const y = n * 46 + 31, own = [];
-    row.seeds.forEach((_, i) => { const v = valueAt(row, i); if (v !== null && row.ends[i] !== 3) own.push([x(v), y + scatter(i), row, i]); });
+    row.seeds.forEach((_, i) => { const v = valueAt(row, i); if (v !== null && endOf(row, i) !== 'failed') own.push([x(v), y + scatter(i), row, i]); });
     path(svg, own, colour(row));
     points.push(...own);
     const told = row.score === null || row.low !== null ? row.told : `${row.told}, no interval`;
@@ -115,7 +116,7 @@ function means(row) {
   const sums = new Map();
   row.seeds.forEach((seed, i) => {
     const v = valueAt(row, i);
-    if (v === null || row.ends[i] === 3) return;
+    if (v === null || endOf(row, i) === 'failed') return;
     const [sum, count, first] = sums.get(seed) ?? [0, 0, i];
     sums.set(seed, [sum + v, count + 1, first]);
   });
@@ -245,11 +246,11 @@ function show(from) {
   const found = [];
   for (const row of data.rows) {
     if ((game.value && row.game !== game.value) || (entrant.value && row.entrant !== entrant.value)) continue;
-    row.seeds.forEach((s, i) => { if ((!seed.value || String(s) === seed.value.trim()) && (!outcome.value || data.outcomes[row.ends[i]] === outcome.value)) found.push([row, i]); });
+    row.seeds.forEach((s, i) => { if ((!seed.value || String(s) === seed.value.trim()) && (!outcome.value || endOf(row, i) === outcome.value)) found.push([row, i]); });
   }
   const head = ['', 'game', 'entrant', 'seed', 'outcome', 'value', 'steps', 'cost', 'trajectory'];
   const lines = found.slice(from, from + PAGE).map(([row, i]) => {
-    const value = [row.game, row.entrant, `${row.seeds[i]}${row.repeats?.[i] ? `.${row.repeats[i]}` : ''}`, data.outcomes[row.ends[i]] + (row.why[i] ? `: ${row.why[i]}` : ''),
+    const value = [row.game, row.entrant, `${row.seeds[i]}${row.repeats?.[i] ? `.${row.repeats[i]}` : ''}`, endOf(row, i) + (row.why[i] ? `: ${row.why[i]}` : ''),
       number(row.values[i]), row.steps[i].toLocaleString('en'), row.costs ? (row.costs[i] === null ? '?' : `$${number(row.costs[i])}`) : '', row.hashes[i]];
     return el('tr', {}, el('td', {}, el('button', { type: 'button', onclick: () => replay(row, i), title: row.runs[i] }, 'replay')), ...value.map((text) => el('td', {}, text)));
   });
