@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -454,3 +455,42 @@ TestAnEventLog = AnEventLog.TestCase
 TestAnEventLog.settings = settings(
     max_examples=8, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+def test_a_run_made_with_its_events_is_committed_with_them_and_comes_back_as_one_made_before(
+    database: Database, repository: Repository
+) -> None:
+    given = NewRun(game="crafter", agent="random", seed=7, step_limit=3, id="mine", config={"b": [1, None], "a": {}})
+    with LogWriter(database, delay=600) as log:
+        log.create(repository.columns_of(given))
+        log.append("mine", "step", '{"reward":1}')
+        assert not repository.has_run("mine")
+        log.set_status("mine", RunStatus.FINISHED, {"steps": 1})
+        log.flush()
+        assert [event.body for event in repository.read_events("mine")] == [b'{"reward":1}']
+    made, before = repository.get_run("mine"), repository.create_run(replace(given, id="other"))
+    assert (made.status, made.summary) == (RunStatus.FINISHED, {"steps": 1})
+    assert made.updated >= made.created
+    again = replace(
+        made, id="other", status=before.status, summary=None, created=before.created, updated=before.updated
+    )
+    assert again == before
+
+
+@pytest.mark.every_database
+def test_a_run_made_with_its_events_goes_on_in_later_commits(database: Database, repository: Repository) -> None:
+    with LogWriter(database) as log:
+        for name in ("one", "two"):
+            log.create(repository.columns_of(NewRun(game="crafter", agent="random", id=name)))
+            assert log.append(name, "episode", "{}") == 0
+        log.flush()
+        assert [repository.get_run(name).status for name in ("one", "two")] == [RunStatus.RUNNING] * 2
+        assert log.append("one", "step", "{}") == 1
+        log.set_status("one", RunStatus.INTERRUPTED, {"steps": 1})
+    assert [repository.get_run(name).status for name in ("one", "two")] == [RunStatus.INTERRUPTED, RunStatus.RUNNING]
+    assert repository.count_events("one") == 2
+
+
+def test_a_run_out_of_range_is_refused_before_it_is_queued(repository: Repository) -> None:
+    with pytest.raises(StorageError, match="its seed is invalid"):
+        repository.columns_of(NewRun(game="crafter", agent="random", seed=-1, id="mine"))

@@ -94,7 +94,8 @@ class StoreRunner:
         # A tournament continues if a model's replies can't be parsed, and counts forced decisions.
         controls = Controls(pace=pace, pauses_when_forced=False)
         memories = None if prepare is None else _prepared(prepare)
-        record = None if run is None else self._store.repository.find_run(run)
+        repository = self._store.repository
+        record = repository.find_run(run) if run is not None and repository.has_run(run) else None
         if record is not None:
             if record.status is RunStatus.FINISHED:
                 return record.summary or {}
@@ -104,7 +105,7 @@ class StoreRunner:
                 memories=memories, careful=True,
             ) as session:  # fmt: skip
                 _watch(controls, session.run, before)
-                return (await session.play()).to_json()
+                return await session.play_for_json()
         plan = RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}), episodes=1)
         if snapshot_every is not None:
             plan = replace(plan, snapshot_every=snapshot_every)
@@ -120,9 +121,10 @@ class StoreRunner:
             run_id=run, memories=memories, careful=True,
         ) as session:  # fmt: skip
             if begun is not None and session.run.run_id is not None:
+                self._store.writer.flush()
                 begun(session.run.run_id)
             _watch(controls, session.run, before)
-            return (await session.play()).to_json()
+            return await session.play_for_json()
 
     def influence(self, run: str, body: Mapping[str, JsonValue]) -> None:
         """Add an influence to the inbox of a run; see `wsap_core.seams.services.Runner`.

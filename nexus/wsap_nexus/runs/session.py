@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.factories import load
@@ -92,6 +92,14 @@ class RunHandle:
         Raises:
             WsapError: the error that ended the run; the recording is kept.
         """
+        return (await self._play())[0]
+
+    async def play_for_json(self) -> dict[str, Any]:
+        """Like `play`, but return the summary as JSON-ready data, the same as in the database. Any: JSON."""
+        summary, noted = await self._play()
+        return summary.to_json() if noted is None else noted
+
+    async def _play(self) -> tuple[RunSummary, dict[str, Any] | None]:
         try:
             summary = await self.run.play()
         except BaseException as error:
@@ -105,10 +113,10 @@ class RunHandle:
             if self._models is not None:
                 await self._models.aclose()
         stopped = self.run.controls.stopping
-        self._note_end(RunStatus.INTERRUPTED if stopped else RunStatus.FINISHED, None)
+        noted = self._note_end(RunStatus.INTERRUPTED if stopped else RunStatus.FINISHED, None)
         if self._store is not None and self.run.run_id is not None:
             await self._store.writer.flushed()  # others in this event loop play on meanwhile
-        return summary
+        return summary, noted
 
     def _close(self, status: RunStatus, error: BaseException) -> None:
         try:
@@ -118,15 +126,16 @@ class RunHandle:
         except WsapError:
             pass  # the log failed, too: do not hide the error that ended the run
 
-    def _note_end(self, status: RunStatus, error: BaseException | None) -> None:
+    def _note_end(self, status: RunStatus, error: BaseException | None) -> dict[str, Any] | None:
         store, run_id = self._store, self.run.run_id
         if store is None or run_id is None:
-            return
+            return None
         reason = str(error) or type(error).__name__ if isinstance(error, Exception) else None
         summary = self.run.summary(failed=status is RunStatus.FAILED, reason=reason).to_json()
         more = {} if error is None else {"error": f"{type(error).__name__}: {error}"}
         self._recorder.note("stopped", status=status.value, seconds=round(self.run.own_seconds(), 3), **more)
         store.writer.set_status(run_id, status, summary)
+        return summary
 
 
 def resolve_specs(plan: RunPlan, host: PluginHost) -> ResolvedSpecs:
@@ -181,23 +190,27 @@ def start(
     found = _checked(plan, parts or resolve_specs(plan, host))
     plan = plan.for_game(found.game)
     again = past is not None and past.offline
-    record = store.repository.create_run(
-        NewRun(
-            game=found.game.name,
-            agent=plan.agent_label,
-            seed=plan.seed,
-            step_limit=plan.steps,
-            id=run_id,
-            config={**plan.to_config(), **({"replay": past.replays or True} if past is not None and again else {})},
-        )
+    new = NewRun(
+        game=found.game.name,
+        agent=plan.agent_label,
+        seed=plan.seed,
+        step_limit=plan.steps,
+        id=run_id,
+        config={**plan.to_config(), **({"replay": past.replays or True} if past is not None and again else {})},
     )
-    store.writer.begin(record.id)
-    recorder = Recorder(store.writer, record.id, careful=careful)
-    with hold_run(store.database, record.id):
+    if run_id is None:
+        run_id = store.repository.create_run(new).id
+        store.writer.begin(run_id)
+    recorder = Recorder(store.writer, run_id, careful=careful)
+    with hold_run(store.database, run_id):
+        if new.id is not None:
+            # With its lock, nobody else makes it meanwhile; one transaction less where runs are short.
+            store.repository.refuse_taken(run_id)
+            store.writer.create(store.repository.columns_of(new))
         recorder.note("started")
         if past is not None and past.world is not None:
             recorder.snapshot(0, past.world, {}, tick=past.tick)
-        yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
+        yield _session(plan, found, host, around, store=store, run_id=run_id, past=past, recorder=recorder)
 
 
 @contextmanager

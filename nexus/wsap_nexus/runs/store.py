@@ -16,7 +16,7 @@ from wsap_nexus.paths import database_location, prepare_home
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import OutdatedDatabaseError, said_clearly
 from wsap_nexus.store.eventlog import LogWriter
-from wsap_nexus.store.files import identity_of, is_held, is_same
+from wsap_nexus.store.files import is_held, lock_file
 from wsap_nexus.store.repository import Repository
 
 # Advisory locks on PostgreSQL; the first number stands for runs.
@@ -65,8 +65,6 @@ def hold_run(database: Database, run_id: str) -> Iterator[None]:
     Raises:
         StorageLockedError: another process plays the run.
     """
-    from filelock import FileLock, Timeout  # deferred for weight: reading runs needs no lock
-
     played = StorageLockedError(f"Run {run_id!r} is being played by another process; wait for it, or stop it first.")
     if not database.is_sqlite:
         with said_clearly(database.where):
@@ -83,21 +81,13 @@ def hold_run(database: Database, run_id: str) -> Iterator[None]:
                 connection.commit()
                 connection.close()
         return
-    path = Path(f"{database.where}.{run_id}.lock")
-    lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise played from None
-    mine = identity_of(path)
+    release = lock_file(Path(f"{database.where}.{run_id}.lock"))
+    if release is None:
+        raise played
     try:
         yield
     finally:
-        # Before its release, and only this one: another process can have a lock of that name already.
-        if mine is not None and is_same(path, mine):
-            with suppress(OSError):  # Windows deletes no file that is open
-                path.unlink(missing_ok=True)
-        lock.release()
+        release()
 
 
 def is_played(database: Database, run_id: str) -> bool:

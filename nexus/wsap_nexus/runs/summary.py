@@ -267,7 +267,7 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
             **({"causes": causes} if causes else {}),
         },
         **({"outcomes": outcomes} if outcomes else {}),
-        "usage": asdict(usage),
+        "usage": dict(vars(usage)),
         **({WORLD: told} if told else {}),
     }
 

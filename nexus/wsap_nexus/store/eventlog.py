@@ -35,7 +35,7 @@ from wsap_nexus.store.bodies import BodyEncoder
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import is_passing, translate
 from wsap_nexus.store.records import RunStatus
-from wsap_nexus.store.sinks import BUSY_SECONDS, Item, Kept, Sink, State, make_group, open_sink
+from wsap_nexus.store.sinks import BUSY_SECONDS, Change, Item, Kept, Made, Sink, State, make_group, open_sink
 from wsap_nexus.store.waiters import CommitWaiters
 
 GROUP = 256
@@ -83,7 +83,7 @@ class LogWriter:
         """Notifies the writer of a first event, a full group or a waiting caller."""
         self._progress = threading.Condition(self._lock)
         """Notifies callers of a commit or the end of the writer."""
-        self._pending: list[Item | State | Kept] = []
+        self._pending: list[Change] = []
         self._pending_bytes = 0
         self._next: dict[str, int] = {}
         self._committed: dict[str, int] = {}
@@ -154,6 +154,23 @@ class LogWriter:
                     self._next[run_id] = seq
                 raise
         return seq
+
+    def create(self, row: Mapping[str, Any]) -> None:
+        """Add a new run, committed in order with its events: it is recorded once `flush` has returned.
+
+        Args:
+            row: its columns, checked, with an id that no run has; the caller holds the run's lock. Any: strings,
+                numbers, and JSON-ready data.
+
+        Raises:
+            StorageError: an earlier event could not be written.
+        """
+        run_id = str(row["id"])
+        with self._lock:
+            if self._failure is not None or self._closing:
+                raise self._refusal()
+            self._begin(run_id, -1, 0)
+            self._add(Made(run_id, row, self._wall_clock()), 0)
 
     def begin(self, run_id: str) -> None:
         """Take a run that was just created as one without events, instead of looking for them."""
@@ -247,7 +264,7 @@ class LogWriter:
 
     # --- under the lock ----------------------------------------------------------------------
 
-    def _add(self, item: Item | State | Kept, size: int) -> None:
+    def _add(self, item: Change, size: int) -> None:
         self._pending.append(item)
         self._pending_bytes += size
         if len(self._pending) in (1, self._group):
@@ -323,7 +340,7 @@ class LogWriter:
                 self._pending_bytes = 0
                 self._wake_callers()
 
-    def _next_batch(self, sink: Sink) -> list[Item | State | Kept] | None:
+    def _next_batch(self, sink: Sink) -> list[Change] | None:
         # Waits for events, then for a full group or the end of the delay; None to stop.
         while not self._await_events(FORCE_EVERY if self._unforced else None):
             if self._unforced:  # idle or closing
@@ -348,7 +365,7 @@ class LogWriter:
                 self._wake.wait(timeout)
             return bool(self._pending)
 
-    def _commit(self, sink: Sink, batch: list[Item | State | Kept]) -> None:
+    def _commit(self, sink: Sink, batch: list[Change]) -> None:
         group = make_group(batch, self._encoder)
         self._write(lambda: sink.commit(group))
         with self._lock:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 from wsap_core.errors import NotADatabaseError, StorageError, StorageReadOnlyError
 from wsap_nexus.store import migrate
 
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 _MAGIC = b"SQLite format 3\x00"
+_TAKEN = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK})
+_WITHOUT_LOCKS = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK})
+"""What file systems without `flock` answer."""
 
 
 def prepare_file(path: Path, *, create: bool, read_only: bool) -> None:
@@ -96,6 +109,89 @@ def is_same(path: Path, identity: Identity) -> bool:
         return identity_of(path) == identity
     except OSError:
         return True
+
+
+def lock_file(path: Path) -> Callable[[], None] | None:
+    """Create a file and lock it against other processes, and return what deletes it and releases the lock.
+
+    Returns None if another process holds it. The lock ends with the process, even if that is killed.
+    """
+    locked = None if fcntl is None else _flock(path)
+    if isinstance(locked, int):
+        return lambda: _unlock(path, locked)
+    return _portable_lock(path) if fcntl is None or locked is _NO_LOCKS else None
+
+
+class _NoLocks:
+    pass
+
+
+_NO_LOCKS = _NoLocks()
+_HELD: set[int] = set()
+"""Locked descriptors, which a forked process must not keep locked."""
+
+
+def _flock(path: Path) -> int | _NoLocks | None:
+    # filelock does the same, with checks that take longer than a short episode.
+    assert fcntl is not None
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = os.fstat(file)
+            if is_same(path, (found.st_dev, found.st_ino)):
+                _HELD.add(file)
+                return file
+        except OSError as error:
+            os.close(file)
+            if error.errno in _TAKEN:
+                return None
+            if error.errno in _WITHOUT_LOCKS:
+                return _NO_LOCKS
+            raise
+        os.close(file)  # it was just deleted by who held it: this is nobody's file any more
+
+
+def _unlock(path: Path, file: int) -> None:
+    assert fcntl is not None
+    # Before its release, and only this one: another process can have a lock of that name already.
+    found = os.fstat(file)
+    if is_same(path, (found.st_dev, found.st_ino)):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+    _HELD.discard(file)
+    fcntl.flock(file, fcntl.LOCK_UN)
+    os.close(file)
+
+
+def _forget_locks() -> None:
+    for file in _HELD:
+        with suppress(OSError):
+            os.close(file)
+    _HELD.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
+
+
+def _portable_lock(path: Path) -> Callable[[], None] | None:
+    from filelock import FileLock, Timeout  # deferred for weight
+
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        return None
+    mine = identity_of(path)
+
+    def release() -> None:
+        if mine is not None and is_same(path, mine):
+            with suppress(OSError):  # Windows deletes no file that is open
+                path.unlink(missing_ok=True)
+        lock.release()
+
+    return release
 
 
 def is_held(path: Path) -> bool:

@@ -80,17 +80,7 @@ class Repository:
             UsageError: the requested id is taken.
             StorageError: a value is out of range, or the database can't be written.
         """
-        now = self._now()
-        values: dict[str, Any] = {
-            **vars(run),
-            "config": dict(run.config),
-            "status": RunStatus.RUNNING.value,
-            "created": now.isoformat(),
-            "updated": now.isoformat(),
-            "wsap_version": _wsap_version(),
-            "protocol_version": PROTOCOL_VERSION,
-            "summary": None,
-        }
+        values = self._columns(run)
         for _ in range(_ATTEMPTS):
             taken = self._insert(values, run.id)
             if taken is not None:
@@ -98,8 +88,32 @@ class Repository:
                 config = json.loads(json.dumps(values["config"]))
                 return RunRecord(**{**values, "id": taken, "config": config, "status": RunStatus.RUNNING})
             if run.id is not None:
-                raise UsageError(f"A run {run.id!r} already exists; choose another name.")
+                raise _taken(run.id)
         raise StorageError("No free run id was found; the source of ids repeats itself.")
+
+    def refuse_taken(self, run_id: str) -> None:
+        """Raise UsageError if there is a committed run with this id."""
+        if self.has_run(run_id):
+            raise _taken(run_id)
+
+    def columns_of(self, run: NewRun) -> Mapping[str, Any]:
+        """Return the columns of a new run with an id, for `LogWriter.create`; StorageError if a value is invalid."""
+        values = self._columns(run)
+        check_run(values)
+        return values
+
+    def _columns(self, run: NewRun) -> dict[str, Any]:
+        now = self._now().isoformat()
+        return {
+            **vars(run),
+            "config": dict(run.config),
+            "status": RunStatus.RUNNING.value,
+            "created": now,
+            "updated": now,
+            "wsap_version": _wsap_version(),
+            "protocol_version": PROTOCOL_VERSION,
+            "summary": None,
+        }
 
     def set_config(self, run_id: str, config: Mapping[str, Any]) -> None:
         """Replace the configuration of a run, after an agent joined it during play."""
@@ -235,6 +249,12 @@ class Repository:
             connection.execute(_EVENT.delete().where(of_run, _EVENT.c.seq > oldest))
             return True
 
+    def has_run(self, run_id: str) -> bool:
+        """Return whether there is a committed run with exactly this id, in a small part of the time of `find_run`."""
+        if self.database.is_sqlite:
+            return self.database.look("SELECT 1 FROM run WHERE id = ?", run_id) is not None
+        return bool(self._rows(select(_RUN.c.id).where(_RUN.c.id == run_id)))
+
     def find_run(self, run_id: str) -> RunRecord | None:
         """Return the run with exactly this id, or None."""
         rows = self._rows(select(_RUN).where(_RUN.c.id == run_id))
@@ -344,6 +364,10 @@ class Repository:
         query = select(func.count()).select_from(_EVENT).where(_EVENT.c.run_id == run_id, _EVENT.c.seq >= from_seq)
         query = _of(query, None if kind is None else (kind,), seat)
         return int(self._rows(query)[0][0])
+
+
+def _taken(run_id: str) -> UsageError:
+    return UsageError(f"A run {run_id!r} already exists; choose another name.")
 
 
 def _next_number(connection: Connection) -> int:

