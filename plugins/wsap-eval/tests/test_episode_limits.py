@@ -233,7 +233,10 @@ def test_words_of_limits_are_of_one_scope_each_and_checked() -> None:
         ("episode.seconds=0", "must be a number above 0, not '0'"),
         ("episode.seconds=nan", "must be a number above 0"),
         ("episode.tokens=1.5", "must be a whole number"),
-        ("episode.minutes=5", r"requires \[calls|tokens|cost\]=N"),
+        (
+            "episode.minutes=5",
+            r"requires episode\.\[seconds\|tokens\|calls\|cost\]=N, such as episode\.seconds=60, not 'minutes=5'",
+        ),
     ):
         with pytest.raises(UsageError, match=why):
             episode_limits([word])

@@ -126,7 +126,14 @@ def compare(
     """
     from wsap_eval.export.flat import flat_row
     from wsap_eval.reading import compared
-    from wsap_eval.shown import difference_of, notes_on_difference, notes_on_outcomes, outcomes_of, summary_notes
+    from wsap_eval.shown import (
+        LOOKED,
+        difference_of,
+        notes_on_difference,
+        notes_on_outcomes,
+        outcomes_of,
+        summary_notes,
+    )
 
     if as_json:
         refuse_given("with --json", "form")
@@ -144,7 +151,7 @@ def compare(
         if told := " ".join(notes_on_outcomes(row)):
             line = f"The baseline {single_line(row.entrant)} in {single_line(row.game)}: {outcomes_of(row)}. {told}"
             say(line, form or "")
-    for line in (*found.apart, *summary_notes(found.rows)):
+    for line in (*found.apart, *summary_notes(found.rows), *[LOOKED] * found.looked):
         say(line, form or "")
 
 

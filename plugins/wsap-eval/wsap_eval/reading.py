@@ -84,6 +84,8 @@ class Comparison:
     """The baseline's rows."""
     apart: tuple[str, ...]
     """Sentences about those that don't."""
+    looked: bool = False
+    """Whether seeds of one of the folders ever ended at a half-width; see `Played.looked`."""
 
 
 def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "", tags: Sequence[str] = ()) -> Comparison:
@@ -122,6 +124,7 @@ def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "", ta
         played,
         suite=played.suite.model_copy(update={"baseline": base, "entrants": _entrants(played, chosen)}),
         records=tuple(record for record in records if record.entrant in chosen),
+        looked=played.looked or any(other.looked for other in more.values()),
     )
     rows = [row for row in both.rows() if row.entrant not in rows_called(base)]
     if not rows:
@@ -130,7 +133,8 @@ def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "", ta
     apart = tuple(_why_apart(row, base) for row in rows if row not in shared)
     if not shared:
         raise UsageError(apart[0])
-    return Comparison(base, shared, tuple(r for r in both.rows() if r.entrant in rows_called(base)), apart)
+    own = tuple(row for row in both.rows() if row.entrant in rows_called(base))
+    return Comparison(base, shared, own, apart, both.looked)
 
 
 def _why_apart(row: Row, base: str) -> str:

@@ -149,7 +149,7 @@ def as_data(played: Played, folder: Path) -> dict[str, Any]:
 
 def tell(played: Played, form: Form = "") -> None:
     """Print the table with its notes."""
-    from wsap_eval.shown import print_rows, print_standings, summary_notes
+    from wsap_eval.shown import LOOKED, print_rows, print_standings, summary_notes
 
     rows = played.rows()
     print_rows(rows, form)
@@ -161,11 +161,7 @@ def tell(played: Played, form: Form = "") -> None:
     for line in played.unreached:
         say(f"{single_line(line)} Continue with a larger --seeds.", form)
     if played.looked:
-        say(
-            "Seeds of these results ended at a half-width (--until), so intervals are those of confidence sequences; "
-            "a score at which sampling stopped is biased towards values with little spread.",
-            form,
-        )
+        say(LOOKED, form)
 
 
 def _suite(name: str | None, given: dict[str, Any]) -> Suite:

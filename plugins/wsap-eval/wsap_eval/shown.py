@@ -18,6 +18,12 @@ from wsap_eval.table import LEVEL, Row, Standing
 
 COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "vs baseline", "normalised", "cost", "episodes")
 STANDING_COLUMNS = ("entrant", "games", "mean score", "Elo", "95 % interval")
+LOOKED = (
+    "Seeds of these results ended at a half-width (--until), so intervals and p-values, also of differences, are those "
+    "of confidence sequences; a score at which sampling stopped is biased towards values with little spread, and a "
+    "normalised score has no interval."
+)
+"""A note on results that were looked at."""
 _WORDS = {"step_limit": "at step limit", "limit": "at a limit"}
 
 

@@ -8,6 +8,7 @@ from wsap_core.errors import UsageError
 from wsap_core.seams.model import Price
 from wsap_core.untrusted import single_line
 from wsap_eval.due import PILOT, CellLimits
+from wsap_eval.suite import EpisodeLimits
 from wsap_llm.kit import BudgetLimits, Budgets, read_price
 
 _CELL, _EPISODE = "cell.", "episode."
@@ -31,7 +32,12 @@ def episode_limits(limits: Sequence[str]) -> Mapping[str, float]:
     rest = []
     for word in (word.removeprefix(_EPISODE) for word in limits if word.startswith(_EPISODE)):
         kind, equals, amount = word.partition("=")
-        if kind.strip() != "seconds" or not equals:
+        if not equals or kind.strip() not in EpisodeLimits.model_fields:
+            kinds = "|".join(EpisodeLimits.model_fields)
+            raise UsageError(
+                f"--limit requires episode.[{kinds}]=N, such as episode.seconds=60, not {single_line(word)[:80]!r}."
+            )
+        if kind.strip() != "seconds":
             rest.append(word)
             continue
         if "seconds" in found:

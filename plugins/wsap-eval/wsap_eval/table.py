@@ -326,11 +326,17 @@ def _rows_of_game(
             row = replace(row, apart=", ".join(differences(conditions[bases[0]], conditions[entrant], SHARED)))
         other = values[base_row] if base_row is not None else {}
         if base_row is not None and own.keys() & other.keys():
-            row = replace(row, difference=_difference(game.reduced_metric, own, other, [*found, *cells[base_row]]))
+            both, any_look = (
+                [*found, *cells[base_row]],
+                looked or any(counts[e] is not None for e in (entrant, base_row)),
+            )
+            row = replace(row, difference=_difference(game.reduced_metric, own, other, both, any_look=any_look))
         near = [comparable(entrant, those) for those in anchors]
         floor, top = (None if anchor is None else values[anchor] for anchor in near)
         if near[0] != near[1] and floor and top and own:
-            row = replace(row, normalised=normalised(own, floor, top))
+            share = normalised(own, floor, top)
+            stopped = looked or any(count is not None for count in counts.values())
+            row = replace(row, normalised=replace(share, interval=None) if stopped else share)
         if base_row and row.figure.clusters < row.seeds and (shared := [seed for seed in own if seed in other]):
             mean = sum(sum(other[seed]) / len(other[seed]) for seed in shared) / len(shared)
             row = replace(row, baseline_on_these=mean)
@@ -340,9 +346,11 @@ def _rows_of_game(
     return rows
 
 
-def _difference(metric: ScoreMetric, own: Values, other: Values, records: Iterable[EpisodeRecord]) -> Paired:
+def _difference(
+    metric: ScoreMetric, own: Values, other: Values, records: Iterable[EpisodeRecord], *, any_look: bool
+) -> Paired:
     """Return a difference, without a verdict if forfeited episodes have no value: what is left is no chance sample."""
-    found = directed(paired(own, other, low=metric.low, high=metric.high), metric.better)
+    found = directed(paired(own, other, low=metric.low, high=metric.high, any_look=any_look), metric.better)
     lost = sum(record.outcome == "forfeited" for record in records)
     if not lost or worst_of(metric) is not None:
         return found

@@ -27,6 +27,7 @@ def flat_row(row: Row) -> Flat:
     difference: dict[str, str | int | float | None] = {
         "difference": paired.difference if paired else None,
         **_bounds("difference", paired.interval if paired else None),
+        "difference_method": paired.interval.method if paired and paired.interval else None,
         "p": paired.p_value if paired else None,
         "p_adjusted": row.p_adjusted,
         "verdict": paired.verdict if paired else None,
@@ -37,6 +38,7 @@ def flat_row(row: Row) -> Flat:
     if own and own.difference:
         interval_ = own.difference.interval
         difference |= {"difference": own.difference.value, **_bounds("difference", interval_)}
+        difference["difference_method"] = interval_.method if interval_ else None
         difference["common_seeds"] = own.difference.seeds
     return {
         "game": row.game,

@@ -10,8 +10,17 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from wsap_core.errors import UsageError
-from wsap_eval.stats.bounds import Array, betting, default_bets, log_wealth, student, wider
-from wsap_eval.stats.estimates import FEWEST, Interval, Values, seeds_for_skewness, variances
+from wsap_eval.stats.bounds import (
+    SEQUENCE_BETS,
+    Array,
+    asymptotic_sequence,
+    betting,
+    default_bets,
+    log_wealth,
+    student,
+    wider,
+)
+from wsap_eval.stats.estimates import FEWEST, Interval, Values, seeds_for_skewness, sequence, variances
 
 T = TypeVar("T")
 Verdict = Literal["better", "worse", "tied", "unknown"]
@@ -55,7 +64,13 @@ FEWEST_UNLIKE, MISSED_UNLIKE = 40, 0.6
 
 
 def paired(
-    values: Values, baseline: Values, *, low: float | None = None, high: float | None = None, level: float = 0.95
+    values: Values,
+    baseline: Values,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    level: float = 0.95,
+    any_look: bool = False,
 ) -> Paired:
     """Return the mean difference on common seeds with its interval and a verdict.
 
@@ -70,6 +85,8 @@ def paired(
         low: the metric's lower bound; None if it has none.
         high: the metric's upper bound; None if it has none.
         level: nominal coverage of the interval.
+        any_look: sampling may stop at any number of seeds; interval and p-value are those of a confidence sequence,
+            exact for a metric with two bounds, otherwise asymptotic, from 100 seeds.
 
     Raises:
         UsageError: there are no common seeds.
@@ -86,8 +103,12 @@ def paired(
     width = None
     if low is not None and high is not None and low < high and low <= both.min() and both.max() <= high:
         width = high - low
+        if any_look:
+            return _bets(rows / width, width, level, any_look=True)
         if np.isin(both, (low, high)).all():
             return _signs(rows / width, width, level)
+    if any_look:
+        return _at_any_look(rows, own, other, level)
     found = _by_shape(rows, own, other, level)
     if width is not None and found.verdict == "unknown":
         return _bets(rows / width, width, level)
@@ -126,6 +147,31 @@ def _by_shape(rows: Array, own: Array, other: Array, level: float) -> Paired:
         return _unjudged(rows, f"Too few of the {k} differences differ from the rest.")
     interval = Interval(low, high, level, f"t and bootstrap-t, the wider{', for unlike scores' * unlike}, paired")
     return _judged(rows, interval, _t_scaled(rows, low if rows.mean() > 0 else high, level))
+
+
+def _at_any_look(rows: Array, own: Array, other: Array, level: float) -> Paired:
+    """Return the difference by an asymptotic confidence sequence, "unknown" where the rules allow none."""
+    narrow, wide = sorted((float(own.std(ddof=1)), float(other.std(ddof=1))))
+    if narrow <= NEARLY_CONSTANT * wide:
+        why = "One side has nearly the same score on all common seeds, so the spread of others is unknown."
+        return _unjudged(rows, why)
+    used = 1 - (1 - level) * (MISSED_UNLIKE if narrow < LIKE * wide else 1)
+    found, why = sequence(rows.tolist(), level=used)
+    if found is None:
+        return _unjudged(rows, why)
+    share = abs(float(rows.mean())) / float(rows.std(ddof=1))
+    low, high = math.log(1e-12), 0.0  # of the highest error rate whose interval contains 0
+    for _ in range(50):
+        middle = (low + high) / 2
+        inside = float(asymptotic_sequence(len(rows), 1 - math.exp(middle) / 2)) >= share
+        low, high = (middle, high) if inside else (low, middle)
+    p_value = min(1.0, math.exp(high) * (1 - level) / (1 - used))
+    return _judged_at_any_look(rows, replace(found, level=level, method=f"{found.method}, paired"), p_value)
+
+
+def _judged_at_any_look(rows: Array, interval: Interval, p_value: float) -> Paired:
+    """Return a judged difference without the seeds that a test of a fixed number of seeds would need."""
+    return replace(_judged(rows, interval, p_value), seeds_to_settle=None)
 
 
 def _t_scaled(rows: Array, end: float, level: float) -> float:
@@ -185,16 +231,25 @@ def _sure_excess(more: int, less: int, k: int, level: float) -> float:
     return max(0.0, differ * (2 * share - 1))
 
 
-def _bets(rows: Array, width: float, level: float) -> Paired:
+def _bets(rows: Array, width: float, level: float, *, any_look: bool = False) -> Paired:
     """Return the difference of a metric with declared bounds, by betting; `rows` are from -1 to 1."""
+    if any_look:
+        (low, high), p_value = bets_on_differences(rows, level, SEQUENCE_BETS)
+        method = "confidence sequence, exact (betting), paired"
+        return _judged_at_any_look(rows * width, Interval(low * width, high * width, level, method), p_value)
     (low, high), p_value = bets_on_differences(rows, level)
     return _judged(rows * width, Interval(low * width, high * width, level, "exact (betting), paired"), p_value)
 
 
-def bets_on_differences(rows: Array, level: float = 0.95) -> tuple[tuple[float, float], float]:
-    """Return an interval of the mean of values from -1 to 1 by betting, and the p-value of 0: the inverse wealth."""
+def bets_on_differences(
+    rows: Array, level: float = 0.95, bets: Array | None = None
+) -> tuple[tuple[float, float], float]:
+    """Return an interval of the mean of values from -1 to 1 by betting, and the p-value of 0: the inverse wealth.
+
+    With bets that are independent of the number of values both are valid for all numbers at once.
+    """
     shares = (rows + 1) / 2
-    bets = default_bets(len(rows), level)
+    bets = default_bets(len(rows), level) if bets is None else bets
     low, high = (float(end) for end in betting(shares, level, bets=bets))
     half = np.array(0.5)
     wealth = max(float(log_wealth(shares, half, bets)), float(log_wealth(1 - shares, half, bets)))
