@@ -51,7 +51,8 @@ def evaluated(*words: str) -> Iterator[tuple[dict[str, Any], Path]]:
 def shown(what: str, value: float, interval: dict[str, Any] | None, original: str, published: str) -> None:
     """Print a figure with those of the original and of the publication."""
     found = None if interval is None else Interval(**interval)
-    print(f"  {what:40}{number(value, found):>8}   {interval_of(found):18}{original:26}{published}")
+    told = f"{value:g}" if found is None else number(value, found)  # without an interval it is exact
+    print(f"  {what:40}{told:>8}   {interval_of(found):18}{original:26}{published}")
 
 
 def crafter(seeds: int | None) -> bool:
