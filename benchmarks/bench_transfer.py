@@ -106,7 +106,9 @@ def lessons(given: argparse.Namespace) -> int:
                 print(f"  {lesson!r}, seed {number}: {row['verdict']}, {effect['difference']:+.2f}")
             alone += row["means"]["placebo"] == row["means"]["blank"]
             span = effect["interval"]
-            covered += span is not None and span["low"] <= 20 * helps <= span["high"]
+            # Where all lives differ by the same amount there is no interval.
+            low, high = (span["low"], span["high"]) if span else (effect["difference"],) * 2
+            covered += low <= 20 * helps <= high
         count = len(LESSONS) * times
         mean = sum(effects) / len(effects) if effects else math.nan
         print(
