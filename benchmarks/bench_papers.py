@@ -50,8 +50,9 @@ def evaluated(*words: str) -> Iterator[tuple[dict[str, Any], Path]]:
 
 def shown(what: str, value: float, interval: dict[str, Any] | None, original: str, published: str) -> None:
     """Print a figure with those of the original and of the publication."""
-    found = None if interval is None else Interval(**interval)
-    print(f"  {what:40}{number(value, found):>8}   {interval_of(found):18}{original:26}{published}")
+    found = None if interval is None else Interval(**{"level": 0.95, "method": "", **interval})
+    told = f"{value:g}" if found is None else number(value, found)  # without an interval it is exact
+    print(f"  {what:40}{told:>8}   {interval_of(found):18}{original:26}{published}")
 
 
 def crafter(seeds: int | None) -> bool:
@@ -146,7 +147,9 @@ def mafia(seeds: int | None) -> bool:
         row = found["rows"][0]["figure"]
     # The share of winning seats is 2/7 if the Mafia wins and 5/7 if the town does.
     mean, ends = row["mean"], row["interval"]
-    chance = {"low": (5 / 7 - ends["high"]) * 7 / 3, "high": (5 / 7 - ends["low"]) * 7 / 3} if ends else None
+    chance: dict[str, Any] | None = (
+        {"low": (5 / 7 - ends["high"]) * 7 / 3, "high": (5 / 7 - ends["low"]) * 7 / 3} if ends else None
+    )
     shown("Mafia 2 of 7, random, who may abstain", (5 / 7 - mean) * 7 / 3, chance, "-", "no formula")
     fits = True
     print("\nThe same engine if everybody always votes or kills:")

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 import sys
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,10 +23,10 @@ TRIES = 3
 """Worker deaths during an episode after which it counts as failed."""
 UNREADY = 5
 """Consecutive worker deaths before `Ready` after which the evaluation ends."""
-AHEAD = 8
-"""Episodes that a worker has at once while they are short, so that it need not wait for the driver and the disk."""
-SHORT = 0.1
-"""Seconds below which an episode is short."""
+AHEAD = 64
+"""Most episodes that a worker has at once, so that it need not wait for the driver and the disk if they are short."""
+LEAD = 0.5
+"""Seconds for which a worker has episodes, as fast as it plays them; one if that takes longer."""
 GRACE = 5.0
 """Seconds until a stopped worker is killed."""
 
@@ -38,9 +39,9 @@ def cpus() -> int:
 async def play_in_workers(jobs: Jobs, setup: Setup, keep: Callable[[EpisodeRecord], None], *, workers: int) -> None:
     """Play episodes in worker processes, and pass their records to `keep`.
 
-    A worker plays one at a time, or up to `AHEAD` side by side while they are short. A dead worker is replaced and its
-    episode resumed, up to `TRIES` times. Raises WsapError if workers can't be started, or episodes can't be played or
-    recorded at all.
+    A worker has one at a time, or as many as it plays in `LEAD` seconds, at most `AHEAD`. A dead worker is replaced
+    and its episode resumed, up to `TRIES` times. Raises WsapError if workers can't be started, or episodes can't be
+    played or recorded at all.
     """
     deaths = Counter[EpisodeKey]()
     await first_error_ends(_keep_busy(jobs, deaths, setup, keep) for _ in range(workers))
@@ -77,6 +78,7 @@ async def _keep_busy(
 async def _feed(worker: _Worker, jobs: Jobs, again: deque[Job], keep: Callable[[EpisodeRecord], None]) -> list[Job]:
     """Send episodes, those in `again` first and alone, until there are none; return those with which it died."""
     sent, most = dict[EpisodeKey, Job](), 1
+    received, pace = time.monotonic(), LEAD
     while True:
         while len(sent) < (1 if again else most):
             job = again.popleft() if again else jobs.at_once()
@@ -93,7 +95,11 @@ async def _feed(worker: _Worker, jobs: Jobs, again: deque[Job], keep: Callable[[
             return list(sent.values())
         del sent[record.key]
         keep(record)
-        most = AHEAD if record.seconds < SHORT else 1
+        now = time.monotonic()
+        # A mean over the last few, since those of one commit arrive together.
+        pace += (now - received - pace) / min(8, most + 1)
+        received = now
+        most = max(1, min(AHEAD, int(LEAD / pace))) if pace > 0 else AHEAD
 
 
 class _Worker:

@@ -31,8 +31,8 @@ from wsap_eval.records import EpisodeRecord
 
 GRACE = 3.0
 """Seconds that an aborted episode has to end."""
-AT_ONCE = 8
-"""Most episodes at once, if the driver sends so many."""
+AT_ONCE = 16
+"""Most episodes side by side, so that one is played while others are committed."""
 LOCKED = 10.0
 """Seconds to wait for a run locked by a worker of an earlier command that is about to end."""
 
