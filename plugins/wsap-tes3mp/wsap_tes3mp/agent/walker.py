@@ -68,6 +68,15 @@ class Notes:
     last: str = ""
     same: int = 0
     """The last action with what was seen, and how often it had no effect."""
+    step: int = -1
+    """The step of the last observation; a new episode begins again at 0."""
+    over: bool = False
+    """Whether the episode ended with the last action."""
+    load: float = 0.0
+    carried: dict[str, int] = field(default_factory=dict)
+    """The last encumbrance, and item -> count."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """Item -> share of the capacity that one of it takes, found out where only this item was gained or lost."""
 
     def learn(self, seen: PerceptionOutput) -> None:
         """Remember a perception."""
@@ -83,6 +92,16 @@ class Notes:
         self._learn_places(seen, here)
         if seen.dialogue is not None:
             self._learn_speech(seen, seen.dialogue)
+        self._learn_weights(seen)
+
+    def _learn_weights(self, seen: PerceptionOutput) -> None:
+        load, carried = seen.inventory_summary.encumbrance_pct, {i.item_id: i.count for i in seen.inventory or ()}
+        both = {item: carried.get(item, 0) - self.carried.get(item, 0) for item in (*carried, *self.carried)}
+        changed = {item: more for item, more in both.items() if more}
+        if len(changed) == 1:
+            ((item, more),) = changed.items()
+            self.weights[item] = max(0.0, (load - self.load) / more)
+        self.load, self.carried = load, carried
 
     def _learn_places(self, seen: PerceptionOutput, here: str) -> None:
         doors = self.doors.setdefault(here, {})

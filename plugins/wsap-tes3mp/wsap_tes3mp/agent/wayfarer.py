@@ -17,7 +17,7 @@ from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observat
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import error_line
 from wsap_tes3mp.agent.walker import REACH, TRADE, Notes, Walker, name_of, place_of
-from wsap_tes3mp.protocol.perception import NearbyEntity, OpenDialogue, PerceptionOutput
+from wsap_tes3mp.protocol.perception import InventoryItem, NearbyEntity, OpenDialogue, PerceptionOutput
 
 FRIEND = 60
 RUN_FROM = 35
@@ -45,14 +45,19 @@ class Wayfarer(Walker):
         self.notes = Notes({})
 
     def reflect(self, result: ActionResult) -> None:
-        """Do nothing: the next perception shows the result."""
+        """Note whether the episode is over; the next perception shows the rest."""
+        self.notes.over = result.done
 
     def plan(self, goals: list[Goal]) -> list[str]:
         """Return its fixed plan."""
         return ["ask people for news", "do what the journal says", "make friends, stay alive"]
 
     def decide(self, observation: Observation) -> Action:
-        """Return the action for an observation; `noop` if it has no perception."""
+        """Return the action for an observation; `noop` if it has no perception. A new episode begins without notes."""
+        notes, step = self.notes, observation.step
+        if step < notes.step or (notes.over and step <= notes.step):
+            self.notes = Notes({})
+        self.notes.step, self.notes.over = step, False
         perception = getattr(observation, "perception", None)
         return self.act_on(PerceptionOutput.model_validate(perception)) if perception else Action("noop")
 
@@ -116,10 +121,23 @@ class Wayfarer(Walker):
         return None
 
     def _lighten(self) -> Action | None:
-        if self._seen.inventory_summary.encumbrance_pct <= 1:
+        """Drop what weighs most, as far as it knows; last what it wears, and what its quests need."""
+        seen = self._seen
+        if seen.inventory_summary.encumbrance_pct <= 1 or not seen.inventory:
             return None
-        heavy = self._carried(("anchor", "ballast", "rope", "hide", "club", "gaff", "coat", "cutlass"))
-        return self._act("interact", "I carry too much.", entity_id=heavy, interaction_type="drop") if heavy else None
+        journal = " ".join(quest.name for quest in seen.active_quests).lower()
+        weights = self.notes.weights
+        known = sum(weights.get(item.item_id, 0.0) * item.count for item in seen.inventory)
+        unknown = sum(item.count for item in seen.inventory if item.item_id not in weights)
+        guess = max(0.0, seen.inventory_summary.encumbrance_pct - known) / max(1, unknown)
+
+        def worth(item: InventoryItem) -> tuple[bool, bool, bool, float]:
+            needed = item.name.lower() in journal or item.name in self.notes.likes.values()
+            cure = any(word in item.name.lower() for word in _CURES)
+            return needed, item.equipped, cure, -weights.get(item.item_id, guess)
+
+        heavy = min(seen.inventory, key=worth)
+        return self._act("interact", "I carry too much.", entity_id=heavy.item_id, interaction_type="drop")
 
     # --- dialogue ---------------------------------------------------------------------------------
 
@@ -265,6 +283,9 @@ class Wayfarer(Walker):
         if known is None:
             return self._wander()
         if self._seen.environment.time_of_day == "night" and known.place != self.notes.here:
+            return self._act("wait", "The shop opens in the morning.", duration_seconds=200)
+        talk = self._seen.dialogue
+        if talk is not None and TRADE not in talk.topics and name_of(self._seen, talk.entity_id) == self.notes.trader:
             return self._act("wait", "The shop opens in the morning.", duration_seconds=200)
         return self._talk(self.notes.trader, known.place, TRADE)
 
