@@ -7,16 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from seed_bridge import SeedBridge
 
 import wsap_tes3mp.agent
 from wsap_check import run_agent_checks, run_checks
+from wsap_check.hosts import ManualClock
 from wsap_core.builtin.random_agents import RandomAgent
 from wsap_core.errors import SnapshotError
-from wsap_core.protocol import ActionResult, AvatarSpec, Observation
+from wsap_core.protocol import Action, ActionResult, AvatarSpec, Observation
 from wsap_core.seams.context import Context
 from wsap_tes3mp.agent.wayfarer import Wayfarer
+from wsap_tes3mp.client import BridgeClient
 from wsap_tes3mp.protocol.perception import ActiveQuest, NearbyEntity, OpenDialogue, PerceptionOutput
+from wsap_tes3mp.world.actions import availability, refusal
 from wsap_tes3mp.world.game import MorrowindWorld
 from wsap_tes3mp.world.observation import MorrowindObservation
 
@@ -152,6 +157,44 @@ def test_the_wayfarer_waits_where_the_trader_does_not_trade() -> None:
         "active_quests": (ActiveQuest(quest_id="q", name="Talk to Bet at Quay about wine.", stage=1),),
     })  # fmt: skip
     assert agent.act_on(seen).name == "wait"
+
+
+async def reported(seed: int, most: int) -> SeedBridge:
+    """Return a stranger's town after the wayfarer has acted there so often."""
+    town, url = SeedBridge(seed), "http://127.0.0.1:8765"
+    async with BridgeClient(url, transport=httpx2.ASGITransport(app=town), clock=ManualClock()) as client:
+        game = MorrowindWorld(Context.create(0, config={"bridge": url}), bridge=client)
+        await game.reset()
+        game.jack_in("me", game.create_avatar("me", AvatarSpec(name="me")).avatar_id)
+        agent = Wayfarer()
+        for _ in range(most):
+            await game.act(agent.decide(await game.observe()))
+            if len(town.done) == 3:
+                break
+    return town
+
+
+def test_the_wayfarer_plays_on_a_bridge_that_has_nothing_but_the_seed() -> None:
+    town = asyncio.run(reported(7, 40))
+    assert sorted(town.done) == ["fg_01", "hh_02", "mq_01"]
+    assert not town.refused, "every command and parameter is one of the seed's"
+
+
+@pytest.mark.slow
+def test_the_wayfarer_completes_a_quest_in_twenty_of_twenty_towns_of_the_seed() -> None:
+    towns = [asyncio.run(reported(seed, 200)) for seed in range(20)]
+    assert [len(town.done) > 0 for town in towns] == [True] * 20
+    assert not [refused for town in towns for refused in town.refused]
+
+
+def test_going_to_an_entity_is_not_offered_where_the_bridge_has_only_the_seed() -> None:
+    seen = overloaded(0.1)
+    for version, wanted in (("1.0.0", False), ("1.0.1", True), ("1.1.0", True)):
+        offered = availability(seen.model_copy(update={"protocol_version": version}))
+        assert [one.available for one in offered if one.name == "move_to"] == [wanted]
+    assert "walk_to" in refusal(
+        Action("move_to", {"target_entity_id": "d"}), seen.model_copy(update={"protocol_version": "1.0.0"})
+    )
 
 
 def test_the_same_seed_gives_the_same_world_and_a_snapshot_goes_on_alike() -> None:
