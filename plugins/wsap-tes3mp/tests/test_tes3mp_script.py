@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
-from lua_server import LUAS, TOKEN, LuaServer, accompanied, furnished, started
+from lua_server import LUA, LUAS, TOKEN, LuaServer, accompanied, furnished, started
 
 # What is perceived --------------------------------------------------------------------------------------------------
 
@@ -140,3 +143,28 @@ def test_the_server_goes_on_after_being_loaded_twice_and_closes_at_its_end() -> 
     assert server.fake.shut
     server.step(50, 3)
     assert TOKEN not in "".join(server.log)
+
+
+@LUAS
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('return { token = "abcdefgh" port = 1 }', "expected"),
+        ("token = 1", "it returns no table"),
+        ("error({})", "can't be loaded"),
+        (None, "not found"),
+    ],
+)
+def test_settings_that_cannot_be_loaded_are_one_line_of_the_log(
+    lua: str, content: str | None, why: str, tmp_path: Path
+) -> None:
+    shutil.copytree(LUA, tmp_path / "wsap")
+    settings = tmp_path / "wsap" / "settings.lua"
+    settings.unlink()
+    if content is not None:
+        settings.write_text(content)
+    server = LuaServer(lua=lua, folder=tmp_path, module="wsap.main")
+    told = [line for line in server.log if "[wsap]" in line]
+    assert len(told) == 1
+    assert "settings.lua" in told[0]
+    assert why in told[0]

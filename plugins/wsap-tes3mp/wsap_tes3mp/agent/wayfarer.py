@@ -16,10 +16,12 @@ from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import error_line
-from wsap_tes3mp.agent.walker import REACH, TRADE, Notes, Walker, name_of, place_of
-from wsap_tes3mp.protocol.perception import NearbyEntity, OpenDialogue, PerceptionOutput
+from wsap_tes3mp.agent.walker import REACH, TRADE, Notes, Walker, away_from, name_of, place_of
+from wsap_tes3mp.protocol.perception import InventoryItem, NearbyEntity, OpenDialogue, PerceptionOutput
 
 FRIEND = 60
+_TRIES = 12
+"""How often it tries what an entry names before it does something else."""
 RUN_FROM = 35
 """Percentage of health below which it heals first, even with foes nearby."""
 _READ = re.compile(r"Read the (.+?) in the (.+?)[,.]")
@@ -45,14 +47,19 @@ class Wayfarer(Walker):
         self.notes = Notes({})
 
     def reflect(self, result: ActionResult) -> None:
-        """Do nothing: the next perception shows the result."""
+        """Note whether the episode is over; the next perception shows the rest."""
+        self.notes.over = result.done
 
     def plan(self, goals: list[Goal]) -> list[str]:
         """Return its fixed plan."""
         return ["ask people for news", "do what the journal says", "make friends, stay alive"]
 
     def decide(self, observation: Observation) -> Action:
-        """Return the action for an observation; `noop` if it has no perception."""
+        """Return the action for an observation; `noop` if it has no perception. A new episode begins without notes."""
+        notes, step = self.notes, observation.step
+        if step < notes.step or (notes.over and step <= notes.step):
+            self.notes = Notes({})
+        self.notes.step, self.notes.over = step, False
         perception = getattr(observation, "perception", None)
         return self.act_on(PerceptionOutput.model_validate(perception)) if perception else Action("noop")
 
@@ -89,6 +96,7 @@ class Wayfarer(Walker):
                 yield self._talk(who, where, topic)
         yield self._news()
         yield self._wander()
+        yield self._way_out() or self._explore()
 
     def _survive(self) -> Action | None:
         seen = self._seen
@@ -116,10 +124,23 @@ class Wayfarer(Walker):
         return None
 
     def _lighten(self) -> Action | None:
-        if self._seen.inventory_summary.encumbrance_pct <= 1:
+        """Drop what weighs most, as far as it knows; last what it wears, and what its quests need."""
+        seen = self._seen
+        if seen.inventory_summary.encumbrance_pct <= 1 or not seen.inventory:
             return None
-        heavy = self._carried(("anchor", "ballast", "rope", "hide", "club", "gaff", "coat", "cutlass"))
-        return self._act("interact", "I carry too much.", entity_id=heavy, interaction_type="drop") if heavy else None
+        journal = " ".join(quest.name for quest in seen.active_quests).lower()
+        weights = self.notes.weights
+        known = sum(weights.get(item.item_id, 0.0) * item.count for item in seen.inventory)
+        unknown = sum(item.count for item in seen.inventory if item.item_id not in weights)
+        guess = max(0.0, seen.inventory_summary.encumbrance_pct - known) / max(1, unknown)
+
+        def worth(item: InventoryItem) -> tuple[bool, bool, bool, float]:
+            needed = item.name.lower() in journal or item.name in self.notes.likes.values()
+            cure = any(word in item.name.lower() for word in _CURES)
+            return needed, item.equipped, cure, -weights.get(item.item_id, guess)
+
+        heavy = min(seen.inventory, key=worth)
+        return self._act("interact", "I carry too much.", entity_id=heavy.item_id, interaction_type="drop")
 
     # --- dialogue ---------------------------------------------------------------------------------
 
@@ -186,11 +207,13 @@ class Wayfarer(Walker):
     def _news(self) -> Action | None:
         for one in sorted(self._seen.nearby_entities, key=lambda one: one.distance):
             if one.entity_type == "npc" and one.name not in self.notes.asked:
-                if one.distance > REACH:
-                    return self._act("move_to", f"Perhaps {one.name} has news.", target_entity_id=one.entity_id)
-                self.notes.asked.append(one.name)
-                return self._act("interact", "Any news?", entity_id=one.entity_id, interaction_type="talk")
+                self._why = self._why or f"Perhaps {one.name} has news."
+                return self._touch(one, self._ask)
         return None
+
+    def _ask(self, one: NearbyEntity) -> Action:
+        self.notes.asked.append(one.name)
+        return self._act("interact", "Any news?", entity_id=one.entity_id, interaction_type="talk")
 
     # --- quests -----------------------------------------------------------------------------------
 
@@ -220,7 +243,32 @@ class Wayfarer(Walker):
             return self._at(found[2], found[3], self._on("use_item", "target_entity_id", item_id=item))
         if found := _TALK.search(journal):
             return self._talk(found[1], found[2], found[3].strip())
+        return self._pursue(journal)
+
+    def _pursue(self, journal: str) -> Action | None:
+        """Go to what an entry names in whatever words, and do there what is usual."""
+        low = journal.lower()
+        for one in sorted(self._seen.nearby_entities, key=lambda one: (-len(one.name), one.distance)):
+            if one.name.lower() in low and self.notes.tried_for.get(f"{journal}/{one.entity_id}", 0) < _TRIES:
+                return self._touch(one, lambda it: self._try(it, journal))
+        for name, known in self.notes.where.items():
+            there = known.place == self.notes.here and away_from(self._seen, known) <= max(REACH, self.notes.span / 20)
+            if name.lower() in low and not there and known.kind != "door":
+                return self._toward(known.place, known)
         return None
+
+    def _try(self, one: NearbyEntity, journal: str) -> Action:
+        key = f"{journal}/{one.entity_id}"
+        times = self.notes.tried_for[key] = self.notes.tried_for.get(key, 0) + 1
+        if one.entity_type == "creature":
+            return self._act("combat_action", journal, action_type="attack", target_entity_id=one.entity_id)
+        if one.entity_type == "door":
+            return self._open(one)
+        if one.entity_type == "npc" and times % 2 == 0:
+            return self._act("dialogue", journal, entity_id=one.entity_id, topic=journal[:60])
+        kinds = {"npc": "talk", "item": "take", "container": "open"}
+        kind = kinds.get(one.entity_type, "activate")
+        return self._act("interact", journal, entity_id=one.entity_id, interaction_type=kind)
 
     def _get(self, name: str) -> Action | None:
         """Return the next step to get a thing: pick it up, take it from a creature, or buy it."""
@@ -265,6 +313,9 @@ class Wayfarer(Walker):
         if known is None:
             return self._wander()
         if self._seen.environment.time_of_day == "night" and known.place != self.notes.here:
+            return self._act("wait", "The shop opens in the morning.", duration_seconds=200)
+        talk = self._seen.dialogue
+        if talk is not None and TRADE not in talk.topics and name_of(self._seen, talk.entity_id) == self.notes.trader:
             return self._act("wait", "The shop opens in the morning.", duration_seconds=200)
         return self._talk(self.notes.trader, known.place, TRADE)
 

@@ -7,9 +7,18 @@
 if WsapTick then return end  -- loaded already
 
 local here = (...):match("^(.*)[./][^./]+$")
-local function part(name) return require(here .. "." .. name) end
+local missing
+-- Loads a file of this folder. An error in one, such as a typo in settings.lua, must not leave this file.
+local function part(name)
+    local fine, found = pcall(require, here .. "." .. name)
+    if fine and type(found) == "table" then return found end
+    local why = fine and "it returns no table" or tostring(found):gsub("%s+", " ")
+    missing = missing or ("not started: %s.lua can't be loaded: %s"):format(name, why):gsub("%z", "?"):sub(1, 900)
+    return {}
+end
 local json, api, transport, sessions, lib, verbs, settings = part("json"), part("api"), part("transport"),
     part("session"), part("world"), part("commands"), part("settings")
+if missing then return pcall(api.LogMessage or print, 1, "[wsap] " .. missing) end
 local SCRIPT, POLL_MS, SCAN_MS = "1.0", 50, 500
 local session, commands, world, timer
 local scanned, agents_text, watched, turn, errors = 0, nil, {}, nil, 0

@@ -11,12 +11,14 @@ from pydantic import TypeAdapter
 from wsap_core.protocol import Action, ActionAvailability, ActionSpace
 from wsap_core.protocol.availability import Possible
 from wsap_core.protocol.values import JsonValue
+from wsap_tes3mp.protocol.errors import SEED_VERSION
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 
 _LIVING = ("npc", "creature", "player")
 """Entity types that can be fought."""
 _KINDS = {"item_id": "you carry", "topic": "to talk about", "choice_idx": "to answer"}
 """Parameter -> what a refusal says of its values; "in sight" for all others."""
+_BY_PLACE = f"this bridge speaks protocol {SEED_VERSION}, which only goes to coordinates (walk_to)"
 NEVER = "unavailable"
 """The fidelity of what an engine lacks."""
 
@@ -70,7 +72,7 @@ def _impossible(seen: PerceptionOutput) -> dict[str, str]:
         told = seen.sequence is not None and known.get("dialogue") != NEVER
         silent = "no dialogue is open; interact with somebody first" if told or "npc" not in kinds else ""
     found = {
-        "move_to": "" if kinds else "nothing is in sight",
+        "move_to": ("" if kinds else "nothing is in sight") if _to_entities(seen) else _BY_PLACE,
         "interact": "" if kinds or carried else "nothing is in sight",
         "combat_action": "" if kinds.intersection(_LIVING) else "nobody is in sight",
         "use_item": "" if carried else "you carry nothing",
@@ -79,6 +81,11 @@ def _impossible(seen: PerceptionOutput) -> dict[str, str]:
     }
     never = [name for name in ACTION_SPACE.names if known.get(f"command.{command_of(name)}") == NEVER]
     return found | dict.fromkeys(never, "this engine can't do that")
+
+
+def _to_entities(seen: PerceptionOutput) -> bool:
+    """Whether the bridge takes `target_entity_id`, a parameter of 1.0.1."""
+    return not seen.protocol_version.startswith("0.") and seen.protocol_version != SEED_VERSION
 
 
 def _choices(seen: PerceptionOutput) -> dict[str, dict[str, Sequence[str]]]:
