@@ -7,7 +7,6 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -101,10 +100,13 @@ def test_nobody_writes_into_a_database_that_took_the_place_of_theirs(tmp_path: P
                 each.rename(each.with_name("old-" + each.name))
             with Database.open(path) as new, NexusStore(new).change() as tx:
                 tx.register("ada")
-            with suppress(DatabaseReplacedError):  # refused already if the writer looked meanwhile
-                writer.append(run, "step", b"{}", episode=0)
-            with pytest.raises(DatabaseReplacedError, match="was deleted, moved or replaced"):
+
+            def write() -> None:
+                writer.append(run, "step", b"{}", episode=0)  # refused already if the writer looked meanwhile
                 writer.flush()
+
+            with pytest.raises(DatabaseReplacedError, match="was deleted, moved or replaced"):
+                write()
             with pytest.raises(DatabaseReplacedError):
                 repository.create_run(NewRun(game="echo", agent="random"))
     with Database.open(path) as new:

@@ -99,7 +99,7 @@ class Plan:
         arms = tuple(arm for arm in ARMS if arm in data["arms"])
         steps = data["steps"]
         return cls(
-            str(data["source"]), targets, Entrant.model_validate(data["entrant"]), int(data["lives"]),
+            str(data["source"]), targets, Entrant.model_validate(data["entrant"], strict=False), int(data["lives"]),
             int(data["seeds"]), int(data["learning"]), None if steps is None else int(steps), arms, int(data["seed"]),
             pilot=bool(data["pilot"]), negatives=negatives, positives=positives,
         )  # fmt: skip
