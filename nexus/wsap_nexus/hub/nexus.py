@@ -50,6 +50,9 @@ _LOG = logging.getLogger(__name__)
 _LOOK_AGAIN = 0.5
 """Seconds between two looks whether an agent that is called back is still played."""
 
+_LOOKS = 20
+"""Looks for the world of an agent whose run is just beginning again or ending, before it counts as in none."""
+
 
 class Nexus:
     """Runs agents, their worlds, and the place between.
@@ -360,16 +363,26 @@ class Nexus:
         If nothing plays the session, because the agent is paused or its leaving failed, it is closed without its world.
         """
         leaving: asyncio.Future[SessionRecord] | None = None
+        looks = 0
         while leaving is None or not leaving.done():
             if (stuck := self.failures.stuck(agent_id)) is not None:
                 state = await self.failures.last_good(stuck)
                 if (closed := self.failures.recall(agent_id, state)) is not None:
                     return closed
+            if leaving is None and looks < _LOOKS and self._is_between(agent_id):
+                looks += 1
+                await asyncio.sleep(_LOOK_AGAIN)
+                continue
             if leaving is None:
                 leaving = self.await_exit(agent_id)
                 self.recall(agent_id)
             await asyncio.wait({leaving}, timeout=_LOOK_AGAIN)
         return leaving.result()
+
+    def _is_between(self, agent_id: str) -> bool:
+        """Return whether an agent's session is open, but its run is just beginning again or ending."""
+        with self.nexus_store.look() as tx:
+            return agent_id not in self.live.sessions and tx.agent(agent_id).session_id is not None
 
     def await_exit(self, agent_id: str) -> asyncio.Future[SessionRecord]:
         """Return a future of the agent's closed session; NotInWorldError if it is in no world, or UnknownNameError."""
