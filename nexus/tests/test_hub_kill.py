@@ -26,16 +26,18 @@ def database(request: pytest.FixtureRequest) -> str:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 def test_a_nexus_killed_again_and_again_under_load_has_everybody_and_everything_in_one_place(database: str) -> None:
-    words = ["--database", database, "--kills", "12", "--each", "6", "--seed", "1", "--compare", "8", "--json"]
+    # More are killed by `nox -s kills`; a life on a server, which is restarted, too, takes several times as long.
+    kills = 10 if database == "sqlite" else 5
+    words = ["--database", database, "--kills", str(kills), "--each", "6", "--seed", "1", "--compare", "8", "--json"]
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found["problems"] == []
-    assert (done.returncode, found["kills"]) == (0, 12)
+    assert (done.returncode, found["kills"]) == (0, kills)
     # It was killed while it did something, and stays were gone on with and compared.
-    assert found["acknowledged"] > 100
+    assert found["acknowledged"] > 8 * kills
     assert found["resumptions"] > 0
     assert found["compared_resumed"] > 0
 
@@ -62,15 +64,16 @@ def test_a_nexus_and_games_in_other_processes_killed_in_the_middle_of_moves_have
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 def test_a_world_that_lives_in_a_nexus_that_is_killed_loses_no_tick_and_nobody_who_came_and_went(database: str) -> None:
-    words = ["--database", database, "--kills", "8", "--seed", "3", "--json"]
+    kills = 8 if database == "sqlite" else 3
+    words = ["--database", database, "--kills", str(kills), "--seed", "3", "--json"]
     done = subprocess.run(
         [sys.executable, str(LIVING), *words], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found["problems"] == []
-    assert found["kills"] == 8
-    assert min(found["events"]["left"], found["events"]["item_found"], found["events"]["items_moved"]) > 10
+    assert found["kills"] == kills
+    assert min(found["events"]["left"], found["events"]["item_found"], found["events"]["items_moved"]) > kills
 
 
 @pytest.mark.slow

@@ -137,6 +137,8 @@ class AgentTasks:
                 return  # the nexus stops; it is not the agent's failure, and could not be recorded
             except Exception as error:
                 if not self.context.storage.is_passing(error):
+                    if isinstance(error, WsapError):
+                        raise  # the database is another's now, or damaged, and the nexus ends
                     # A defect of the nexus itself: it pauses one agent, and never in silence.
                     _LOG.exception("The nexus itself failed while it played the agent %r.", agent_id)
                     what = f"{type(error).__name__}: {error}"
