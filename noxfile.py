@@ -98,8 +98,10 @@ def extras(session: nox.Session) -> None:
     session.run("python", "-c", "import inspect_ai, litellm, pandas, ray")  # without one the tests would be skipped
     files = [
         "plugins/wsap-eval/tests/test_cluster.py",
+        "plugins/wsap-eval/tests/test_episode_limits.py",
         "plugins/wsap-eval/tests/test_exports.py",
         "plugins/wsap-eval/tests/test_reading.py",
+        "plugins/wsap-eval/tests/test_tags.py",
         "plugins/wsap-llm/tests/test_backend_litellm.py",
     ]
     session.run("python", "-m", "pytest", "-m", "", *(session.posargs or files))
