@@ -106,7 +106,7 @@ def test_what_was_not_scrolled_to_is_on_paper_and_in_a_picture_of_the_whole_page
     context.close()
     page = browser.new_page(viewport={"width": 1280, "height": 300})
     page.goto(path.as_uri())
-    page.wait_for_function(f"({ROWS})().every(([kind, count]) => count > 0)")  # without scrolling
+    page.wait_for_function(f"() => ({ROWS})().every(([kind, count]) => count > 0)")  # without scrolling
     page.screenshot(full_page=True, path=tmp_path / "page.png")
     page.close()
 
