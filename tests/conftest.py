@@ -113,9 +113,7 @@ def every_message() -> dict[str, st.SearchStrategy[Any]]:
         "Achievement": achievement, "Action": action, "ActionAvailability": availability, "ActionDef": definition,
         "ActionResult": result, "ActionSpace": b(m.ActionSpace, some(definition)), "AgentMessage": message,
         "Avatar": avatar, "AvatarRoster": b(m.AvatarRoster, TEXTS, TEXTS, some(avatar), maybe(TEXTS), WHOLES),
-        "AvatarSpec": b(
-            m.AvatarSpec, maybe(TEXTS), maybe(OBJECTS), TEXTS, TEXTS, maybe(st.dictionaries(TEXTS, REALS, max_size=3))
-        ),
+        "AvatarSpec": b(m.AvatarSpec, maybe(TEXTS), maybe(OBJECTS), TEXTS, TEXTS),
         "ChatBlock": chat, "ChatLine": line,
         "DeathEvent": b(m.DeathEvent, TEXTS, TEXTS, maybe(TEXTS), some(REALS), TEXTS, COUNTS, REALS, some(option)),
         "Effect": effect, "EmbodiedObservation": embodied, "Entity": entity, "Event": event, "Goal": goal,

@@ -6,6 +6,8 @@ import json
 import os
 import pty
 import re
+import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +20,9 @@ import pytest
 
 import wsap_core
 from wsap_core import errors
-from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS, RUNTIME
+from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS
 from wsap_core.cli.output import print_table
+from wsap_core.installing import install_line
 
 WSAP = [sys.executable, "-c", "import sys; from wsap_core.cli import main; sys.exit(main())"]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -117,6 +120,7 @@ def test_the_console_script_is_this() -> None:
     assert project["scripts"] == {"wsap": "wsap_core.cli:main"}
 
 
+@pytest.mark.slow
 def test_help_lists_every_command_with_its_line(wsap: Run, install: Install) -> None:
     install("wsap-fishing", plugin("fish", "fishing:command", "Catch \x1b[31mfish\n by night."))
     text = wsap("--help").stdout
@@ -144,6 +148,7 @@ def test_python_m_is_the_same_program(own_environment: dict[str, str]) -> None:
     assert done.stdout.startswith("wsap, version")
 
 
+@pytest.mark.slow
 def test_a_plugins_command_runs(wsap: Run, install: Install) -> None:
     path = install("wsap-fishing", plugin("fish", "wsap_fishing:command"))
     path.write_text(
@@ -154,6 +159,7 @@ def test_a_plugins_command_runs(wsap: Run, install: Install) -> None:
     assert wsap("fish", "21").stdout == "42\n"
 
 
+@pytest.mark.slow
 def test_a_command_registered_as_an_object_runs(wsap: Run, install: Install) -> None:
     path = install("wsap-fishing", plugin("fish", "X").replace("'X'", "command"))
     path.write_text(path.read_text() + "\n@click.command()\ndef command():\n    click.echo('a pike')\n")
@@ -205,9 +211,19 @@ def test_games_and_agents_as_json_have_what_a_program_needs(wsap: Run) -> None:
     assert games["matrix"]["seats"] == [2, 2]
     assert games["matrix"]["timing"] == "simultaneous"
     assert games["matrix"]["usable"] is True
+    shown = {"name": "complete_quest", "description": "Complete a quest.", "rarity": "rare"}
+    assert shown in games["morrowind"]["achievements"]
+    assert games["morrowind"]["terms"]["spawn"] == ["challenging", "random"]
     agents = {row["name"]: row for row in json.loads(wsap("agents", "--json").stdout)}
     assert agents["random"]["games"] == []
     assert agents["tit-for-tat"]["games"]
+
+
+def test_a_game_is_shown_with_its_achievements_and_the_terms_that_it_takes(wsap: Run) -> None:
+    told = wsap("games", "morrowind").stdout
+    assert re.search(r"^complete_quest +rare +Complete a quest\.$", told, re.M)
+    assert "spawn challenging, random; loadout bare, provisioned; difficulty easy, hard" in told
+    assert "terms:" not in wsap("games", "crafter").stdout
 
 
 def test_notes_below_a_row_keep_to_the_terminals_width_though_the_row_does_not(
@@ -262,6 +278,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("code", BROKEN.values(), ids=BROKEN.keys())
+@pytest.mark.slow
 def test_a_plugin_with_a_fault_is_listed_and_everything_else_works(code: str, wsap: Run, install: Install) -> None:
     install("wsap-faulty", code)
     install("wsap-fishing", plugin("fish", "wsap_fishing:command"))
@@ -286,6 +303,7 @@ FAILING = {
 
 
 @pytest.mark.parametrize("factory", FAILING.values(), ids=FAILING.keys())
+@pytest.mark.slow
 def test_a_command_that_can_not_be_loaded_gives_one_sentence(
     factory: str, wsap: Run, install: Install, tmp_path: Path
 ) -> None:
@@ -312,6 +330,7 @@ def test_built_in_commands_work_with_the_kernels_plugin_blocked(wsap: Run) -> No
     assert {row["name"] for row in rows if row["status"] == "disabled"} == {"core", "nexus", "crafter"}
 
 
+@pytest.mark.slow
 def test_a_command_that_two_plugins_claim_names_both(wsap: Run, install: Install) -> None:
     install("wsap-a", plugin("fish", "a:b"))
     install("wsap-b", plugin("fish", "a:b"))
@@ -338,8 +357,7 @@ def test_the_kernel_alone_says_what_to_install(name: str, distribution: str, own
     )
     done = subprocess.run([sys.executable, "-c", program, name], env=own_environment, capture_output=True, text=True)
     assert done.returncode == errors.MissingServiceError.exit_code
-    needed = "the runtime" if distribution == RUNTIME else distribution
-    assert sentence(done) == f"Error: `wsap {name}` needs {needed}: pip install {distribution}"
+    assert sentence(done) == f"Error: `wsap {name}` needs {distribution}: {install_line(distribution)}"
 
 
 def test_a_runtime_that_is_blocked_is_not_called_missing(wsap: Run) -> None:
@@ -480,6 +498,7 @@ def test_ctrl_c_is_quiet_and_has_its_status(own_environment: dict[str, str], ins
     assert told.strip() == "Interrupted."
 
 
+@pytest.mark.slow
 def test_nobody_reading_is_not_an_error_worth_words(own_environment: dict[str, str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -529,6 +548,7 @@ def test_schemas_are_printed_alone_together_and_into_a_folder(schema: Run, tmp_p
     assert schema("Goal", "--output", str(tmp_path / "one")).stdout.startswith("Wrote 1 schema ")
 
 
+@pytest.mark.slow
 def test_a_schema_that_can_not_be_given_is_told(schema: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for words, told in (
@@ -562,6 +582,49 @@ def test_the_shell_completes_commands_without_importing_them(wsap: Run, install:
 def test_the_shell_completes_games_and_agents(typed: str, completed: list[str], wsap: Run) -> None:
     done = wsap(_WSAP_COMPLETE="bash_complete", COMP_WORDS=typed, COMP_CWORD=str(len(typed.split()) - 1), disable="")
     assert done.stdout.splitlines() == completed
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+@pytest.mark.parametrize("breaks", ["=:", ":"])
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("play echo --seat seat-1=alw", "seat-1=always "),
+        ("play echo --seat=seat-1=alw", "--seat=seat-1=always "),
+        ("play echo --agent random-", "--agent random-legal "),
+    ],
+)
+def test_tab_in_a_real_bash_completes_a_name_after_an_equals_sign(
+    typed: str, completed: str, breaks: str, wsap: Run, tmp_path: Path
+) -> None:
+    script = tmp_path / "complete.sh"
+    script.write_text(wsap(_WSAP_COMPLETE="bash_source").stdout, encoding="utf-8")
+    folder = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "INPUTRC": os.devnull,
+                   "WSAP_HOME": str(tmp_path), "PS1": "> ", "TERM": "dumb", "COLUMNS": "200"}  # fmt: skip
+    us, them = pty.openpty()
+    shell = subprocess.Popen(
+        ["bash", "--noprofile", "--norc", "-i"], stdin=them, stdout=them, stderr=them, env=environment,
+        start_new_session=True,
+    )  # fmt: skip
+    os.close(them)
+    try:
+        os.write(us, f". {script}; COMP_WORDBREAKS=$' \\n{breaks}'; echo rea''dy\n".encode())
+        _read_until(us, "ready\r")
+        os.write(us, f"wsap {typed}\t".encode())
+        assert completed in _read_until(us, completed)
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(us)
+
+
+def _read_until(terminal: int, wanted: str) -> str:
+    """Return what a terminal shows until that is in it, or for two minutes."""
+    shown = ""
+    while wanted not in shown and select.select([terminal], [], [], 120)[0]:
+        shown += os.read(terminal, 4096).decode(errors="replace")
+    return shown
 
 
 # --- check --------------------------------------------------------------------------------

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from tools_kit import module_at, tool_of
+
+from wsap_core.protocol import ParamDef
+from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, MemorySpec, OptionDef, ScoreMetric, ToolSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTENSION = ROOT / "docs" / "_ext" / "plain_docstrings.py"
@@ -30,6 +34,17 @@ def test_the_reference_of_templates_is_that_of_the_classes() -> None:
 def test_the_reference_of_worlds_is_that_of_the_docstrings() -> None:
     tool = tool_of("write_worlds_reference")
     assert tool.PAGE.read_text("utf-8") == tool.page(), "run: python tools/write_worlds_reference.py"
+
+
+def test_the_fields_of_specs_are_those_of_the_classes() -> None:
+    tool = tool_of("write_spec_reference")
+    assert tool.PAGE.read_text("utf-8") == tool.page(), "run: python tools/write_spec_reference.py"
+    told = tool.page()
+    for spec in (AdapterSpec, AgentSpec, BackendSpec, MemorySpec, ToolSpec, OptionDef, ScoreMetric, ParamDef):
+        rows = told.partition(f"### {spec.__name__}\n")[2].partition("\n###")[0].splitlines()
+        cells = {row.split(" | ")[0].strip("|` "): row.rsplit(" | ", 1)[1].strip("| ") for row in rows if "| `" in row}
+        assert list(cells) == [field.name for field in fields(spec)]
+        assert all(cells.values()), f"{spec.__name__}: a field has no meaning"
 
 
 def test_the_rules_of_the_embedded_world_are_those_of_its_engine() -> None:
@@ -93,3 +108,10 @@ def test_the_options_of_model_backends_are_as_they_are_declared() -> None:
     pytest.importorskip("wsap_outlines.options")
     tool = tool_of("write_model_options")
     assert tool.PAGE.read_text("utf-8") == tool.page(), "run: python tools/write_model_options.py"
+
+
+def test_every_tool_that_writes_a_part_of_the_reference_is_in_the_table_for_contributors() -> None:
+    rows = re.findall(r"^\| .+ \| `\.venv/bin/(.+)` \|$", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
+    tools = {f"python tools/{path.name}" for path in (ROOT / "tools").glob("write_*.py")}
+    assert {row for row in rows if "write_" in row} == tools
+    assert "wsap schema --output docs/reference/schemas" in rows

@@ -78,3 +78,21 @@ def test_every_exit_status_is_in_the_reference_of_the_commands() -> None:
     models = {errors_of_models.BackendError.exit_code, *(cls.exit_code for cls in errors_of_models.PAUSES)}
     listed = [int(code) for code in re.findall(r"^\| (\d+) \| \S", page, re.MULTILINE)]
     assert listed == sorted({0, BROKEN_PIPE, INTERRUPTED, *(cls.exit_code for cls in TREE), *models})
+
+
+OTHERS = {
+    2: {"nexus/wsap_nexus/cli/nexus/connection.py", "nexus/wsap_nexus/client/parts.py"},  # the nexus refused it
+    3: {"plugins/wsap-llm/wsap_llm/mcp/connection.py"},  # a server of tools failed
+    4: {"plugins/wsap-tes3mp/wsap_tes3mp/protocol/errors.py"},  # a bridge to a world failed
+}
+"""The modules outside the kernel that set an exit status, with the meaning that it has in the kernel."""
+
+
+def test_no_distribution_gives_an_exit_status_a_second_meaning() -> None:
+    root, setting = Path(__file__).parent.parent, re.compile(r"exit_code(?:: ClassVar\[int\])? ?= ?(\d+)")
+    found: dict[int, set[str]] = {}
+    for folder in (root / "nexus" / "wsap_nexus", *(root / "plugins").glob("*/wsap_*")):
+        for file in folder.rglob("*.py"):
+            for code in setting.findall(file.read_text(encoding="utf-8")):
+                found.setdefault(int(code), set()).add(file.relative_to(root).as_posix())
+    assert found == OTHERS

@@ -73,6 +73,12 @@ def test_no_lock_file_is_kept() -> None:
     assert not [path for path in repository_files() if path.name == "uv.lock"]
 
 
+def test_no_package_or_other_large_file_is_kept() -> None:
+    packed = {".deb", ".rpm", ".whl", ".gz", ".zip", ".so", ".gguf"}
+    large = 256 * 1024  # the largest of ours, a generated reference, has 170 kB
+    assert not [path for path in repository_files() if path.suffix in packed or path.stat().st_size > large]
+
+
 def test_every_text_file_ends_in_one_newline() -> None:
     wrong = [
         str(path.relative_to(ROOT))

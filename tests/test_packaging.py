@@ -10,7 +10,7 @@ import re
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,6 +33,7 @@ PARTS = {
 WORLDS = [path for path in PLUGINS if path.parent.name not in PARTS]
 """Plugins that bring a game, and with it the runtime."""
 PROJECTS = [ROOT / "pyproject.toml", ROOT / "nexus" / "pyproject.toml", *PLUGINS]
+TESTS = [file for path in PROJECTS for file in (path.parent / "tests").rglob("*.py")]
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -139,6 +140,7 @@ def test_what_is_installed_is_what_the_files_say(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)
+@pytest.mark.slow
 def test_a_package_declares_every_library_it_imports(path: Path) -> None:
     """Nothing is left to what another library happens to bring; pydantic's core is part of pydantic."""
     data = load(path)["project"]
@@ -154,10 +156,86 @@ def test_a_package_declares_every_library_it_imports(path: Path) -> None:
     assert not {name for name, distributions in known.items() if not declared & distributions}
 
 
+def brought(requirements: Iterable[str]) -> set[str]:
+    """The distributions that requirements install, with all that these require, as far as those are installed here."""
+    found: set[str] = set()
+    left = [Requirement(item) for item in requirements]
+    while left:
+        wanted = left.pop()
+        marks = [{"extra": extra} for extra in ("", *wanted.extras)]
+        name = canonicalize_name(wanted.name)
+        if {name, *(f"{name}[{extra}]" for extra in wanted.extras)} <= found:
+            continue
+        found |= {name, *(f"{name}[{extra}]" for extra in wanted.extras)}
+        try:
+            more = importlib.metadata.distribution(name).requires or ()
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        items = map(Requirement, more)
+        left += [item for item in items if not item.marker or any(map(item.marker.evaluate, marks))]
+    return found
+
+
+_TEXTS = re.compile(r"(\"{3}|'{3})(?:.|\n)*?\1")
+
+
+def imported_at_start(file: Path, *, deferred: bool = False) -> set[str]:
+    """The top-level packages that a file imports: outside functions or, if `deferred`, anywhere, code in its texts too,
+    other than right after `try:`."""
+    found, before = set(), ""
+    text = file.read_text(encoding="utf-8")
+    for line in (text if deferred else _TEXTS.sub('""', text)).splitlines():
+        match = re.match(r"( *)(?:from (\w+)[\w.]* import\b|import (\w+))", line)
+        if match and (deferred or not match[1]) and before != "try:":
+            found.add(match[2] or match[3])
+        before = line.strip()
+    return found
+
+
+def sessions() -> Iterator[tuple[str, set[str], set[str]]]:
+    """Sessions of nox, with what they install and what is imported in them."""
+    root = load(ROOT / "pyproject.toml")
+    ours = [load(path)["project"]["name"] for path in PROJECTS]
+    models = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "MODELS"
+    )
+    for file in ROOT.glob("benchmarks/*.py"):
+        group_of = file.stem if file.stem in root["dependency-groups"] else "bench"
+        if file.stem in ("originals", "openspiel_games"):  # parts of bench_papers and bench_openspiel
+            continue
+        wanted = ["wsap-outlines[smollm2]", "torch", *group(root, "test")] if file.stem in models else []
+        imported = imported_at_start(file, deferred=True)
+        beside = [file.with_name(f"{name}.py") for name in imported]
+        imported |= {name for path in beside if path.exists() for name in imported_at_start(path, deferred=True)}
+        yield file.stem, brought([*ours, *wanted, *group(root, group_of)]), imported
+    pages = "".join(page.read_text(encoding="utf-8") for page in ROOT.glob("docs/reference/*.md"))
+    documented = set(re.findall(r"automodule:: (\S+)", pages))
+    found = [Path(spec.origin) for name in documented if (spec := importlib.util.find_spec(name)) and spec.origin]
+    found += [*ROOT.glob("docs/*.py"), *ROOT.glob("docs/_ext/*.py")]
+    yield "docs", brought([*ours, *group(root, "docs")]), {name for file in found for name in imported_at_start(file)}
+    for name, files in (("tests", TESTS), ("regenerate", [*ROOT.glob("tools/write_*.py")])):
+        names = {each for file in files for each in imported_at_start(file)}
+        yield name, brought([*ours, *group(root, "test")]), names
+
+
+def test_the_environment_of_a_session_of_nox_has_every_library_that_its_files_import() -> None:
+    homes = {**importlib.metadata.packages_distributions(), "pyspiel": ["open-spiel"]}
+    own = {file.stem for file in [*TESTS, *ROOT.glob("benchmarks/*.py"), *ROOT.glob("docs/_ext/*.py")]}
+    own |= {file.parent.name for file in TESTS if file.name == "__init__.py"}
+    missing: dict[str, set[str]] = {}
+    for session, there, imported in sessions():
+        for name in imported - sys.stdlib_module_names - own:
+            if not {canonicalize_name(home) for home in homes.get(name, [name])} & there:
+                missing.setdefault(session, set()).add(name)
+    assert not missing
+
+
 def test_plain_pip_and_dependency_groups_name_the_same_tools() -> None:
     lines = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
     listed = [line for line in lines if line and not line.startswith(("#", "-e"))]
-    assert sorted(listed) == sorted(group(load(ROOT / "pyproject.toml"), "dev"))
+    assert sorted(listed) == sorted({*group(load(ROOT / "pyproject.toml"), "dev")})
 
 
 def test_plain_pip_installs_every_distribution_of_the_repository() -> None:

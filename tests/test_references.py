@@ -137,14 +137,14 @@ def test_a_misspelt_field_of_wsap_spec_is_told(file: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"seats": 3}, "seats in wsap_spec of '.*' must be a list, not a int"),
-        ({"seats": ["two", 2]}, "must be 2 values, each a whole number"),
-        ({"seats": (1, 2, 3)}, "must be 2 values, each a whole number"),
+        ({"seats": 3}, r"seats is 3; it must be tuple\[int, int\]"),
+        ({"seats": ["two", 2]}, r"it must be tuple\[int, int\]"),
+        ({"seats": (1, 2, 3)}, r"it must be tuple\[int, int\]"),
         ({"timing": "turns"}, "timing is 'turns'; it must be one of free, alternating, simultaneous, phased"),
         ({"deadline": -3.0}, "deadline is -3; it must be a number of seconds above 0"),
         ({"default_agent": "randon"}, "default_agent is 'randon'. .*Did you mean 'random'"),
         ({"seats": (5, 2)}, r"seats is \(5, 2\); it must be \(minimum, maximum\)"),
-        ({"abilities": "seed"}, "abilities in wsap_spec of '.*' must be a list, not a str"),
+        ({"abilities": "seed"}, r"abilities is 'seed'; it must be tuple\[str, ...\]"),
     ],
 )
 def test_a_field_of_wsap_spec_of_another_kind_is_told(given: dict[str, object], words: str) -> None:
@@ -224,6 +224,7 @@ def test_a_file_is_imported_once_and_again_when_it_has_changed(file: Path) -> No
     assert "two lamps" in load_object(f"{file}:LampRoom").__doc__
 
 
+@pytest.mark.slow
 def test_a_portable_reference_finds_the_same_thing_in_another_process(file: Path) -> None:
     for factory in (load_object(f"{file}:LampRoom"), EchoWorld):
         text = portable_reference(factory)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from wsap_core import Codec, EmbodiedObservation, Observation, PluginHost
 from wsap_core.errors import UnknownNameError, WireError
+from wsap_core.factories import load
 from wsap_core.protocol.wire import encode
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.schemas import MESSAGES, all_schemas, field_texts, message_schema, names, to_json
@@ -151,8 +152,10 @@ def test_what_a_plugin_adds_fits_the_schema_too(validators: Mapping[str, Any]) -
     validators["Observation"].validate(encode(Tide(height=2.5)))
 
 
+@pytest.mark.slow
 def test_the_schemas_do_not_depend_on_what_was_loaded_before() -> None:
     program = "from wsap_nexus.schemas import all_schemas, to_json; print(to_json(all_schemas()), end='')"
     alone = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    PluginHost.discovered().codec()
+    for entry in PluginHost.discovered().games.all():
+        _ = [load(reference) for reference in entry.spec.wire_types]
     assert alone == to_json(all_schemas())

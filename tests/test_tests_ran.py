@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -28,7 +29,20 @@ MODULE = "import pytest\n\npytest.importorskip('no_such_package', reason='needs 
 def record(folder: Path, *words: str, **more: str) -> None:
     environ = {**os.environ, "WSAP_TESTS_RECORD": str(folder / "record"), **more}
     environ.pop("PYTEST_ADDOPTS", None)
-    command = [sys.executable, "-m", "pytest", "-q", "-c", "pytest.ini", "-p", "no:cacheprovider", *words]
+    environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the others take longer to import than the tests to run
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        "pytest.ini",
+        "-p",
+        "xdist",
+        "-p",
+        "no:cacheprovider",
+        *words,
+    ]
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode in (0, 5), done.stdout + done.stderr
 
@@ -58,7 +72,7 @@ def test_what_one_call_leaves_out_another_may_run(tmp_path: Path) -> None:
     ]  # fmt: skip
     record(folder, "-m", "slow")
     record(folder, "-k", "with_it", HAS_IT="1")
-    assert checked(folder) == (0, "All 4 tests ran in some stage.\n")
+    assert checked(folder) == (0, "4 tests ran in some stage; 0 are accepted to run in none.\n")
 
 
 @pytest.mark.slow
@@ -83,3 +97,24 @@ def test_a_test_in_a_module_that_was_skipped_elsewhere_counts_for_the_module() -
     notes = [tool.Note("test_b.py", "skipped", "needs a package"), tool.Note("test_b.py::test_there", "ran")]
     assert tool.never_run(notes) == {}
     assert tool.never_run(notes[:1]) == {"test_b.py": "needs a package"}
+
+
+def test_what_is_accepted_to_run_nowhere_is_named_with_its_price_and_excuses_nothing_else(tmp_path: Path) -> None:
+    reason, price = next(iter(tool_of("check_tests_ran").ACCEPTED.items()))
+    notes = [("test_a.py::test_it", "ran", ""), ("test_b.py::test_dear", "skipped", f"Skipped: {reason}, of course")]
+    (tmp_path / "record").mkdir()
+
+    def checked_with(*more: tuple[str, str, str]) -> tuple[int, list[str]]:
+        lines = [json.dumps(dict(zip(("test", "outcome", "reason"), note, strict=True))) for note in (*notes, *more)]
+        (tmp_path / "record" / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        code, told = checked(tmp_path)
+        return code, told.splitlines()
+
+    named = f"test_b.py::test_dear: Skipped: {reason}, of course; accepted: {price}"
+    assert checked_with() == (0, [named, "1 tests ran in some stage; 1 are accepted to run in none."])
+    code, told = checked_with(("test_c.py::test_other", "deselected", ""))
+    assert (code, told[:2]) == (1, [named, "test_c.py::test_other: no call asked for it"])
+    # Where one of them could run, it is no exception.
+    assert checked_with(("test_b.py::test_dear", "ran", ""))[1] == [
+        "2 tests ran in some stage; 0 are accepted to run in none."
+    ]

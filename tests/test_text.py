@@ -166,6 +166,7 @@ def test_an_action_takes_one_line_whatever_is_in_it(definition: ActionDef) -> No
 
 
 @given(st.text(), st.text())
+@pytest.mark.slow
 def test_one_line_is_one_line_and_prints(one: str, other: str) -> None:
     line = single_line(one + other)
     assert len(line.splitlines()) <= 1

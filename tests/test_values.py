@@ -43,6 +43,7 @@ def schemas() -> st.SearchStrategy[Any]:
 
 
 @given(VALUES, schemas())
+@pytest.mark.slow
 def test_a_value_fits_exactly_when_the_jsonschema_package_says_so(value: Any, schema: Any) -> None:
     reference = jsonschema.Draft202012Validator(schema).is_valid(value)
     reason = validate_value(value, schema)
@@ -50,6 +51,7 @@ def test_a_value_fits_exactly_when_the_jsonschema_package_says_so(value: Any, sc
 
 
 @given(schemas())
+@pytest.mark.slow
 def test_every_schema_made_of_the_subset_is_in_the_subset(schema: Any) -> None:
     assert check_schema(schema) is None
 

@@ -31,6 +31,7 @@ from wsap_core import (
     RespawnOption,
 )
 from wsap_core.errors import WireError
+from wsap_core.protocol import PROTOCOL_TYPES, Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.schemas import MESSAGES
@@ -131,6 +132,7 @@ def test_what_json_has_no_word_for_is_refused_by_name(value: Any) -> None:
         dumps(Action("wave", {"x": value}))
 
 
+@pytest.mark.slow
 def test_the_same_message_gives_the_same_bytes_whatever_the_hash_seed() -> None:
     program = (
         "from wsap_core import *; from wsap_core.protocol.wire import dumps;"
@@ -265,3 +267,41 @@ def test_whole_floats_are_whole_numbers() -> None:
 def test_a_place_to_respawn_is_a_text_or_coordinates() -> None:
     assert Codec().decode(RespawnOption, {"id": "bed", "location": "home"}).location == "home"
     assert Codec().decode(RespawnOption, {"id": "bed", "location": [1, 2]}).location == (1, 2)
+
+
+EVERY_MODULE = """
+import importlib, pkgutil, wsap_core
+for module in pkgutil.walk_packages(wsap_core.__path__, "wsap_core."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+
+
+@pytest.mark.parametrize("also", ["import wsap_core.authoring.grid", EVERY_MODULE], ids=["grid", "all"])
+def test_what_is_decoded_does_not_depend_on_what_was_imported_before(also: str) -> None:
+    program = f"""
+from wsap_core.protocol import Observation
+from wsap_core.protocol.wire import Codec
+
+TOLD = {{"$type": "GridObservation", "rows": ["@"], "avatar": None}}
+
+def decoded():
+    codec = Codec()
+    tags = ("EmbodiedObservation", "GridObservation", "Possible")
+    return [codec.lookup(tag) for tag in tags], codec.decode(Observation, TOLD)
+
+before = decoded()
+{also}
+assert decoded() == before, (decoded(), before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_protocols_own_types_are_those_that_its_package_names() -> None:
+    def below(cls: type) -> set[type]:
+        return {cls}.union(*map(below, cls.__subclasses__()))
+
+    defined = {cls for cls in below(Part) if cls.__module__.startswith("wsap_core.protocol.")}
+    assert set(PROTOCOL_TYPES) == defined
+    assert {cls.__name__ for cls in defined if wire_type(cls)} == {"EmbodiedObservation", "Possible"}

@@ -18,10 +18,8 @@ import pluggy
 import wsap_core
 from wsap_core import hookspecs
 from wsap_core.discovery import FoundPlugin, find_plugins
-from wsap_core.errors import DuplicateNameError, PluginError, UnknownNameError
-from wsap_core.factories import load
+from wsap_core.errors import DuplicateNameError, UnknownNameError
 from wsap_core.loading import names_model, names_object
-from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, CommandSpec, MemorySpec, Spec, ToolSpec, problems_of
 from wsap_core.untrusted import error_line
 
@@ -80,10 +78,13 @@ class Registry(Generic[S]):
         """The noun for one of them, such as `game`."""
         self.plural = plural
         self._entries: dict[str, list[Registration[S]]] = {}
+        self._former: dict[str, list[Registration[S]]] = {}
 
     def add(self, entry: Registration[S]) -> None:
         """Register a spec; a second one of the same name makes the name unusable."""
         self._entries.setdefault(cast(Spec, entry.spec).name, []).append(entry)
+        for name in getattr(entry.spec, "former_names", ()):
+            self._former.setdefault(name, []).append(entry)
 
     def get(self, name: str) -> S:
         """Return the spec of that name; `family:NAME` is a member of a family of games.
@@ -97,7 +98,7 @@ class Registry(Generic[S]):
     def entry(self, name: str) -> Registration[S]:
         """Return the spec of that name with its origin; raises like `get`."""
         name, colon, member = name.partition(":")
-        entries = self._entries.get(name)
+        entries = self._entries.get(name) or self._former.get(name)
         if not entries:
             listed = self.kind in ("game", "agent")
             known = ", ".join(sorted(self._entries)) or "none"
@@ -131,8 +132,9 @@ class Registry(Generic[S]):
         )
 
     def duplicates(self) -> dict[str, list[Registration[S]]]:
-        """Return the names that several plugins claim."""
-        return {n: e for n, e in sorted(self._entries.items()) if len(e) > 1}
+        """Return the names, former ones among them, that several plugins claim."""
+        claims = {n: [*self._entries.get(n, ()), *self._former.get(n, ())] for n in {*self._entries, *self._former}}
+        return {n: e for n, e in sorted(claims.items()) if len(e) > 1}
 
 
 def _may_be_found(reference: str) -> bool:
@@ -248,22 +250,11 @@ class PluginHost:
         """Report each name that several plugins claim as a problem of these plugins."""
         for registry in self._registries.values():
             for name, entries in registry.duplicates().items():
-                reason = f"The {registry.kind} {name!r} is claimed by {_origins(entries)}; it can't be used."
+                use = "means the one of that name now" if name in registry.names() else "can't be used"
+                reason = f"The {registry.kind} {name!r} is claimed by {_origins(entries)}; it {use}."
                 for row in self.rows:
                     if row.name in {e.plugin for e in entries} and reason not in row.reasons:
                         row.add_problem(reason)
-
-    def codec(self, *game_names: str) -> Codec:
-        """Return a codec that knows the wire types of the named games (by default of all), importing their modules."""
-        entries = [self.games.entry(n) for n in game_names] if game_names else self.games.all()
-        classes: list[type] = []
-        for entry in entries:
-            try:
-                classes += [cast(type, load(reference)) for reference in entry.spec.wire_types]
-            except PluginError:
-                if game_names:
-                    raise
-        return Codec(classes)
 
     def _register(self, plugin: object, row: PluginReport) -> None:
         self._report_misspellings(plugin, row)

@@ -143,7 +143,7 @@ def _has(face: Any, *members: str) -> bool:
 
 
 def _abilities_of_game(face: Any) -> tuple[Ability, ...]:
-    seen = {ability: has_methods(face, ability) for ability in MEMBERS if ability != "live"}
+    seen = {ability: has_methods(face, ability) for ability in MEMBERS if ability != "irreversible"}
     seen["seed"] = _takes(getattr(face, "reset", None), "seed")
     seen["messages"] = hasattr(face, "mailbox") or bool(getattr(face, "talks", False))
     seen["lives"] = inspect.iscoroutinefunction(getattr(face, "advance", None))
@@ -183,9 +183,7 @@ def _kebab(name: str) -> str:
 
 
 def _overridden(spec: _S, face: Any) -> _S:
-    given = getattr(face, SPEC_ATTRIBUTE, None)
-    if given is None:
-        given = {}
+    given = getattr(face, SPEC_ATTRIBUTE, None) or {}
     if not isinstance(given, Mapping):
         raise ConfigError(f"{SPEC_ATTRIBUTE} of {spec.name!r} must be a mapping of fields, not {type(given).__name__}.")
     known = {f.name for f in fields(spec)} - {"factory"}
@@ -193,11 +191,6 @@ def _overridden(spec: _S, face: Any) -> _S:
         if key not in known:
             raise ConfigError(str(UnknownNameError(f"field of {type(spec).__name__}", str(key), known)))
     values: Any = {str(k): tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-    for key, value in values.items():
-        if isinstance(getattr(spec, key), tuple) and not isinstance(value, tuple):
-            raise ConfigError(
-                f"{key} in {SPEC_ATTRIBUTE} of {spec.name!r} must be a list, not a {type(value).__name__}."
-            )
     found = replace(spec, **values)
     if wrong := problems_of(found):
         raise ConfigError(f"The spec of {spec.name!r} is invalid: {' '.join(wrong)}")

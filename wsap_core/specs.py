@@ -6,11 +6,12 @@ it takes a `Context` or no argument.
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from wsap_core.errors import UnknownNameError, UsageError, WorldError, WsapError
@@ -20,13 +21,18 @@ from wsap_core.untrusted import error_line, single_line
 from wsap_core.version import PROTOCOL_VERSION
 
 Ability = Literal[
-    "seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages", "lives", "influence", "live"
+    "seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages", "lives", "influence", "irreversible"
 ]  # fmt: skip
 """What a game or agent can do beyond the required members."""
 
 Timing = Literal["free", "alternating", "simultaneous", "phased"]
 """When a world resolves an action: at once (free), in the seat's turn (alternating), when all seats have acted
 (simultaneous), or when those of the phase have (phased: one speaker by day, many by night)."""
+
+STAYS = {"wsap": "stays"}
+"""Metadata of a field that is not told to another process."""
+NAMES_CODE = {"wsap": "names code"}
+"""Metadata of a text that names an agent or a command; like a reference, it may not be trusted from elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +63,21 @@ class ScoreMetric:
     """A score of a game."""
 
     name: str
+    """The name under which it is reported."""
     summary: str
+    """One line."""
     compute: Reference
     """`(episodes: Sequence[EpisodeSummary]) -> float`."""
     unit: str = ""
+    """Shown after the value, such as "%"; empty if there is none."""
     low: float | None = None
+    """The lowest possible value; None if it is not known."""
     high: float | None = None
+    """The highest possible value; None if it is not known."""
     of_set: bool = False
     """Whether it is defined for a set of episodes only, such as a geometric mean of rates."""
     better: Literal["higher", "lower"] = "higher"
+    """Whether a higher or a lower value is better."""
 
     @property
     def worst(self) -> float | None:
@@ -90,16 +102,25 @@ class ScoreMetric:
         return value
 
 
+Named = Literal["", "path", "program", "secret", "address", "model"]
+"""What the value of an option names: nothing, a file or folder, a program, a secret (or the variable that has it), the
+address of a server, the address of a model."""
+
+
 @dataclass(frozen=True)
 class OptionDef:
     """An option of a game, an agent or another part, as `wsap games NAME` lists it."""
 
     name: str
+    """The name that users type before the `=`."""
     summary: str
+    """One line."""
     default: str = ""
     """The default, in words; empty if there is none."""
     values: str = ""
     """The valid values: `yes|no`, `1-10`, or a word such as `file`; empty for any text."""
+    names: Named = ""
+    """What the value names; an option that names anything but a model can't be set over HTTP."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +131,7 @@ class Spec:
     """The name that users type: a-z, digits and dashes."""
     summary: str
     """One line."""
-    factory: Reference
+    factory: Reference = field(metadata=STAYS)
     """Creates the thing described."""
 
 
@@ -142,22 +163,28 @@ class AdapterSpec(Spec):
     """Seconds that a seat has for a decision before its default action is taken; None for no limit."""
     default_action: Action | None = None
     """The action of a seat that misses its deadline, unless the seat has a `default_action()` of its own."""
-    default_agent: str = "random"
+    default_agent: str = field(default="random", metadata=NAMES_CODE)
+    """The agent of a seat to which the user gives none: an installed one's name."""
     score_metrics: tuple[ScoreMetric, ...] = ()
+    """The scores of the game, as `wsap games NAME` lists them and `wsap eval` reports them."""
     achievements: tuple[Achievement, ...] = ()
-    """The catalogue of achievements, with description and rarity."""
+    """The catalogue of achievements, as `wsap games NAME` shows it."""
     wire_types: tuple[Reference, ...] = ()
     """Subclasses of protocol types that the game sends, for decoding."""
     skills: Mapping[str, tuple[str, ...]] | None = None
     """Skill domain (of `SKILL_DOMAINS`) -> achievements and actions that are evidence for it."""
     transfer_rules: tuple[TransferRule, ...] = ()
     """The bonuses of an agent's skills in this game."""
+    terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The terms of an entry that it takes, `spawn`, `loadout` and `difficulty` -> the values besides the protocol's
+    default; the nexus refuses others."""
     max_avatars: int = 3
     """Most living avatars of one agent in this game."""
     max_worlds: int | None = None
     """Most worlds that can run at once, at least 1; None for no limit. When all are taken, the nexus reports the game
     as busy."""
     genre: str = ""
+    """Such as "survival", for people who choose a game."""
     dimensions: str = ""
     """"2D", "3D", "text"."""
     persistent: bool = False
@@ -165,8 +192,8 @@ class AdapterSpec(Spec):
     blocking: bool = False
     """Whether its synchronous methods are slow, so that they run in a thread."""
     asks_models: bool = False
-    """Whether its worlds call language models; they then run in the process that has the models, never in a worker or
-    behind HTTP."""
+    """Whether its worlds call language models; they then run in the process that has the models, never behind HTTP, and
+    in a worker only if they live."""
     complete_turns: bool = False
     """Whether each observation contains all that its seat needs, so that by default models get no earlier turns and
     are asked for no plan."""
@@ -177,7 +204,7 @@ class AdapterSpec(Spec):
     models know nothing about it in advance."""
     objective: str = ""
     """The goal that models are given, in a sentence or two; the protocol's sentence when empty."""
-    look_back: str = ""
+    look_back: str = field(default="", metadata=NAMES_CODE)
     """The command that shows a finished run in detail, such as "wsap mygame replay {run}", with `{run}` for the run's
     name; shown to the user when a run ends. Empty if there is none."""
     run_views: Reference | None = None
@@ -186,17 +213,26 @@ class AdapterSpec(Spec):
     show only the steps of the seats."""
     options: tuple[OptionDef, ...] = ()
     """The options for `--option NAME=VALUE`."""
+    former_names: tuple[str, ...] = ()
+    """The names that the game had before: whoever uses one, such as a recorded run, gets this game. A name that another
+    game has now means that game."""
     protocol_version: str = PROTOCOL_VERSION
+    """The version of the protocol that the game was written for; one of another major version is refused."""
 
     @property
     def stays_home(self) -> bool:
         """Whether its worlds run in the process of the agents."""
-        return self.asks_models or "live" in self.abilities
+        return self.asks_models or "irreversible" in self.abilities
 
     @property
     def display_title(self) -> str:
         """The title, or the name if there is none."""
         return self.title or self.name
+
+    def renamed(self, asked: str) -> str:
+        """Return the sentence about a new name if the game was asked for by a former one; empty if it was not."""
+        now = f"The game {asked!r} is called {self.name!r} now."
+        return now if asked.partition(":")[0] in self.former_names else ""
 
     def look_back_at(self, run: str) -> str:
         """Return the `look_back` command for a run; empty if there is none."""
@@ -269,25 +305,41 @@ class AgentSpec(Spec):
         return not self.games or not {game, game.partition(":")[0]}.isdisjoint(self.games)
 
 
+PartOptions = tuple[OptionDef, ...] | str
+"""The options of a part of an agent, or the `module:attribute` that holds them; others can't be set over HTTP."""
+
+
+def part_options(spec: BackendSpec | MemorySpec | ToolSpec) -> dict[str, OptionDef]:
+    """Return the options that a part of an agent declares, by name."""
+    return {known.name: known for known in (load(spec.options) if isinstance(spec.options, str) else spec.options)}
+
+
 @dataclass(frozen=True)
 class BackendSpec(Spec):
     """A model backend; its name is the first word of addresses (`ollama` in `ollama/qwen3:8b`). The factory returns a
     `wsap_core.seams.model.Backend`; the context's option `model` is the rest of the address."""
 
     abilities: tuple[str, ...] = ()
+    """Names of the fields of `wsap_core.seams.model.Abilities` that any of its models may have, for listings."""
     models: Reference | None = None
     """`async (context) -> wsap_core.seams.listing.Listing`: the models that are available now; None if they can't be
     listed."""
+    options: PartOptions = ()
+    """Its options; `model` is among them if the rest of the address can name a file."""
 
 
 @dataclass(frozen=True)
 class MemorySpec(Spec):
     """A kind of memory for agents."""
 
+    options: PartOptions = ()
+
 
 @dataclass(frozen=True)
 class ToolSpec(Spec):
     """A tool that agents can use while they think."""
+
+    options: PartOptions = ()
 
 
 @dataclass(frozen=True)
@@ -298,7 +350,7 @@ class CommandSpec(Spec):
 def problems_of(spec: Spec) -> list[str]:
     """Return what is wrong with the values of a spec, one sentence each, without importing what it refers to."""
     found = []
-    for name, kind in _kinds_of(cast(Any, type(spec))).items():
+    for name, kind in types_of(cast(Any, type(spec))).items():
         value = getattr(spec, name)
         if not _fits(value, kind):
             found.append(f"{name} is {single_line(repr(value))[:80]}; it must be {_named(kind)}.")
@@ -323,8 +375,8 @@ def problems_of(spec: Spec) -> list[str]:
 
 
 @cache
-def _kinds_of(cls: Any) -> dict[str, Any]:
-    """Return the types of a spec's fields; any text is an ability, so that newer plugins can be listed."""
+def types_of(cls: Any) -> dict[str, Any]:
+    """Return the types of a dataclass' fields; any text is an ability, so that newer plugins can be listed."""
     hints = get_type_hints(cls)
     return {f.name: tuple[str, ...] if f.name == "abilities" else hints[f.name] for f in fields(cls)}
 
@@ -337,6 +389,8 @@ def _fits(value: object, kind: Any) -> bool:
                 return True
             if kind in (int, float):
                 return type(value) is int or (kind is float and isinstance(value, float))
+            if isinstance(value, ScoreMetric | OptionDef) and isinstance(value, kind):
+                return all(_fits(getattr(value, name), each) for name, each in types_of(kind).items())
             return isinstance(value, kind)
         case origin if origin is Literal:
             return value in arguments
@@ -353,21 +407,7 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 def _named(kind: Any) -> str:
-    """Return a type in words."""
-    arguments = get_args(kind)
-    match get_origin(kind):
-        case origin if origin is Literal:
-            return "one of " + ", ".join(map(str, arguments))
-        case origin if origin in (Union, UnionType):
-            return " or ".join(map(_named, arguments))
-        case origin if origin is tuple:
-            each = _named(arguments[0])
-            return (
-                f"a tuple of which each is {each}" if arguments[-1] is ... else f"{len(arguments)} values, each {each}"
-            )
-        case origin if origin is Mapping:
-            return f"a mapping whose values are {_named(arguments[1])}"
-        case origin if origin is Callable:
-            return "a callable"
-    words = {str: "a text", int: "a whole number", float: "a number", bool: "True or False", NoneType: "None"}
-    return words.get(kind) or f"of the type {getattr(kind, '__name__', kind)}"
+    """Return a type as it is written in Python, or the words of a literal."""
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(map(str, get_args(kind)))
+    return kind.__name__ if isinstance(kind, type) else re.sub(r"\w+\.(?=\w)", "", str(kind))

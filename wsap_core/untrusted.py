@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache
+from pathlib import Path
+from traceback import walk_tb
 
 # C0 and C1 controls, line and paragraph separators, bidirectional marks, and lone surrogates, which can't be encoded.
 _UNSAFE = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
@@ -19,6 +22,19 @@ def error_line(error: BaseException, limit: int = 300, *, kind: bool = False) ->
     """Return an error's message on one line of at most `limit` characters; with `kind`, after the name of its class."""
     said = " ".join(single_line(error).split())[:limit]
     return f"{type(error).__name__}: {said or 'no message'}" if kind else said
+
+
+def raised_at(error: BaseException) -> str:
+    """Return " at FILE:LINE", the innermost line of the code that raised and belongs neither to the kernel, nor to the
+    package that catches the error, nor to Python; "" if there is none."""
+    tops = [
+        (str(frame.f_globals.get("__name__")).partition(".")[0], Path(frame.f_code.co_filename), line)
+        for frame, line in walk_tb(error.__traceback__)
+    ]
+    ours = {"wsap_core", *(top for top, _, _ in tops[:1]), *sys.stdlib_module_names}
+    theirs = [(file, line) for top, file, line in tops if top not in ours]
+    near = [place for place in theirs if place[0].is_relative_to(theirs[0][0].parent)]
+    return f" at {near[-1][0].name}:{near[-1][1]}" if near else ""
 
 
 def strip_control(text: str) -> str:

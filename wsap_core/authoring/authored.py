@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from wsap_core.authoring.body import Body, Session
+from wsap_core.authoring.guarded import Guarded
 from wsap_core.authoring.item_ledger import ItemLedger, Refused
 from wsap_core.protocol import Action, ActionResult, Avatar, EmbodiedObservation, PortableItem, RespawnOption
 from wsap_core.protocol.spatial import entity_line
@@ -24,7 +25,11 @@ NEW_EPISODE = RespawnOption(
 """The respawn option of a game that declares none."""
 
 
-class AuthoredGame(AvatarGameAdapter):
+_STATE = {"body": Body, "items": ItemLedger, "session": Session, "gifts": Counter, "steps": int, "done": bool}
+"""What the author may set, too."""
+
+
+class AuthoredGame(Guarded, AvatarGameAdapter, keeps={**_STATE, "death": tuple}):
     """The methods that an author overrides: `begin`, `play` and `observe` always, the others as needed."""
 
     game_id: ClassVar[str]
@@ -85,6 +90,10 @@ class AuthoredGame(AvatarGameAdapter):
         return True, message
 
     # --- bodies and items -------------------------------------------------------------------------
+
+    def settle(self, *, spawn: str = "", loadout: str = "", difficulty: str = "") -> None:
+        """Apply the terms of an entry that `AdapterSpec.terms` declares: `spawn` and `loadout` of a new body, before
+        its first step, or the `difficulty` of each entry; empty where it is about the other."""
 
     def danger(self) -> str:
         """Return why the agent must not leave the body now, or an empty text."""

@@ -13,7 +13,7 @@ from wsap_core.protocol import EmbodiedObservation, Entry, Receipt, RespawnOptio
 from wsap_core.protocol.avatars import Avatar, AvatarSpec, AvatarState, DeathEvent, JackInResult, JackOutResult
 
 
-class GameWithBody(AuthoredGame):
+class GameWithBody(AuthoredGame, keeps={}):
     """Abilities `seed`, `avatars` and `transit` for a game of one body."""
 
     @override
@@ -78,6 +78,7 @@ class GameWithBody(AuthoredGame):
             )
         else:
             self._become(body.claimed(agent_id, spec))
+        self.settle(spawn=spec.spawn_location, loadout=spec.starting_loadout)
         return self.observe().avatar
 
     @override
@@ -142,6 +143,7 @@ class GameWithBody(AuthoredGame):
             return items.receipts[entry.transfer_id]
         if avatar_id != body.avatar_id or entry.agent_id != body.owner:
             raise UsageError(f"{entry.agent_id!r} has no avatar {avatar_id!r} in this world of {self.game_id}.")
+        self.settle(difficulty=entry.difficulty)
         asleep = body.state is AvatarState.DORMANT and entry.steps_away > 0 and not self.done
         notes = tuple(self.sleep(entry.steps_away)) if asleep else ()
         if self.body.state is AvatarState.DESTROYED:

@@ -27,7 +27,7 @@ __all__ = ["AuthoredGame", "GameWithBody", "OneBodyGame", "Refused"]
 _GESTURES = frozenset(AVATAR_ACTIONS.names)
 
 
-class OneBodyGame(GameWithBody):
+class OneBodyGame(GameWithBody, keeps={}):
     """A game of one seat and one body; override the methods of `AuthoredGame`, and call `reset` at the end of
     `__init__`. Its abilities are `seed`, `avatars`, `transit`, and with `dump` and `load` also `snapshot`."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
 from wsap_core.authoring.rules import OUT, OVER, GameRules
-from wsap_core.errors import PluginError, SnapshotError, UsageError
+from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, View
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
@@ -24,7 +24,7 @@ from wsap_core.worlds.legality import check_action
 from wsap_core.worlds.mailbox import Mailbox
 
 
-class RoundGame(GameRules):
+class RoundGame(GameRules, keeps={}):
     """A game of several seats; override the methods of `GameRules`.
 
     Its abilities are `seed`, `snapshot` and `multi-seat`, with `talks` also `messages`, and with a `render()` for
@@ -61,9 +61,7 @@ class RoundGame(GameRules):
         """Start an episode of the seed, or the next of the current one; return what the first seat sees."""
         now = (self.seed, self.episode + 1) if seed is None else (seed, 0)
         self._place(*now, 0, dict.fromkeys(self.seats, 0.0), set())
-        before = self._kept()
         self.begin()
-        self._refuse_names(before)
         self._named = self._asked_now()
         self._barrier.restart()
         if self.talks:
@@ -190,9 +188,7 @@ class RoundGame(GameRules):
 
     def _resolve(self, moves: Mapping[str, Action]) -> Results | Awaitable[Results]:
         self.round, self._random = self.round + 1, None
-        before = self._kept()
         applied = self.apply(moves)
-        self._refuse_names(before)
         if inspect.isawaitable(applied):
             self._before = self._packed(self.round - 1)
             return self._resolve_later(applied)
@@ -223,53 +219,9 @@ class RoundGame(GameRules):
         words, earned = self.message(seat, pay), tuple(self.achieved(seat))
         return ActionResult(True, words, pay, earned, self.done(seat), self.observation(seat))
 
-    def __init_subclass__(cls) -> None:
-        """Refuse a subclass that uses a name of the kit by accident."""
-        super().__init_subclass__()
-        for name, value in vars(cls).items():
-            kit = _METHODS.get(name) or _INTERNAL.get(name)
-            if kit is not None and (name in _INTERNAL or not _replaces(value, kit)):
-                what = "method with other parameters" if callable(value) and name in _METHODS else "method"
-                raise TypeError(f"{cls.__name__}.{name} hides a {what} of RoundGame; choose another name.")
-
-    def _kept(self) -> tuple[object, ...]:
-        """Return what only the kit may set, as `_KEPT` names it."""
-        numbers = self.seed, self.episode, self.round
-        return *numbers, *(id(getattr(self, name, None)) for name in _KEPT[len(numbers) :])
-
-    def _refuse_names(self, before: tuple[object, ...]) -> None:
-        """Raise `PluginError` if the game has used a name of the kit since `before`."""
-        changed = (name for name, was, now in zip(_KEPT, before, self._kept(), strict=True) if was != now)
-        hidden = (name for name, value in vars(self).items() if name in _METHODS and not callable(value))
-        if (name := next(hidden, None) or next(changed, None)) is not None:
-            what = "is a method of" if name in _METHODS else "is set by"
-            raise PluginError(f"{type(self).__name__} sets self.{name}, which {what} RoundGame; choose another name.")
-
     @property
     def _header(self) -> bytes:
         return f"WSAP {type(self).__name__} 1\n".encode()
-
-
-_KEPT = ("seed", "episode", "round", "_paid", "_told", "_named", "_taken", "_turns", "_barrier")
-_ALL = {**vars(GameRules), **vars(RoundGame)}
-_METHODS = {name: value for name, value in _ALL.items() if inspect.isfunction(value) and not name.startswith("_")}
-_INTERNAL = {
-    name: value
-    for name, value in _ALL.items()
-    if name.startswith("_") and not name.startswith("__") and (inspect.isfunction(value) or hasattr(value, "func"))
-}
-
-
-def _replaces(value: object, kit: Callable[..., object]) -> bool:
-    """Return whether a member of a subclass can be called as the kit's method is."""
-    function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
-    if not inspect.isfunction(function) or function is not value:
-        return callable(function)
-    try:
-        inspect.signature(function).bind(*inspect.signature(kit).parameters)
-    except TypeError:
-        return False
-    return True
 
 
 class RoundSeat:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice, product
 from random import Random
 from typing import ClassVar
 
+from wsap_core.authoring.guarded import Guarded
 from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionSpace, Observation, View
 from wsap_core.protocol.availability import choices_of
 from wsap_core.protocol.values import JsonValue
@@ -25,7 +26,7 @@ _TRIED = 100
 """Actions of a name that are tried as a default."""
 
 
-class GameRules:
+class GameRules(Guarded, keeps={}):
     """The methods that an author overrides: those from `begin` to `load` always, the others as needed."""
 
     seats: Sequence[str]
@@ -105,6 +106,12 @@ class GameRules:
         """Change, in place, something that only this seat may know; return False if there is nothing to change.
         `wsap check` uses it to verify that no other seat perceives the change."""
         return False
+
+    def vary_hidden(self, rng: Random) -> Collection[str] | None:
+        """Change, in place, something that is hidden from some seats, such as the order of a deck, or cards that only
+        the others see; return the seats that may notice, or None if there is nothing to change. `wsap check` uses it to
+        verify that no other seat perceives the change."""
+        return None
 
     def describe(self, seat: str) -> str:
         """Return the description of the game for one seat."""

@@ -34,7 +34,7 @@ def wsap_agents() -> Iterable[AgentSpec]:
     return [
         AgentSpec(
             "random",
-            "Picks a declared action at random.",
+            "Picks a declared action at random; half of the parameters are ones that the observation lists.",
             "wsap_core.builtin.random_agents:create_random",
             abilities=("seed", "snapshot"),
         ),

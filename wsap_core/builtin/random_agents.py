@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from wsap_core.errors import ConfigError, SnapshotError
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Goal, Observation
@@ -19,6 +21,18 @@ def _own_actions(space: ActionSpace) -> tuple[ActionDef, ...]:
     return tuple(a for a in space.actions if a.name not in SHARED_NAMES and a.category != "meta" and not a.is_tool)
 
 
+def _listed(
+    action: ActionDef, choices: Mapping[str, Sequence[str]], observation: Observation
+) -> Mapping[str, Sequence[str]]:
+    """Return parameter -> the values that an observation lists for it, without parameters for which it lists none."""
+    if choices := {name: values for name, values in choices.items() if values}:
+        return choices
+    entities = getattr(observation, "nearby_entities", ())
+    things = [*(entity.name for entity in entities if entity.name), *observation.inventory]
+    texts = (p.name for p in action.parameters if p.json_schema() == {"type": "string"})
+    return dict.fromkeys(texts, things) if things else {}
+
+
 class _Baseline:
     def reflect(self, result: ActionResult) -> None:
         pass
@@ -28,8 +42,12 @@ class _Baseline:
 
 
 class RandomAgent(_Baseline):
-    """Picks actions and their parameters uniformly at random; with `legal_only`, only available ones. It does not pick
-    avatar and message actions unless the game has no other ones, nor tools unless nothing else is possible."""
+    """Picks actions and their parameters uniformly at random; with `legal_only`, only available ones.
+
+    Otherwise half of the parameters are drawn from all declared values, and half from what the observation lists for
+    the action: its choices or, for a text without any, the names of entities and items. It does not pick avatar and
+    message actions unless the game has no other ones, nor tools unless nothing else is possible.
+    """
 
     def __init__(self, generator: random.Random, *, legal_only: bool = False) -> None:
         self._random = generator
@@ -46,17 +64,22 @@ class RandomAgent(_Baseline):
     def decide(self, observation: Observation) -> Action:
         """Return a random action."""
         candidates = self._actions
-        told = {a.name: a for a in observation.available_actions or ()} if self._legal_only else {}
-        if told:
+        told = {a.name: a for a in observation.available_actions or ()}
+        if told and self._legal_only:
             some = (candidates, self._tools)
             legal = (tuple(a for a in group if a.name not in told or told[a.name].available) for group in some)
             candidates = next(filter(None, legal), candidates)
         chosen = candidates[self._random.randrange(len(candidates))]
         if not chosen.parameters:
             return Action(chosen.name)
-        if chosen.name in told:
-            chosen = narrowed(chosen, choices_of(told[chosen.name]))
-        return Action(chosen.name, {p.name: sample(p.json_schema(), self._random) for p in chosen.parameters})
+        choices = choices_of(told[chosen.name]) if chosen.name in told else {}
+        parameters = chosen.parameters
+        if self._legal_only:
+            parameters = narrowed(chosen, choices).parameters
+        elif (listed := _listed(chosen, choices, observation)) and self._random.random() < 0.5:
+            known = [p for p in parameters if not p.optional or p.name in listed or self._random.random() < 0.5]
+            parameters = narrowed(replace(chosen, parameters=tuple(known)), listed).parameters
+        return Action(chosen.name, {p.name: sample(p.json_schema(), self._random) for p in parameters})
 
     def snapshot(self) -> bytes:
         """Return the state of the generator."""

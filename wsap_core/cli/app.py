@@ -6,13 +6,14 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import wsap_core
 from wsap_core.cli.cache import Catalogue
-from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS, RUNTIME
+from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS
 from wsap_core.cli.grouped import Commands, GroupedCommand, LazyGroup, load_command
 from wsap_core.untrusted import single_line, strip_control
 
@@ -64,7 +65,8 @@ class RootGroup(LazyGroup):
         ]
         if troubled:
             formatter.write_paragraph()
-            formatter.write_text(f"There are problems with {_listed(troubled)}; see `wsap plugins`.")
+            named = ", ".join(f"plugin {single_line(name)!r}" for name in troubled)
+            formatter.write_text(f"There are problems with {named}; see `wsap plugins`.")
 
 
 def _state(ctx: click.Context) -> State:
@@ -103,30 +105,20 @@ def _registered(name: str) -> Any:
 
 
 def _missing(ctx: click.Context, name: str) -> click.Command:
-    from wsap_core.errors import DuplicateNameError, MissingServiceError, PluginError, UnknownNameError
+    from wsap_core.errors import MissingServiceError, PluginError, UnknownNameError
+    from wsap_core.installing import install_line
 
     catalogue = _state(ctx).catalogue()
-    if claims := [entry for entry in catalogue.commands if entry["name"] == name]:
-        origins = " and ".join(f"{entry['plugin']!r} ({entry['distribution']})" for entry in claims)
-        raise DuplicateNameError(
-            f"The command {name!r} is claimed by {origins}; "
-            f"block one by its plugin name, for instance WSAP_DISABLE_PLUGINS={claims[-1]['plugin']}."
-        )
+    if any(entry["name"] == name for entry in catalogue.commands):
+        _registered(name)  # raises: several plugins claim it
     if distribution := DISTRIBUTION_OF.get(name):
         rows = [row for row in catalogue.plugins if row["distribution"] == distribution and row["status"] != "ok"]
         if rows:
-            raise PluginError(
-                f"`wsap {name}` comes with {distribution}, which is {rows[0]['status']}: {rows[0]['reasons'][0]}"
-            )
-        needed = "the runtime" if distribution == RUNTIME else distribution
-        raise MissingServiceError(f"`wsap {name}` needs {needed}: pip install {distribution}")
+            fault = f"which is {rows[0]['status']}: {rows[0]['reasons'][0]}"
+            raise PluginError(f"`wsap {name}` comes with {distribution}, {fault}")
+        raise MissingServiceError(f"`wsap {name}` needs {distribution}: {install_line(distribution)}")
     known = {*KERNEL_COMMANDS, *_from_plugins(ctx), *DISTRIBUTION_OF}
     raise UnknownNameError("command", name, known, hint="`wsap --help` lists all commands.")
-
-
-def _listed(names: list[str]) -> str:
-    shown = [f"plugin {name!r}" for name in map(single_line, names)]
-    return ", ".join(shown[:-1]) + " and " + shown[-1] if len(shown) > 1 else shown[0]
 
 
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -156,7 +148,7 @@ def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
     here = ctx.find_root()
     for word in words:
         group = here.command
-        found = group.get_command(here, word) if isinstance(group, click.Group) else None
+        found = group.resolve_command(here, [word])[1] if isinstance(group, click.Group) else None
         if found is None:
             raise click.UsageError(f"`{here.command_path}` has no command {word!r}.", here)
         here = click.Context(found, parent=here, info_name=word)
@@ -181,6 +173,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _invoke(typed: list[str], state: State) -> int:
     if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
+        from click.shell_completion import BashComplete
+
+        BashComplete.source_template = Path(__file__).with_name("complete.bash").read_text("utf-8")
         wsap.main(prog_name=PROGRAM, obj=state)  # answers the shell and exits
     try:
         with wsap.make_context(PROGRAM, typed, obj=state) as ctx:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wsap_core.cli.rows import AgentRow, CommandRow, GameRow, PluginRow
     from wsap_core.host import PluginHost
 
-_FORMAT = 3
+_FORMAT = 4
 _FILES = 20
 """Most cache files: one per Python environment (and folder from which a module was run)."""
 

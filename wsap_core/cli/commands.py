@@ -10,11 +10,8 @@ KERNEL_COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Name -> reference of its click command, and its summary. Plugins can't use these names."""
 
-RUNTIME = "wsap-nexus"
-"""The distribution of the runtime."""
-
 DISTRIBUTION_OF: dict[str, str] = {
     "check": "wsap-check",
-    **dict.fromkeys(("doctor", "export", "models", "nexus", "play", "replay", "runs", "schema"), RUNTIME),
+    **dict.fromkeys(("doctor", "export", "models", "nexus", "play", "replay", "runs", "schema"), "wsap-nexus"),
 }
 """Command -> the distribution to install for it."""

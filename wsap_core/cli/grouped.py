@@ -23,6 +23,18 @@ class GroupedCommand(click.Command):
         self.examples = tuple(examples)
         self._sections = sections or {}
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; `UsageError` for an option with an empty value, unless its help offers ''."""
+        if not ctx.resilient_parsing and any(not word or word.endswith("=") for word in args):
+            options = {p.name: p for p in self.get_params(ctx) if isinstance(p, click.Option)}
+            given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+            for name in given.keys() & options:
+                empty = given[name] == "" or (isinstance(given[name], list) and "" in given[name])
+                if empty and "''" not in (options[name].help or ""):
+                    label = max(options[name].opts, key=len)
+                    raise click.UsageError(f"{label} has an empty value; is a variable unset? Else leave it out.", ctx)
+        return super().parse_args(ctx, args)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options into the help."""
         options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
@@ -45,6 +57,16 @@ class GroupedCommand(click.Command):
 
 class ListGroup(GroupedCommand, click.Group):
     """A group with an action of its own, such as listing, when it is typed without a command."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """Return the command that was typed; `UsageError` with similar names if there is none."""
+        if not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None and args[0][:1].isalnum():
+            from wsap_core.errors import UnknownNameError  # deferred for weight
+
+            path = ctx.command_path
+            known, hint = self.list_commands(ctx), f"`{path} --help` lists all."
+            raise click.UsageError(str(UnknownNameError("command", args[0], known, hint=hint)), ctx)
+        return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options and the commands into the help."""
@@ -81,9 +103,8 @@ class LazyGroup(ListGroup):
         """Return the completions of a command's name."""
         from click.shell_completion import CompletionItem  # deferred for weight
 
-        found = [(n, line) for n, (_, line) in self.commands_of(ctx).items() if n.startswith(incomplete)]
-        options = click.Command.shell_complete(self, ctx, incomplete)
-        return [*(CompletionItem(name, help=line) for name, line in found), *options]
+        found = [CompletionItem(n, help=s) for n, (_, s) in self.commands_of(ctx).items() if n.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; without any, print the help and exit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -47,7 +47,11 @@ def plugins(state: State, name: str | None, *, as_json: bool, refresh: bool) -> 
 
 
 def _named(kind: str, name: str, rows: Sequence[R]) -> R:
-    found = [row for row in rows if row["name"] == name]
+    found = [row for row in rows if row["name"] == name] or [
+        r
+        for r in rows
+        if name in cast(Any, r).get("former_names", ())  # games have some
+    ]
     if not found:
         from wsap_core.errors import UnknownNameError  # deferred for weight
 
@@ -134,11 +138,17 @@ def _print_game(row: GameRow, members: Sequence[str]) -> None:
         "seats": f"{_seats(row['seats'])}, {row['timing']}",
         "default agent": row["default_agent"],
         "scores": ", ".join(row["scores"]),
-        "achievements": str(row["achievements"] or ""),
+        "terms": "; ".join(f"{name} {', '.join(values)}" for name, values in row["terms"].items()),
         "abilities": ", ".join(row["abilities"]),
         "package": row["distribution"],
     }
     _print_about(f"{row['title']}: {_summary(row)}", facts, row["options"])
+    if row["achievements"]:
+        click.echo()
+        print_table(
+            ("ACHIEVEMENT", "RARITY", "DESCRIPTION"),
+            [(a["name"], a["rarity"] or "-", a["description"]) for a in row["achievements"]],
+        )
     name = f"{row['name']}:{members[0]}" if members else row["name"]
     options = [option for option in row["options"] if not members or option["name"] != row["family"]]
     click.echo(f"\nPlay it: wsap play {name}{_example('--option', options)}")

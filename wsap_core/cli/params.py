@@ -47,10 +47,15 @@ class FiniteRange(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number that was typed."""
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            raise click.BadParameter(f"{single_line(value)[:40]!r} is not a number.", ctx, param)
-        return number
+        try:
+            number = super().convert(value, param, ctx)
+            if math.isfinite(number):
+                return number
+        except click.BadParameter:
+            pass
+        low = "" if self.min is None else f" above {self.min:g}" if self.min_open else f" from {self.min:g}"
+        high = "" if self.max is None else f" to {self.max:g}"
+        raise click.BadParameter(f"{single_line(value)[:40]!r} is not a number{low}{high}.", ctx, param)
 
 
 SEED = WholeNumber(0, SEED_LIMIT)
@@ -124,12 +129,12 @@ def complete_agents(ctx: click.Context, param: click.Parameter, incomplete: str)
     """Return the installed agents whose names start with `incomplete`, which may have the form `SEAT=NAME`."""
     from wsap_core.cli.cache import Catalogue
 
-    seat, equals, begun = incomplete.rpartition("=")
-    return _completions(Catalogue.current().agents, begun, before=seat + equals)
+    begun = incomplete.rpartition("=")[2]
+    return _completions(Catalogue.current().agents, begun, before=incomplete.removesuffix(begun))
 
 
 def _completions(rows: Iterable[Any], incomplete: str, *, before: str = "") -> list[Any]:
     from click.shell_completion import CompletionItem
 
-    found = [row for row in rows if row["name"].startswith(incomplete)]
-    return [CompletionItem(before + row["name"], help=row["summary"]) for row in found]
+    names = {row["name"]: row["summary"] for row in rows if row["name"].startswith(incomplete)}
+    return [CompletionItem(before + name, help=summary) for name, summary in names.items()]

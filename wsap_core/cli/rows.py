@@ -37,13 +37,16 @@ class OfferRow(TypedDict):
     """False if several plugins claim the name."""
 
 
-class OptionRow(TypedDict):
-    """An option of a game or an agent; see `wsap_core.specs.OptionDef`."""
+OptionRow = dict[str, str]
+"""An option of a game or an agent: the fields of `wsap_core.specs.OptionDef`."""
+
+
+class AchievementRow(TypedDict):
+    """An achievement of a game."""
 
     name: str
-    summary: str
-    default: str
-    values: str
+    description: str
+    rarity: str | None
 
 
 class GameRow(OfferRow):
@@ -57,12 +60,13 @@ class GameRow(OfferRow):
     default_agent: str
     scores: list[str]
     """The names of its metrics."""
-    achievements: int
-    """The number of achievements."""
+    achievements: list[AchievementRow]
+    terms: dict[str, list[str]]
     genre: str
     dimensions: str
     persistent: bool
     family: str
+    former_names: list[str]
     options: list[OptionRow]
 
 
@@ -95,8 +99,9 @@ def games(host: PluginHost) -> list[GameRow]:
 def game(host: PluginHost, entry: Registration[AdapterSpec]) -> GameRow:
     """Return the row of one game."""
     spec = entry.spec
-    counted = {"scores": [metric.name for metric in spec.score_metrics], "achievements": len(spec.achievements)}
-    return _row(GameRow, host.games, entry, title=spec.display_title, **counted)
+    achievements = [{name: getattr(a, name) for name in AchievementRow.__annotations__} for a in spec.achievements]
+    scores = [metric.name for metric in spec.score_metrics]
+    return _row(GameRow, host.games, entry, title=spec.display_title, scores=scores, achievements=achievements)
 
 
 def agents(host: PluginHost) -> list[AgentRow]:

@@ -60,3 +60,6 @@ from wsap_core.protocol.views import TextBlock as TextBlock
 from wsap_core.protocol.views import TimelineBlock as TimelineBlock
 from wsap_core.protocol.views import TimelineEntry as TimelineEntry
 from wsap_core.protocol.views import View as View
+
+PROTOCOL_TYPES = tuple(t for t in list(vars().values()) if isinstance(t, type) and issubclass(t, Part))
+"""The protocol's own types: those imported above, whatever else was imported before."""

@@ -25,9 +25,11 @@ class ParamDef(Part):
     """One parameter of an action or tool."""
 
     name: str
+    """The key of its value in `Action.parameters`."""
     spec: str = ""
     """An enumeration (`left|right`), an integer range (`1-10`, inclusive), or a description of free text."""
     optional: bool = False
+    """Whether it may be left out."""
     schema: Mapping[str, Any] | None = None
     """A JSON Schema (see `wsap_core.protocol.values`) instead of `spec`, for fractions, lists, coordinates, objects."""
     description: str = ""

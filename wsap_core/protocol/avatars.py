@@ -72,6 +72,7 @@ class Avatar(Part):
     """Seconds by the world's clock."""
     death_count: int = 0
     respawn_point: Sequence[float] | None = None
+    """Where it comes to life again, if that is known before it dies; else see the death's `RespawnOption`."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,9 @@ class AvatarSpec(Part):
     name: str | None = None
     appearance: Mapping[str, Any] | None = None
     spawn_location: str = "safe"
-    """"safe", "random" or "challenging"."""
+    """"safe", "random" or "challenging"; a game takes those of its `AdapterSpec.terms`."""
     starting_loadout: str = "default"
-    skill_bonuses: Mapping[str, float] | None = None
-    """Skill domain -> the agent's level, from 0 to 1."""
+    """What it carries, in the game's own words; see `AdapterSpec.terms`."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class JackOutResult(Part):
     avatar_state: AvatarState = AvatarState.UNBOUND
     message: str = ""
     session_stats: Mapping[str, Any] = field(default_factory=dict)
-    """Playtime, achievements and so on of the session."""
+    """Playtime, achievements and so on of the session, as the game counts them."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +201,7 @@ class DeathEvent(Part):
     """By the world's clock."""
     items_dropped: Mapping[str, int] = field(default_factory=dict)
     xp_lost: float = 0.0
+    """Experience points, in a game that has them."""
     respawn_options: Sequence[RespawnOption] = ()
     """Empty if death is final."""
 

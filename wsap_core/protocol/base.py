@@ -22,9 +22,6 @@ LEFT_OUT = {"wsap": "left out"}
 
 _LONG = 60  # characters of one value in `brief_repr`
 
-PROTOCOL_TYPES: list[type] = []
-"""The protocol's own types, in the order of their definition."""
-
 # The annotation of a sequence or mapping field, and the alternatives to it.
 _CONTAINER = re.compile(r"(?:[\w.]+\.)?(Sequence|Mapping)\[.*\]((?: \| (?:None|str))*)")
 
@@ -60,11 +57,6 @@ class Part(Frozen):
 
     wire_type: str | None = None
     """The tag; None for the class name. Not inherited."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
-            PROTOCOL_TYPES.append(cls)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:

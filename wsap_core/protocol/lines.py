@@ -18,10 +18,18 @@ def pairs(values: Mapping[str, Any], words: Words = ENGLISH) -> str:
 
 
 def shown(value: Any, words: Words = ENGLISH) -> str:
-    """Return a value for a reader: yes or no, a short number, or one line of text."""
+    """Return a value for a reader: yes or no, a short number, or one line of text; parts of nested ones by commas."""
     if isinstance(value, bool):
         return words.say("yes" if value else "no")
+    if isinstance(value, Mapping | list | tuple):
+        named = value.items() if isinstance(value, Mapping) else (("", each) for each in value)
+        return ", ".join(f"{single_line(k)} {_inner(v, words)}".lstrip() for k, v in named) or words.say("none")
     return words.say(number(value)) if isinstance(value, int | float) else single_line(value)
+
+
+def _inner(value: Any, words: Words) -> str:
+    text = shown(value, words)
+    return f"({text})" if isinstance(value, Mapping | list | tuple) and len(value) > 1 else text
 
 
 def number(value: float) -> str:

@@ -142,6 +142,10 @@ class Observation(Part):
         override it; it must also work for an observation read from a recording."""
         return {}
 
+    def typed_names(self) -> Mapping[str, str]:
+        """Return what a person may type for the words of choices: names or numbers that the view shows -> words."""
+        return {}
+
     def to_view(self) -> View:
         """Return a view of what the agent perceived, such as a map; empty unless overridden. Unlike a world's
         `render()` it shows no more than the agent knew, and works for an observation read from a recording."""

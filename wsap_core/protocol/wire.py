@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from wsap_core.errors import WireError
-from wsap_core.protocol.base import LEFT_OUT, PROTOCOL_TYPES, TYPE_TAG, Part, adapter, wire_type
+from wsap_core.protocol.base import LEFT_OUT, TYPE_TAG, Part, adapter, wire_type
 
 T = TypeVar("T")
 
@@ -150,13 +150,15 @@ def _dump_with_extras(value: Any, names: list[str], tag: str | None) -> str:
 
 
 class Codec:
-    """Decodes JSON into protocol types and the given subclasses of them.
+    """Decodes JSON into the types of `wsap_core.protocol` and the given subclasses of them.
 
     Raises:
         WireError: two classes have the same tag, and the later one is not a subclass of the other.
     """
 
     def __init__(self, subclasses: Iterable[type] = ()) -> None:
+        from wsap_core.protocol import PROTOCOL_TYPES  # it imports this module
+
         self._by_tag: dict[str, type] = {}
         for cls in (*PROTOCOL_TYPES, *subclasses):
             tag = wire_type(cls)

@@ -7,7 +7,7 @@ import itertools
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.services import Services
@@ -67,7 +67,7 @@ class Context:
         agent_id: str | None = None,
         world: str = "",
         game: AdapterSpec | None = None,
-    ) -> Context:
+    ) -> Self:
         """Return a context whose generator and ids depend only on the seed and the path."""
         own = derive_seed(seed, *path)
         return cls(

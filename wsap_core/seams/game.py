@@ -71,7 +71,7 @@ MEMBERS: Mapping[Ability, tuple[str, ...]] = {
     "messages": ("mailbox",),
     "lives": ("advance",),
     "influence": ("influence",),
-    "live": ("act_once",),
+    "irreversible": ("act_once",),
 }
 """The members that each ability requires: `reset` with a seed, `mailbox` a `Mailbox`, `advance` async."""
 
@@ -201,8 +201,8 @@ class ChoiceKey:
 
 
 @runtime_checkable
-class Live(Protocol):
-    """Ability `live`: a world that can't be rewound, such as a game in another process with its own clock.
+class Irreversible(Protocol):
+    """Ability `irreversible`: a world that can't be rewound, such as a game in another process with its own clock.
 
     A resumed run attaches to its present state and repeats nothing. A choice is committed before the world receives it.
     It has neither the ability `seed` nor `snapshot`; `reset` undoes nothing.

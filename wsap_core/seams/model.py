@@ -5,21 +5,20 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from wsap_core.protocol.base import Frozen
+from wsap_core.protocol.base import LEFT_OUT, Frozen
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.constraints import CallConstraint, ChooseConstraint, Constraint, JsonConstraint, RegexConstraint
-from wsap_core.seams.model_errors import ServerFailedError
 
 __all__ = [
-    "DEFAULT_SAMPLING", "Abilities", "Backend", "CallConstraint", "ChooseConstraint", "Chunk", "Constraint", "Finish",
-    "FinishReason", "ImagePart", "JsonConstraint", "Message", "Part", "Price", "RegexConstraint", "Reply", "Request",
-    "Role", "Sampling", "SpendingLimit", "TextChunk", "TextPart", "ThinkingChunk", "collect", "collect_from",
+    "DEFAULT_SAMPLING", "Abilities", "Backend", "CallConstraint", "ChooseConstraint", "Constraint", "Draft", "Finish",
+    "FinishReason", "FunctionCall", "ImagePart", "JsonConstraint", "Message", "OnText", "Part", "Price",
+    "RegexConstraint", "Reply", "Request", "Role", "Sampling", "SpendingLimit", "TextPart",
 ]  # fmt: skip
 
 Role = Literal["system", "user", "assistant", "observation"]
@@ -56,17 +55,35 @@ Part = TextPart | ImagePart
 
 
 @dataclass(frozen=True)
+class FunctionCall:
+    """A call of a function that a request declares."""
+
+    name: str
+    arguments: Mapping[str, Any] | str
+    """JSON; what the model wrote if that is not a JSON object."""
+
+
+@dataclass(frozen=True)
 class Message(Frozen):
     """One turn of the conversation."""
 
     role: Role
     content: Sequence[Part] | str
+    calls: Sequence[FunctionCall] = field(default=(), metadata=LEFT_OUT)
+    """The calls of a turn of the assistant, beside its text."""
 
     def text(self) -> str:
-        """Return the text of the message, with pictures replaced by their alternative texts."""
-        if isinstance(self.content, str):
-            return self.content
-        return "".join(p.text if isinstance(p, TextPart) else p.alt for p in self.content)
+        """Return the text of the message, with pictures replaced by their alternative texts. A call is written as JSON,
+        `{"name", "arguments", "content"?}`, several as a list of them."""
+        content = self.content
+        if not isinstance(content, str):
+            content = "".join(p.text if isinstance(p, TextPart) else p.alt for p in content)
+        if not self.calls:
+            return content
+        told: list[Any] = [{"name": call.name, "arguments": call.arguments} for call in self.calls]
+        content = content.strip()
+        one = told[0] | {"content": content} if content else told[0]
+        return json.dumps(one if len(told) == 1 else told, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -107,26 +124,12 @@ class Request:
     stored under it, so that equal concurrent requests are not confused."""
 
 
-@dataclass(frozen=True)
-class TextChunk:
-    """A piece of the reply."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class ThinkingChunk:
-    """A piece of the thinking before the reply."""
-
-    text: str
-
-
-FinishReason = Literal["stop", "stop_sequence", "length", "content_filter", "unknown"]
+FinishReason = Literal["stop", "stop_sequence", "length", "content_filter", "invalid", "unknown"]
 
 
 @dataclass(frozen=True)
 class Finish:
-    """The last chunk of every stream that does not fail."""
+    """How a reply ended, and what it took."""
 
     reason: FinishReason = "stop"
     stop_sequence: str | None = None
@@ -138,9 +141,6 @@ class Finish:
     """The model and fingerprint that the server reports, if any."""
 
 
-Chunk = TextChunk | ThinkingChunk | Finish
-
-
 @dataclass(frozen=True)
 class Reply:
     """A whole reply."""
@@ -148,6 +148,8 @@ class Reply:
     text: str
     thinking: str = ""
     finish: Finish = field(default_factory=Finish)
+    calls: tuple[FunctionCall, ...] = field(default=(), metadata=LEFT_OUT)
+    """The calls of functions in it, each once, beside its text."""
 
     @property
     def usage(self) -> Usage:
@@ -158,6 +160,26 @@ class Reply:
     def truncated(self) -> bool:
         """Whether it reached the token limit."""
         return self.finish.reason == "length"
+
+    @property
+    def message(self) -> Message:
+        """The reply as a turn of the conversation, without its thinking."""
+        return Message("assistant", self.text, self.calls)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What has been written of a reply so far."""
+
+    text: str = ""
+    thinking: str = ""
+    waiting: str = ""
+    """Why the request is not with the server now, such as that it is in a queue; empty if it is."""
+
+
+OnText = Callable[[Draft], None]
+"""Is shown a reply while it is written: each draft replaces the one before, and an empty one withdraws it, as when a
+request is sent again. It must not raise."""
 
 
 @dataclass(frozen=True)
@@ -217,36 +239,13 @@ class Backend(Protocol):
     def abilities(self) -> Abilities:
         """What it can do."""
 
-    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply in chunks, the last one a `Finish`; a failure raises a subclass of `BackendError`. Closing
-        the iterator early cancels the request and releases its resources."""
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Return the whole reply; a failure raises a subclass of `BackendError`. Cancelling it cancels the request and
+        releases its resources. A backend that streams calls `on_text` in the caller's thread while the reply is
+        written; others never do."""
 
     async def aclose(self) -> None:
         """Release connections and memory; the backend can't be used afterwards."""
-
-
-async def collect(backend: Backend, request: Request) -> Reply:
-    """Return the whole reply to a request; `BackendError` if the backend fails or its stream has no `Finish`."""
-    return await collect_from(backend.stream(request), backend.model)
-
-
-async def collect_from(stream: AsyncGenerator[Chunk, None], model: str) -> Reply:
-    """Return the whole reply of a stream and close it, like `collect`; the model's address is for the error."""
-    text: list[str] = []
-    thinking: list[str] = []
-    finish: Finish | None = None
-    async with aclosing(stream) as chunks:
-        async for chunk in chunks:
-            match chunk:
-                case TextChunk(piece):
-                    text.append(piece)
-                case ThinkingChunk(piece):
-                    thinking.append(piece)
-                case Finish():
-                    finish = chunk
-    if finish is None:
-        raise ServerFailedError(f"The reply of {model} broke off before its end.")
-    return Reply("".join(text), "".join(thinking), finish)
 
 
 @dataclass(frozen=True)

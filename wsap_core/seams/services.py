@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wsap_core.errors import MissingServiceError
+from wsap_core.installing import install_line
 from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
 
@@ -216,15 +217,17 @@ class Services:
     log: WorldLog | None = None
     progress: Callable[[str], None] | None = None
     """Shows progress to a waiting person."""
+    run: str = ""
+    """The id of the recorded run; empty outside a run."""
+    identities: Mapping[str, str] = field(default_factory=dict)
+    """Seat -> the agent of the database that plays it."""
 
     def require(self, name: str) -> Any:
         """Return a service; `MissingServiceError` if no installed package provides it."""
         # Any: the caller knows the protocol of the service.
         service = getattr(self, name)
         if service is None:
-            raise MissingServiceError(
-                f"This requires the service {name!r}, which is not installed; install it with: pip install wsap-nexus"
-            )
+            raise MissingServiceError(f"This requires the service {name!r}; get it with: {install_line('wsap-nexus')}")
         return service
 
 
@@ -249,7 +252,7 @@ def runtime_services(
         if error.name != name.partition(".")[0]:
             raise
         raise MissingServiceError(
-            "This requires the runtime, which is not installed; install it with: pip install wsap-nexus"
+            f"This requires the runtime, which is not installed; install it with: {install_line('wsap-nexus')}"
         ) from None
     opened: AbstractContextManager[Services] = getattr(module, attribute)(database, budgets=budgets, prices=prices)
     return opened

@@ -7,21 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from wsap_core.errors import WireError, WorldError
-from wsap_core.protocol import (
-    ActionAvailability,
-    ActionResult,
-    Effect,
-    Entity,
-    Event,
-    Goal,
-    Location,
-    Observation,
-    Terrain,
-    Tick,
-)
+from wsap_core.protocol import ActionResult, Location, Observation, Part, Tick
 from wsap_core.protocol.values import child_name, is_number
 from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import single_line
@@ -36,12 +25,10 @@ LARGEST_WHOLE = 2**63 - 1
 """The largest whole number anywhere else; the smallest is its negative."""
 
 _PARTS: Mapping[str, type] = {
-    "nearby_entities": Entity,
-    "nearby_terrain": Terrain,
-    "active_effects": Effect,
-    "current_goals": Goal,
-    "recent_events": Event,
-    "available_actions": ActionAvailability,
+    name: part
+    for name, kind in get_type_hints(Observation).items()
+    for part in get_args(next(filter(get_args, get_args(kind)), kind))
+    if isinstance(part, type) and issubclass(part, Part)
 }
 """List in an observation -> type of its items."""
 
@@ -122,6 +109,8 @@ def _wrong_observation(seen: Observation) -> str:
 
 
 def _wrong_count(number: object, name: str) -> str:
+    if type(number) is not int and hasattr(number, "dtype"):
+        return f"a {name} that is a number of numpy; write int(...): {_shown(number)}"
     if type(number) is not int or number < 0:
         return f"a {name} that does not count from 0: {_shown(number)}"
     return f"a {name} beyond {LARGEST_STEP}: {_shown(number)}" if number > LARGEST_STEP else ""

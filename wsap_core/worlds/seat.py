@@ -12,10 +12,11 @@ from typing import Protocol, TypeVar, cast
 from wsap_core.errors import WorldError, WsapError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, EmbodiedObservation, Observation, View
 from wsap_core.protocol.avatars import AVATAR_ACTIONS, Avatar, AvatarState, DeathEvent, JackOutResult
+from wsap_core.protocol.lines import shown
 from wsap_core.protocol.words import ENGLISH, words_of
-from wsap_core.seams.game import ChoiceKey, GameAdapter, HasClosingResult, HasDefaultAction, Live, Renders
+from wsap_core.seams.game import ChoiceKey, GameAdapter, HasClosingResult, HasDefaultAction, Irreversible, Renders
 from wsap_core.specs import AdapterSpec
-from wsap_core.untrusted import error_line, single_line
+from wsap_core.untrusted import error_line, raised_at, single_line
 from wsap_core.worlds.answers import judged, wrong_in
 from wsap_core.worlds.legality import check_action, index_actions, wrong_parameter
 from wsap_core.worlds.mailbox import Mailbox, message_of
@@ -143,7 +144,7 @@ class Seat:
         return (await self.step(action)).result
 
     async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
-        """Carry out an action and return its outcome; a `live` world is passed the key of the choice."""
+        """Carry out an action and return its outcome; an `irreversible` world is passed the key of the choice."""
         if self.left is not None:
             return await self._refuse(action, "You have left this world.", done=True)
         if self.closing is not None and action.name == GAME_OVER.name:
@@ -169,7 +170,7 @@ class Seat:
         return Outcome(action, result, stepped=True, death=death)
 
     def _act(self, action: Action, key: ChoiceKey | None) -> ActionResult | Awaitable[ActionResult]:
-        if key is not None and isinstance(self.face, Live):
+        if key is not None and isinstance(self.face, Irreversible):
             return self.face.act_once(action, key)
         return self.face.act(action)
 
@@ -255,7 +256,7 @@ class Seat:
             parts.append("You are dead.")
         if avatar.max_health:
             parts.append(f"Health {avatar.health:g} of {avatar.max_health:g}.")
-        status = ", ".join(f"{single_line(k)} {single_line(v)}" for k, v in observation.status.items())
+        status = ", ".join(f"{single_line(k)} {shown(v)}" for k, v in observation.status.items())
         parts.append(f"Status: {status}." if status else "")
         carried = ", ".join(f"{n} {single_line(k)}" for k, n in observation.inventory.items())
         parts.append(f"You carry {carried}." if carried else "You carry nothing.")
@@ -281,4 +282,4 @@ def blamed(words: str, kind: type[WorldError] = WorldError) -> Iterator[None]:
     except WsapError:
         raise
     except (Exception, SystemExit) as error:
-        raise kind(f"{words} {error_line(error, kind=True)}") from error
+        raise kind(f"{words} {error_line(error, kind=True)}{raised_at(error)}") from error

@@ -76,7 +76,7 @@ class World:
         if taken >= self.spec.seats[1]:
             raise UsageError(f"All {self.spec.seats[1]} seats of {self.spec.name!r} are taken.")
         self._bind(agent_id)
-        if isinstance(self.adapter, seam.HasSeats) and "multi-seat" in self.spec.abilities:
+        if "multi-seat" in self.spec.abilities and isinstance(self.adapter, seam.HasSeats):
             face = self.adapter.seat(agent_id)
         else:
             face = self.adapter
