@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from hosts import host_with_ours
@@ -14,7 +14,7 @@ from wsap_core.host import Registration
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation, Tick
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Abilities, Backend, Chunk, Finish, Message, Request, TextChunk, collect
+from wsap_core.seams.model import Abilities, Backend, Finish, Message, OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendError
 from wsap_core.seams.options import with_prefix
 from wsap_core.specs import AdapterSpec, BackendSpec
@@ -64,7 +64,7 @@ class Village:
         for attempt in range(2):
             key = f"{self.tick}/{phase}/{subject}/{attempt}" if self._keyed else ""
             try:
-                return (await collect(self._backend, Request((Message("user", words),), key=key, purpose=phase))).text
+                return (await self._backend.complete(Request((Message("user", words),), key=key, purpose=phase))).text
             except BackendError as error:
                 if not error.retryable:
                     raise
@@ -116,7 +116,7 @@ class Teller:
         context.config.get("api_key")
         return self
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         self.requests.append(request)
         number = len(self.requests)
         for _ in range(10 - 3 * (number % 3)):
@@ -124,8 +124,7 @@ class Teller:
         answer = self._answer(request, number)
         if isinstance(answer, Exception):
             raise answer
-        yield TextChunk(answer)
-        yield Finish(usage=Usage(1, 10, 2, 0.5))
+        return Reply(answer, finish=Finish(usage=Usage(1, 10, 2, 0.5)))
 
     async def aclose(self) -> None: ...
 

@@ -11,12 +11,11 @@ import hashlib
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator
 
 from asking_world import Teller, village_host, village_plan
 
 from wsap_core.seams.agent import Usage
-from wsap_core.seams.model import Chunk, Finish, Request, TextChunk
+from wsap_core.seams.model import Finish, OnText, Reply, Request
 from wsap_nexus.runs.session import resume, start
 from wsap_nexus.runs.store import open_store
 
@@ -30,7 +29,7 @@ class Counting(Teller):
         self._left = last
         self._turns = turns
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         text = hashlib.sha256(f"{request.key} {request.messages[0].text()}".encode()).hexdigest()[:8]
         for _ in range(int(text, 16) % 7):
             await asyncio.sleep(0)
@@ -38,8 +37,7 @@ class Counting(Teller):
         self._left -= 1
         if self._left == 0:
             self._dying = asyncio.create_task(self._die())
-        yield TextChunk(text)
-        yield Finish(usage=Usage(1, 10, 2, 0.5))
+        return Reply(text, finish=Finish(usage=Usage(1, 10, 2, 0.5)))
 
     async def _die(self) -> None:
         for _ in range(self._turns):

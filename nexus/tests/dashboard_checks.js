@@ -65,18 +65,13 @@
     return { text: node.innerText.trim().slice(0, 20), ring: style.outlineStyle === 'solid' ? parseFloat(style.outlineWidth) : 0 };
   },
 
-  // Scrolls a list most of a screen at a time; gives the milliseconds from one frame to the next, sorted.
+  // Scrolls a list most of a screen at a time, and lets each be drawn.
   async scroll(frames) {
     const box = document.querySelector('.list');
-    const took = [];
-    let last = await new Promise(requestAnimationFrame);
     for (let n = 0; n < frames; n += 1) {
       box.scrollTop += box.clientHeight * 0.8;
-      const now = await new Promise(requestAnimationFrame);
-      took.push(now - last);
-      last = now;
+      await new Promise(requestAnimationFrame);
     }
-    return took.sort((a, b) => a - b);
   },
 
   rows() { return [...document.querySelectorAll('.row:not([hidden])')].map((row) => Number(row.id.split('-').pop())); },

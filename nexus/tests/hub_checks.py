@@ -30,9 +30,14 @@ def rows(connection: Connection, query: str, **values: Any) -> list[Any]:
     return list(connection.execute(text(query), values))
 
 
+def reading(database: Database) -> Database:
+    """Return a database opened once more, only to read it, whether or not it was closed meanwhile."""
+    return Database.open(database.where, create=False, read_only=True)
+
+
 def problems(database: Database, *, settled: bool = False) -> list[str]:
     """Return everything that is not as it has to be; `settled` if nothing may be under way."""
-    with database.read() as connection:
+    with reading(database) as opened, opened.read() as connection:
         return [
             *_places(connection),
             *_items(connection),

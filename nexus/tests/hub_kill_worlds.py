@@ -1,6 +1,7 @@
 """Kill a nexus whose agents come and go with goals of their own, and look whether a world was lost.
 
-    python nexus/tests/hub_kill_worlds.py [--kills N] [--seed N] [--agents N] [--database postgresql] [--json]
+    python nexus/tests/hub_kill_worlds.py [--kills N] [--seed N] [--agents N] [--workers N] [--database postgresql]
+    [--json]
 
 Agents enter and leave two worlds that live (a fair, and a village that asks a model) and two games of several seats,
 with goals, and act wrongly now and then. The model never answers the same twice. People whisper to agents, call them
@@ -49,7 +50,6 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_llm.keys import request_key
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.hub.prune import prune
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
@@ -58,6 +58,7 @@ from wsap_nexus.store.backup import back_up
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.prune import prune
 from wsap_nexus.store.repository import Repository
 
 VILLAGE, FAIR_RUN = "nexus-village", "nexus-fair"
@@ -187,12 +188,15 @@ def world_calls(database: str) -> set[tuple[str, str]]:
     return found
 
 
-def settings(seed: int) -> Settings:
+def settings(seed: int, workers: int) -> Settings:
     worlds = (
         KeptWorld("village", "sandbox:village", {"language": "en", "model": "script/it"}), KeptWorld("fair", "fair"),
     )  # fmt: skip
     every = random.Random(seed).choice((1, 7, 200))
-    return Settings(seed=5, games=GAMES, worlds=worlds, snapshot_every=every, lobby_seconds=0.05, pace=40.0)
+    return Settings(
+        seed=5, games=GAMES, worlds=worlds, snapshot_every=every, lobby_seconds=0.05, pace=40.0, workers=workers,
+        living_in_workers=workers > 0,
+    )  # fmt: skip
 
 
 def policies(number: int) -> dict[str, Policy]:
@@ -211,7 +215,7 @@ def live(database: str, out: int, options: argparse.Namespace, life: int) -> Non
 
     async def run() -> None:
         with open_store(database) as store:
-            nexus = Nexus(host(database), store, settings(options.seed * 1000 + life))
+            nexus = Nexus(host(database), store, settings(options.seed * 1000 + life, options.workers))
             with nexus.nexus_store.change() as tx:
                 for number in range(options.agents):
                     tx.register(f"agent-{number}", policies=policies(number))
@@ -223,12 +227,13 @@ def live(database: str, out: int, options: argparse.Namespace, life: int) -> Non
 
             def waiting() -> None:
                 for task in asyncio.all_tasks():
-                    at = [f"{Path(f.f_code.co_filename).name}:{f.f_lineno}" for f in task.get_stack(limit=4)]
-                    say("waits", task.get_name(), getattr(task.get_coro(), "__qualname__", ""), *at)
+                    say("waits", task.get_name(), *waits_at(task))
                 say("waits held", nexus.live.held, "runs", sorted(nexus.live.run_tasks))
                 for run_id in LIVING:
                     last = store.repository.last_event(run_id)
                     say("waits", run_id, None if last is None else (last.seq, last.kind, last.step))
+                    for event in store.repository.read_events(run_id, from_seq=max(0, (last.seq if last else 0) - 40)):
+                        say("waits", run_id, event.seq, event.kind, event.seat, event.step)
 
             asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, waiting)
             nexus.nexus_store.listen(heard)
@@ -237,6 +242,17 @@ def live(database: str, out: int, options: argparse.Namespace, life: int) -> Non
             await asyncio.gather(ticks(nexus, say), people(nexus, rng, options), keeping(nexus, database, rng))
 
     asyncio.run(run())
+
+
+def waits_at(task: asyncio.Task[Any]) -> Iterator[str]:
+    """Yield the places at which a suspended task waits, the innermost last."""
+    waiting: Any = task.get_coro()
+    while waiting is not None:
+        for kind in ("cr", "gi", "ag"):
+            if (frame := getattr(waiting, f"{kind}_frame", None)) is not None:
+                yield f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}:{frame.f_code.co_name}"
+        waiting = next((found for name in ("cr_await", "gi_yieldfrom", "ag_await")
+                        if (found := getattr(waiting, name, None)) is not None), None)  # fmt: skip
 
 
 async def ticks(nexus: Nexus, say: Any) -> None:
@@ -308,7 +324,8 @@ def one_life(
                 still = [name for name in LIVING if name.encode() not in moved]
                 lines.append(f"PROBLEM the nexus came to a standstill; not a tick of: {still}\n".encode())
                 os.kill(pid, signal.SIGUSR1)  # what it waits for
-                while select.select([pipe], [], [], 2.0)[0] and (line := pipe.readline()):
+                told = time.monotonic() + 10.0  # one of its worlds may go on, and then it never falls silent
+                while time.monotonic() < told and select.select([pipe], [], [], 2.0)[0] and (line := pipe.readline()):
                     print(line.decode(), end="", file=sys.stderr)
                 break
             if not (line := pipe.readline()):
@@ -412,6 +429,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--agents", type=int, default=6)
+    parser.add_argument("--workers", type=int, default=0, help="worker processes")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument("--keep", action="store_true", help="keep the new file, and print where it is")
     parser.add_argument("--json", action="store_true")

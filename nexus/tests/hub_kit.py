@@ -299,7 +299,7 @@ QUARRY = AdapterSpec(
     "quarry", "A quarry with gems, picks and deep falls.", Quarry,
     abilities=("seed", "snapshot", "avatars", "transit"), default_agent="digger",
     skills={"crafting": ("make_pick", "forge"), "exploration": ("climb_down", "dig")},
-    transfer_rules=RULES, max_avatars=2, wire_types=(), persistent=True,
+    transfer_rules=RULES, terms={"spawn": ("challenging", "random")}, max_avatars=2, wire_types=(), persistent=True,
 )  # fmt: skip
 
 AGENTS = (AgentSpec("digger", "Digs.", Digger), AgentSpec("rover", "Roves.", Rover))

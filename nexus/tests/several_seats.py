@@ -80,6 +80,12 @@ class Log:
         """Return the names of what a seat did."""
         return [json.loads(e.body)["step"]["action"]["name"] for e in self.of("step", seat)]
 
+    def keep_state(self, *_: object, **__: object) -> None:
+        """Keep no state beside the log, from which alone these runs are gone on with."""
+
+    def kept_states(self, run_id: str) -> list[tuple[EventRecord, bool]]:
+        return []
+
     def hashes(self) -> dict[str, str]:
         """Return each seat's trajectory hash, as the documentation says how: chained from step to step."""
         digests: dict[str, str] = {}
@@ -98,14 +104,20 @@ def play(
     *,
     watch: Callable[[StepTaken, Mapping[str, Controls]], None] | None = None,
     clock: Clock | None = None,
+    stopped: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Play a run to its end, from where its log ends, and return each seat's trajectory hash as the run has it."""
+    """Play a run to its end, from where its log ends, and return each seat's trajectory hash as the run has it.
+
+    The seats `stopped` are taken out as soon as what they chose is repeated.
+    """
     LIVES.append(None)
     codec = Codec()
     past = None
     if log.events:
         past = read_past(log, RUN, plan, spec, dict(agents), codec)  # type: ignore[arg-type]
     controls = {seat.name: Controls() for seat in plan.seats}
+    for name in stopped:
+        controls[name].finish()
     recorder = Recorder(log, RUN)
     recorder.note("resumed" if past else "started")
 

@@ -41,6 +41,7 @@ def rows(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return list(json.loads(typed(capsys, "runs", "--all", "--json")[1]))
 
 
+@pytest.mark.slow
 def test_a_run_that_is_played_again_says_that_nothing_was_spent(
     capsys: pytest.CaptureFixture[str], server: ModelServer
 ) -> None:
@@ -48,7 +49,8 @@ def test_a_run_that_is_played_again_says_that_nothing_was_spent(
     asked = len(server.requests)
     code, out, _ = typed(capsys, "play", "--replay", first["run"])
     assert code == 0
-    assert f"Replayed {first['run']} with its recorded replies: no model was called." in out
+    same = "every step is as recorded, and no model was called"
+    assert f"Replayed {first['run']} with its recorded choices: {same}." in out
     assert "models (recorded): 9 calls" in out
     again = json.loads(typed(capsys, "play", "--replay", first["run"], "--json")[1])
     assert (again["replays"], again["trajectory_hash"]) == (first["run"], first["trajectory_hash"])
@@ -128,6 +130,7 @@ def test_a_server_that_is_not_there_is_told_in_whole_sentences(
     assert "is it running? Continue the run with: wsap play --resume " in err
 
 
+@pytest.mark.slow
 def test_a_server_of_tools_that_is_not_there_is_told_once_and_leaves_nothing_behind(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

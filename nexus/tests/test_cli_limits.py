@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
+from cli_kit import typed
 
-from wsap_core.cli import main
 from wsap_llm.middleware.budgets import BudgetLimits, Budgets
 
 REPLY = json.dumps({"action": "speak", "params": {"text": "here I am"}})
@@ -20,14 +20,6 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("WSAP_DATABASE", raising=False)
     monkeypatch.chdir(tmp_path)
-
-
-def typed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """What a command exits with and prints, on both streams."""
-    capsys.readouterr()
-    code = main(words)
-    done = capsys.readouterr()
-    return code, done.out, done.err
 
 
 def play(capsys: pytest.CaptureFixture[str], *words: str, steps: int = 3) -> tuple[int, str, str]:

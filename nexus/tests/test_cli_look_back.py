@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_kit import typed
 
-from wsap_core.cli import main
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.repository import Repository
@@ -22,13 +22,6 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("WSAP_DATABASE", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "home"
-
-
-def typed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(words)
-    done = capsys.readouterr()
-    return code, done.out, done.err
 
 
 @pytest.fixture
@@ -217,6 +210,7 @@ def test_export_to_where_nothing_can_be_is_refused(capsys: pytest.CaptureFixture
 # --- doctor -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_machine_in_order_is_ready(capsys: pytest.CaptureFixture[str], run: dict[str, Any]) -> None:
     code, out, _ = typed(capsys, "doctor")
     assert code == 0
@@ -266,6 +260,7 @@ def test_a_damaged_step_is_named(capsys: pytest.CaptureFixture[str], run: dict[s
     assert "is not a step" in err
 
 
+@pytest.mark.slow
 def test_the_commands_load_nothing_heavy_to_show_their_help() -> None:
     import subprocess
     import sys
@@ -315,7 +310,7 @@ def test_an_option_without_effect_is_refused(capsys: pytest.CaptureFixture[str],
 def test_no_option_takes_what_is_not_a_number(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
     code, _, err = typed(capsys, *words, "nan")
     assert code == 2
-    assert "'nan' is not a number." in err
+    assert "'nan' is not a number from " in err
 
 
 def test_verifying_prints_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -228,6 +228,7 @@ def test_a_good_model_is_found_good_by_one_request(ollama: ModelServer, capsys: 
         (Say("word " * 400), "cut off after 300 tokens"),
     ],
 )
+@pytest.mark.slow
 def test_what_a_model_does_badly_is_said_with_what_to_do(
     said: Say, words: str, ollama: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -239,6 +240,7 @@ def test_what_a_model_does_badly_is_said_with_what_to_do(
     assert found["model"]["hint"] or words == "the reply is empty"
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_pulled_comes_with_the_command_that_pulls_it(
     ollama: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -248,6 +250,7 @@ def test_a_model_that_is_not_pulled_comes_with_the_command_that_pulls_it(
     assert "ollama pull qwen3:14b" in found["model"]["detail"]
 
 
+@pytest.mark.slow
 def test_a_missing_key_is_told_from_a_missing_server(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], nowhere: str
 ) -> None:
@@ -264,6 +267,7 @@ def test_a_missing_key_is_told_from_a_missing_server(
     assert "OPENAI_BASE_URL" in found["model"]["hint"]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_silent_is_given_up_on_after_the_stated_time(
     openai: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -273,6 +277,7 @@ def test_a_model_that_is_silent_is_given_up_on_after_the_stated_time(
     assert "no reply within 0.5 s" in found["model"]["detail"]
 
 
+@pytest.mark.slow
 def test_no_model_at_all_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
     code, found = doctor(capsys)
     assert (code, found["model"]["status"]) == (0, "ok")
@@ -290,6 +295,7 @@ def test_without_a_name_the_default_model_is_asked_and_its_failure_is_a_warning(
     assert "openai/gone (from WSAP_MODEL)" in found["model"]["detail"]
 
 
+@pytest.mark.slow
 def test_without_a_default_the_first_model_on_this_machine_is_asked(
     ollama: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

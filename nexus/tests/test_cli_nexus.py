@@ -67,6 +67,7 @@ def test_a_signal_stops_it_in_good_order(environ: dict[str, str], number: int) -
     assert not list(home(environ).glob("*.nexus.json"))
 
 
+@pytest.mark.slow
 def test_started_again_it_goes_on_where_it_was(environ: dict[str, str]) -> None:
     with running(environ) as hub:
         before = hub.someone_was_away()
@@ -79,6 +80,7 @@ def test_started_again_it_goes_on_where_it_was(environ: dict[str, str]) -> None:
         assert [a["id"] for a in after["agents"]] == ["ada", "bob"]
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_a_state_file_that_counts_for_nothing(environ: dict[str, str]) -> None:
     with running(environ) as hub:
         hub.someone_was_away()
@@ -115,6 +117,7 @@ def test_only_its_owner_can_read_the_token_and_the_state(environ: dict[str, str]
         assert stat.S_IMODE(home(environ).stat().st_mode) & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_stop_ends_it_and_is_content_when_there_is_none(environ: dict[str, str]) -> None:
     with running(environ) as hub:
         assert json.loads(nexus(environ, "stop", "--json")) == {"running": False, "stopped": True}
@@ -138,6 +141,7 @@ def test_one_that_hangs_is_ended_by_force_and_goes_on(environ: dict[str, str]) -
         assert hub.status()["answers"]
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_it_at_once(environ: dict[str, str], tmp_path: Path) -> None:
     # A game that thinks for longer than anybody waits, and lets nothing else happen meanwhile.
     game = tmp_path / "slow.py"
@@ -184,6 +188,7 @@ def test_a_port_in_use_is_one_sentence(environ: dict[str, str]) -> None:
     assert "--port" in sentence
 
 
+@pytest.mark.slow
 def test_a_second_nexus_on_the_database_is_refused_and_changes_nothing(environ: dict[str, str]) -> None:
     with running(environ) as hub:
         (path,) = home(environ).glob("*.nexus.json")
@@ -207,6 +212,7 @@ def nexus_json_events(environ: dict[str, str]) -> list[str]:
         return [row[0] for row in connection.execute("SELECT kind FROM nexus_event ORDER BY seq")]
 
 
+@pytest.mark.slow
 def test_a_database_of_a_newer_version_is_one_sentence(environ: dict[str, str]) -> None:
     import sqlite3
 
@@ -301,6 +307,7 @@ def test_in_the_background_it_returns_once_it_answers(environ: dict[str, str]) -
     assert "nexus.log" in sentence
 
 
+@pytest.mark.slow
 def test_in_the_background_it_gives_the_address_that_opens_the_controls_as_in_the_foreground(
     environ: dict[str, str],
 ) -> None:
@@ -329,6 +336,7 @@ def test_all_that_is_said_of_how_it_is_run_goes_into_the_background_too() -> Non
         worker_memory=512, game_hosts=("games.local", "10.0.0.7"), keep_days=1.5, keep_size=2_000_000_000,
         limits=("day.cost=2", "decision.calls=3"),
         worlds=("glade=meadow,ends=7", "village=sandbox:village"), as_json=False, database="x.db",
+        living_in_workers=True, agent_options=("profile=brief",), backend_options=("num_ctx=9000",),
     )  # fmt: skip
     with start.make_context("start", words_of(said)) as context:
         context.params.pop("detach")
@@ -352,11 +360,13 @@ def test_a_model_that_nothing_serves_is_told_before_anything_begins(environ: dic
     assert not (home(environ) / "wsap.db").exists()
 
 
+@pytest.mark.slow
 def test_agents_of_a_nexus_with_a_model_are_decided_by_it(environ: dict[str, str]) -> None:
     with running(environ, *QUICK, "--model", "scripted/any") as hub:
         assert {a["decided_by"] for a in hub.status()["agents"]} == {"scripted/any"}
 
 
+@pytest.mark.slow
 def test_games_are_taken_offline_and_online(environ: dict[str, str]) -> None:
     with running(environ) as hub:
         hub.someone_was_away()
@@ -371,6 +381,7 @@ def test_games_are_taken_offline_and_online(environ: dict[str, str]) -> None:
     assert "Did you mean 'echo'" in sentence
 
 
+@pytest.mark.slow
 def test_who_looks_on_does_not_keep_it_from_stopping(environ: dict[str, str]) -> None:
     with running(environ) as hub, urllib.request.urlopen(hub.ready["url"] + "nexus/events", timeout=300) as stream:
         assert stream.readline() == b": hello\n"

@@ -24,7 +24,7 @@ OPENING = f"{ADDRESS}#key=3vJ0_4dk-abcdefghijklm"
 def request_for(host: str) -> StartRequest:
     return StartRequest(
         host=host, port=9998, expose=True, seed=0, pace=4.0, games=(), model=None, workers=0, worker_memory=None,
-        game_hosts=(), limits=(), keep_days=0, keep_size=0, as_json=False, database=None,
+        game_hosts=(), limits=(), keep_days=0, keep_size=0, as_json=False, database=None, living_in_workers=False,
     )  # fmt: skip
 
 

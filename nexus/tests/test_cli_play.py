@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from wsap_core.cli import main
+from cli_kit import typed
 
 KEYS = {
     "run", "game", "agent", "seed", "steps", "episodes", "reward", "achievements", "score", "done", "cut_off",
@@ -61,14 +60,6 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "me.py").write_text(AGENTS, encoding="utf-8")
     return tmp_path / "home"
-
-
-def typed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """What a command exits with and prints, on both streams."""
-    capsys.readouterr()
-    code = main(words)
-    done = capsys.readouterr()
-    return code, done.out, done.err
 
 
 def played(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
@@ -327,6 +318,7 @@ def test_a_run_stopped_in_the_middle_goes_on_to_the_same_hash(
         assert resumed[part] == straight[part], part
 
 
+@pytest.mark.slow
 def test_a_stopped_run_that_was_not_recorded_says_so() -> None:
     stopped = process("play", *LONG, "--no-record", environ={"STOP_WITH": "SIGINT"})
     assert stopped.returncode == 130

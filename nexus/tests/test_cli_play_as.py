@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_kit import typed
 from cli_nexus_kit import environ_of, running
-
-from wsap_core.cli import main
 
 AGENTS = """\
 import os, signal
@@ -59,14 +58,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def typed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """What a command exits with and prints, on both streams."""
-    capsys.readouterr()
-    code = main(words)
-    done = capsys.readouterr()
-    return code, done.out, done.err
-
-
 def answered(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     code, out, err = typed(capsys, *words, "--json")
     assert code == 0, err
@@ -88,6 +79,7 @@ def shown(capsys: pytest.CaptureFixture[str], name: str = "ada") -> Any:
     return answered(capsys, *WHO, "show", name)
 
 
+@pytest.mark.slow
 def test_what_an_agent_remembers_is_shown_searched_and_forgotten(capsys: pytest.CaptureFixture[str]) -> None:
     assert listed(capsys) == []
     code, out, err = typed(capsys, "play", *WITNESS, "--as", "ada", "--json")
@@ -123,6 +115,7 @@ def test_what_an_agent_remembers_is_shown_searched_and_forgotten(capsys: pytest.
     assert typed(capsys, *WHO, "forget", "eve", "--yes")[0] == 2
 
 
+@pytest.mark.slow
 def test_the_second_run_goes_on_from_what_the_first_remembered(capsys: pytest.CaptureFixture[str]) -> None:
     first = answered(capsys, "play", *WITNESS, "--as", "ada")
     code, out, err = typed(capsys, "play", *WITNESS, "--as", "ada", "--json")
@@ -188,6 +181,7 @@ def test_beside_a_running_nexus_memories_are_shown_and_forgotten_and_playing_as_
         assert shown(capsys)["state"] == "active"
 
 
+@pytest.mark.slow
 def test_a_model_remembers_as_its_agent_does_and_is_who_the_persona_says(capsys: pytest.CaptureFixture[str]) -> None:
     persona = "You are Ada, who never speaks."
     options = ("--memory", "fifo", "--agent-option", "memory.cells=7", "--persona", persona)
@@ -204,6 +198,7 @@ def test_a_model_remembers_as_its_agent_does_and_is_who_the_persona_says(capsys:
     assert persona in "\n".join(events), "in the system message"
 
 
+@pytest.mark.slow
 def test_an_agents_own_policy_decides_where_nobody_else_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     answered(capsys, "play", *MODEL, "--as", "ada")
     third = answered(capsys, "play", "echo", "--steps", "3", "--as", "ada")
@@ -219,6 +214,7 @@ def test_an_agent_without_a_memory_is_credited_with_what_it_does(capsys: pytest.
     assert (found["lifetime_steps"], found["sessions"][0]["reason"]) == (7, "step_limit")
 
 
+@pytest.mark.slow
 def test_agents_of_several_seats_each_remember(capsys: pytest.CaptureFixture[str]) -> None:
     seats = ("--as", "row=ada", "--as", "column=bob", "--agent", "./me.py:Witness", "--option", "rounds=5")
     words = [word.replace("me.py:Witness", "me.py:Chooser") for word in ("matrix", *seats)]

@@ -15,7 +15,7 @@ from wsap_core.cli import main
 from wsap_core.errors import UsageError
 from wsap_core.loading import names_model
 from wsap_nexus.api import play
-from wsap_nexus.cli.nexus.agent_registry import policies_of
+from wsap_nexus.cli.nexus.agent_registry import Decider
 from wsap_nexus.store.entities import Policy
 
 COOPERATE = json.dumps({"action": "cooperate", "params": {}, "reasoning": "let us be friends"})
@@ -76,6 +76,7 @@ def test_a_model_fills_the_seats_that_nobody_takes(capsys: pytest.CaptureFixture
     assert asked(server) == {"qwen3:8b chat": 5}
 
 
+@pytest.mark.slow
 def test_a_models_address_is_an_agent(capsys: pytest.CaptureFixture[str], server: ModelServer) -> None:
     code, out, _ = typed(capsys, *HALF_A_GAME, "--agent", "openai/qwen3:8b", "--style", "json")
     assert code == 0
@@ -92,7 +93,7 @@ def test_a_models_address_is_an_agent(capsys: pytest.CaptureFixture[str], server
     for wrong in ({"openai/other": (1, 2)}, {"openai/qwen3:8b": (-1, 2)}):
         with pytest.raises(UsageError, match="price"):
             play("matrix", "openai/qwen3:8b", prices=wrong, **given)
-    decider = policies_of(None, None, ("echo=openai/qwen3:8b",))["echo"]
+    decider = Decider(model=None, policies=("echo=openai/qwen3:8b",)).read()["echo"]
     assert decider == Policy("llm", {"model": "openai/qwen3:8b"})
 
 
@@ -105,6 +106,7 @@ def test_a_single_seat_has_options_of_its_own(capsys: pytest.CaptureFixture[str]
     assert (sent["llava:7b"]["num_ctx"], sent["llava:7b"]["temperature"]) == (4096, 0.7)
 
 
+@pytest.mark.slow
 def test_seats_with_models_of_their_own_are_gone_on_with_and_played_again(
     capsys: pytest.CaptureFixture[str], server: ModelServer
 ) -> None:

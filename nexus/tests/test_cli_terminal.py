@@ -48,10 +48,19 @@ class Terminal:
         end = time.monotonic() + PATIENCE
         while not re.search(pattern, new):
             assert time.monotonic() < end, f"{pattern!r} did not appear in:\n{new[-3000:]}"
-            part = self._read(end - time.monotonic())
+            part = self._read(min(1.0, end - time.monotonic()))
             assert part is not None, f"it ended without {pattern!r}:\n{new[-3000:]}"
             new += part
         return new
+
+    def until_or_end(self, pattern: str) -> str | None:
+        """What is sent from now until the pattern appears in it, or None if the program ends before."""
+        try:
+            return self.until(pattern)
+        except AssertionError:
+            if self.process.poll() is None:
+                raise
+            return None
 
     def ended(self) -> int:
         """The exit status, once all output was read."""
@@ -113,6 +122,7 @@ def runs(environ: dict[str, str]) -> list[dict[str, object]]:
 ENDLESS = ("play", "echo", "--option", "length=100000")
 
 
+@pytest.mark.slow
 def test_a_run_is_watched_held_stepped_and_left_resumable(environ: dict[str, str]) -> None:
     with at_terminal(environ, *ENDLESS) as terminal:
         assert "\x1b[?1049h" in terminal.until("Last actions"), "it takes the other screen"
@@ -132,6 +142,7 @@ def test_a_run_is_watched_held_stepped_and_left_resumable(environ: dict[str, str
         assert row["status"] == "interrupted"
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_run_and_says_how_to_go_on(environ: dict[str, str]) -> None:
     with at_terminal(environ, *ENDLESS) as terminal:
         terminal.until("Last actions")
@@ -142,6 +153,7 @@ def test_ctrl_c_stops_the_run_and_says_how_to_go_on(environ: dict[str, str]) -> 
         assert f"wsap play --resume {row['run']}" in terminal.seen.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_terminal_that_hangs_up_leaves_a_resumable_run(environ: dict[str, str]) -> None:
     with at_terminal(environ, *ENDLESS) as terminal:
         terminal.until("Last actions")
@@ -151,6 +163,7 @@ def test_a_terminal_that_hangs_up_leaves_a_resumable_run(environ: dict[str, str]
         assert (row["status"], row["resumable"]) == ("interrupted", True)
 
 
+@pytest.mark.slow
 def test_a_small_terminal_gets_a_sentence_and_plain_lines(environ: dict[str, str]) -> None:
     with at_terminal(environ, "play", "echo", size=(50, 12)) as terminal:
         assert terminal.ended() == 0
@@ -159,6 +172,7 @@ def test_a_small_terminal_gets_a_sentence_and_plain_lines(environ: dict[str, str
         assert "\x1b[?1049h" not in terminal.seen
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_made_smaller_and_larger_again_is_followed(environ: dict[str, str]) -> None:
     with at_terminal(environ, *ENDLESS) as terminal:
         terminal.until("Last actions")
@@ -171,6 +185,7 @@ def test_a_terminal_that_is_made_smaller_and_larger_again_is_followed(environ: d
 
 
 @pytest.mark.parametrize(("more", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+@pytest.mark.slow
 def test_colours_are_left_out_where_they_are_not_wanted(
     environ: dict[str, str], more: dict[str, str], coloured: bool
 ) -> None:
@@ -182,12 +197,14 @@ def test_colours_are_left_out_where_they_are_not_wanted(
         assert bool(colours) is coloured
 
 
+@pytest.mark.slow
 def test_a_terminal_that_can_only_print_gets_plain_lines(environ: dict[str, str]) -> None:
     with at_terminal(environ, "play", "echo", TERM="dumb") as terminal:
         assert terminal.ended() == 0
         assert "\x1b" not in terminal.seen
 
 
+@pytest.mark.slow
 def test_a_person_plays_to_the_end(environ: dict[str, str]) -> None:
     with at_terminal(environ, "play", "echo", "--agent", "human", "--option", "length=2") as terminal:
         terminal.until("Your turn")
@@ -199,6 +216,76 @@ def test_a_person_plays_to_the_end(environ: dict[str, str]) -> None:
         assert "reward 1" in terminal.seen
 
 
+@pytest.mark.parametrize("typed", ["tell to=column text=I'm here", "tell column I'm here", "say I'm here"])
+@pytest.mark.slow
+def test_a_person_sends_a_message_to_another_seat(environ: dict[str, str], typed: str) -> None:
+    words = ("play", "matrix", "--seat", "row=human", "--fill", "tit-for-tat", "--option", "rounds=1")
+    with at_terminal(environ, *words) as terminal:
+        terminal.until("Your turn|your turn")
+        terminal.press(f":{typed}\r")
+        assert "There is no action" not in terminal.until("Said")
+        terminal.press(":cooperate\r")
+        assert terminal.ended() == 0
+    done = run_wsap(["replay", "last"], env=environ)
+    done.check_returncode()
+    assert "I'm here" in done.stdout
+
+
+SEATS = {
+    "crafter": "seat-1", "echo": "seat-1", "matrix": "row", "matrix-free": "row", "matrix-turns": "row",
+    "minigrid": "seat-1", "morrowind": "seat-1", "tossim": "player-1",
+    "village": "anna", "lighthouse": "clara", "sandbox": "anna",
+}  # fmt: skip
+"""Installed game -> the seat of the person."""
+MOST_TRIED = 12
+"""Actions that are tried in a game; of those it offers, some of each part of the list."""
+
+
+def test_each_installed_game_is_tried_by_a_person() -> None:
+    done = run_wsap(["games", "--json"], env=dict(os.environ))
+    assert {row["name"] for row in json.loads(done.stdout)} == set(SEATS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", SEATS)
+def test_whatever_is_offered_to_a_person_is_accepted_from_a_person(environ: dict[str, str], game: str) -> None:
+    filled = {"tossim": ("--fill", "tossim-player"), **dict.fromkeys(("matrix", "matrix-turns"), ("--fill", "always"))}
+    words = ("play", game, "--seed", "3", "--seat", f"{SEATS[game]}=human", *filled.get(game, ()))
+    tried: list[str] = []
+    with at_terminal(environ, *words, size=(50, 12)) as terminal:
+        said = terminal.until_or_end(r"what do you do\? [^\n]*\n")
+        while said is not None and len(tried) < MOST_TRIED:
+            offered = said.rpartition("what do you do? ")[2].strip().split(", ")
+            left = [name for name in offered if name not in tried]
+            if not left:
+                break
+            tried.append(left[len(left) // 2 if len(tried) % 2 else 0])
+            said = carried_out(terminal, tried[-1])
+    assert tried
+
+
+def carried_out(terminal: Terminal, name: str) -> str | None:
+    """Type an action, and what the terminal says that it needs, until it is carried out; return what is sent then,
+    up to the next question, or None at the end."""
+    typed = name
+    for _ in range(6):
+        terminal.press(f"{typed}\n")
+        answer = terminal.until_or_end(
+            rf"(?m)^(?:{name} needs '\w+' \([^\n]*\)|{name}: |{name} takes |{name} has |{name} is not possible|"
+            r"There is no action)[^\n]*\n|what do you do\? [^\n]*\n"
+        )
+        if answer is None or "what do you do? " in answer:
+            return answer
+        needed = re.search(rf"{name} needs '(\w+)' \((.*)\)", answer)
+        assert needed is not None, f"{typed!r} was offered, but: {answer[-500:]}"
+        key, expected = needed.groups()
+        choices = re.match("one of ([^,]+)", expected), re.match(r"a whole number from (-?\d+)", expected)
+        value = next((found[1] for found in choices if found), "1" if expected in ("number", "integer") else "I'm here")
+        typed += f" {key}={value}"
+    raise AssertionError(f"{typed!r} still needs something")
+
+
+@pytest.mark.slow
 def test_a_person_who_leaves_can_come_back(environ: dict[str, str]) -> None:
     words = ("play", "echo", "--agent", "human", "--option", "length=2")
     with at_terminal(environ, *words) as terminal:
@@ -216,6 +303,7 @@ def test_a_person_who_leaves_can_come_back(environ: dict[str, str]) -> None:
         assert (row["status"], row["reward"]) == ("finished", 2)
 
 
+@pytest.mark.slow
 def test_a_person_at_a_small_terminal_plays_line_by_line(environ: dict[str, str]) -> None:
     words = ("play", "echo", "--agent", "human", "--option", "length=1")
     with at_terminal(environ, *words, size=(50, 12)) as terminal:
@@ -227,6 +315,7 @@ def test_a_person_at_a_small_terminal_plays_line_by_line(environ: dict[str, str]
         assert "1 step in 1 episode" in terminal.seen
 
 
+@pytest.mark.slow
 def test_a_recorded_run_is_stepped_through(environ: dict[str, str]) -> None:
     run_wsap(["play", "echo", "--steps", "30", "--json"], env=environ).check_returncode()
     with at_terminal(environ, "replay", "last") as terminal:
@@ -243,6 +332,7 @@ def test_a_recorded_run_is_stepped_through(environ: dict[str, str]) -> None:
         assert "--from 12" in terminal.seen
 
 
+@pytest.mark.slow
 def test_what_an_agent_prints_is_kept_off_the_picture_and_told_at_the_end(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -266,6 +356,7 @@ def test_what_an_agent_prints_is_kept_off_the_picture_and_told_at_the_end(
         assert [f"thought {n}" in rest for n in range(20)] == [True] * 20
 
 
+@pytest.mark.slow
 def test_json_at_a_terminal_is_json_alone_on_the_output(environ: dict[str, str], tmp_path: Path) -> None:
     output = tmp_path / "out.json"
     script = f"exec {sys.executable} -m wsap_core play echo --steps 30 --json > {output}"

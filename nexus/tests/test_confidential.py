@@ -217,6 +217,7 @@ def test_a_key_given_to_a_server_is_nowhere_in_the_record_and_the_run_can_be_gon
             assert asyncio.run(session.play()).trajectory_hash == summary.trajectory_hash, "a replay needs no key"
 
 
+@pytest.mark.slow
 def test_a_server_that_tells_its_key_when_it_fails_does_not_get_it_into_the_error_or_the_record(
     host: PluginHost, tmp_path: Path
 ) -> None:

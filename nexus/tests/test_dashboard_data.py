@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.seams.context import Context
+from wsap_nexus import dashboard
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.guard import OneTimeKey
 from wsap_nexus.dashboard.steps import STRIDE, StepIndexes
@@ -312,8 +314,9 @@ def test_a_world_is_drawn_when_somebody_looks_and_five_times_a_second_at_most(tm
     assert HALL.abilities
 
 
+@pytest.mark.slow
 def test_looking_at_crafter_does_not_change_what_happens_in_it(tmp_path: Path) -> None:
-    pytest.importorskip("wsap_crafter", reason="needs the game Crafter: pip install wsap-crafter")
+    pytest.importorskip("wsap_crafter", reason="needs the game Crafter (wsap-crafter)")
 
     async def play(folder: Path, *, watched: bool) -> tuple[str, int]:
         looked = 0
@@ -358,6 +361,7 @@ def logged(store: Store, kinds: list[bool]) -> str:
 
 @settings(max_examples=25, deadline=None)
 @given(parts=st.lists(st.lists(st.booleans(), max_size=3 * STRIDE), min_size=1, max_size=3), data=st.data())
+@pytest.mark.slow
 def test_any_step_is_found_by_its_position_while_a_run_grows(
     tmp_path_factory: pytest.TempPathFactory, parts: list[list[bool]], data: st.DataObject
 ) -> None:
@@ -382,3 +386,12 @@ def test_any_step_is_found_by_its_position_while_a_run_grows(
 def test_the_kit_is_as_evil_as_it_claims() -> None:
     assert "<script>" in EVIL
     assert EVIL in Hall(Context.create(0)).observe().to_text()
+
+
+def test_the_page_asks_only_for_what_lies_below_it() -> None:
+    """A reverse proxy may serve the page below a path, which an absolute address would leave."""
+    for file in (Path(dashboard.__file__).parent / "assets").iterdir():
+        text = file.read_text(encoding="utf-8")
+        assert not re.search(r"""(?:src|href|action)=["']/|(?:url|import|fetch)\(\s*["'`]/|from ["']/""", text), (
+            file.name
+        )

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import pytest
 from dashboard_kit import Served
-from test_dashboard import DESKTOP, PHONE, Seen, opened
+from test_dashboard import DESKTOP, PATIENCE, PHONE, Seen, opened
 
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.store.entities import EntryRequest, Policy
 
-roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town: pip install wsap-tossim")
+roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town (wsap-tossim)")
 pytestmark = pytest.mark.slow
 
 __all__ = ["opened"]
@@ -118,13 +118,17 @@ def test_the_overview_tells_the_moment_in_place_of_a_picture(opened: Callable[..
 
 def test_a_step_of_several_seats_says_whose_it_is(opened: Callable[..., Seen], scene: Scene) -> None:
     seen = opened()
+    end = time.monotonic() + PATIENCE / 1000
+    while len(list(scene.served.nexus.store.repository.read_events(scene.run, kinds=("step",)))) < 4:
+        assert time.monotonic() < end, "the town came to no fourth step"
+        seen.page.wait_for_timeout(25)
     seen.go(f"run/{scene.run}?step=4")
+    seen.wait("document.querySelector('.row.active .n')?.textContent === '4'")
     seen.wait("document.querySelector('main').textContent.includes('The decision of player-')")
     seat = seen.page.evaluate("document.querySelector('.row.active b').textContent.trim()")
     headings = seen.page.evaluate("[...document.querySelectorAll('main h2')].map((h) => h.textContent)")
     assert f"After this step, as {seat} sees it" in headings
     assert f"The decision of {seat}" in headings
-    assert seen.page.evaluate("document.querySelector('.row.active .n').textContent") == "4"
 
 
 def test_an_agent_s_page_shows_what_it_learned(opened: Callable[..., Seen], scene: Scene) -> None:

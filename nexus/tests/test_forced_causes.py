@@ -7,7 +7,8 @@ import json
 import pytest
 
 from wsap_core.protocol import Action, ActionResult
-from wsap_core.seams.agent import DecisionInfo
+from wsap_core.protocol.wire import dumps
+from wsap_core.seams.agent import NO_USAGE, DecisionInfo
 from wsap_nexus.runs.summary import counts
 from wsap_nexus.runs.tally import MOST_CAUSES, OTHER_CAUSES, SeatTally, add_causes
 from wsap_nexus.runs.trajectory import step_line
@@ -37,6 +38,12 @@ def test_forced_decisions_are_counted_by_cause() -> None:
 
 def test_a_summary_in_which_nothing_was_forced_names_no_causes() -> None:
     assert "causes" not in counts([played(None, DecisionInfo(repaired=True, cause="not JSON"))])["decisions"]
+
+
+def test_totals_name_the_same_fields_after_a_usage_was_written() -> None:
+    before = counts([played(DecisionInfo())])["usage"]
+    dumps(NO_USAGE)  # it keeps its text
+    assert counts([played(DecisionInfo())])["usage"] == before
 
 
 def test_the_causes_go_on_from_saved_totals_and_older_totals_have_none() -> None:

@@ -12,6 +12,7 @@ import sqlalchemy
 from life_kit import Script, host_with, nexus_at
 from test_storage_migrations import server  # noqa: F401 (a fixture)
 
+from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.seams.model import Request
 from wsap_llm.backends.pool import ModelPool
@@ -82,6 +83,7 @@ def test_a_language_model_lives_as_a_character_and_leaves_with_what_it_learned(t
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.slow
 def test_influences_of_another_process_come_once_and_in_order(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -111,3 +113,17 @@ def test_influences_of_another_process_come_once_and_in_order(
     said = ["It rains: 5.", None, "It rains: 7.", "It rains: 1."]
     assert [event.get("said") for event in events] == said
     assert "only rain" in events[1]["refused"]
+
+
+def test_a_seat_that_a_story_does_not_have_is_refused_with_the_list_and_makes_no_newcomer(tmp_path: Path) -> None:
+    async def test() -> None:
+        policies = {"ada": {"*": Policy("external"), "nexus": Policy("external")}}
+        worlds = (KeptWorld("village", "sandbox:village"),)
+        async with nexus_at(tmp_path, policies, host=host_with(), worlds=worlds, pace=50.0) as place:
+            for world in ("village", None):
+                with pytest.raises(UsageError, match=r"no seat 'ana'; there are: anna, .*vera"):
+                    await place.nexus.enter("ada", "sandbox:village", EntryRequest(world=world, seat="ana"))
+            (kept,) = place.nexus.kept.open
+            assert "ana" not in [seat.name for seat in kept.passages.run.plan.seats]
+
+    asyncio.run(test())

@@ -78,6 +78,7 @@ def holds(tree: Tree, given_facts: Facts) -> bool:
 
 @settings(max_examples=400, deadline=None)
 @given(tree=trees, moment=facts, space=st.sampled_from((" ", "  ", "")))
+@pytest.mark.slow
 def test_a_written_condition_holds_when_its_meaning_does(tree: Tree, moment: Facts, space: str) -> None:
     text = written(tree, space)
     if len(text) <= LONGEST:

@@ -20,9 +20,9 @@ from wsap_core.protocol import Action, AvatarState, DeathEvent, PortableItem
 from wsap_core.seams.context import Context
 from wsap_nexus.errors import DiedAsleepError
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.hub.prune import measure, prune
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, SessionRecord
+from wsap_nexus.store.prune import measure, prune
 
 pytestmark = pytest.mark.every_database
 
@@ -34,7 +34,7 @@ LONG = 300
 
 def play(scene: Callable[[], Any]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await scene()
 
     asyncio.run(bounded())
@@ -113,6 +113,7 @@ def test_it_decides_to_live_again_in_that_body(tmp_path: Path) -> None:
     play(scene)
 
 
+@pytest.mark.slow
 def test_it_decides_to_begin_anew_in_another_body(tmp_path: Path) -> None:
     async def scene() -> None:
         async with with_a_sleeper(tmp_path) as place:

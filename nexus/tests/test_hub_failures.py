@@ -156,6 +156,7 @@ async def hold(field: Field, leaving: asyncio.Task[Any]) -> Any:
 
 
 @posix
+@pytest.mark.slow
 def test_an_agent_is_called_home_from_a_game_that_does_not_return(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
         give(field, "ada", "sword")
@@ -177,6 +178,7 @@ def test_an_agent_is_called_home_from_a_game_that_does_not_return(tmp_path: Path
 
 
 @posix
+@pytest.mark.slow
 def test_a_nexus_stops_though_a_game_does_not_return_and_the_session_goes_on_after_it(tmp_path: Path) -> None:
     sessions: list[str] = []
 
@@ -236,6 +238,7 @@ def test_a_world_that_fails_while_an_agent_enters_has_refused_it(tmp_path: Path)
 
 
 @anywhere
+@pytest.mark.slow
 def test_a_body_from_a_failed_world_is_woken_where_it_was_last_well(tmp_path: Path, workers: int) -> None:
     async def test(field: Field) -> None:
         first = await field.enter("ada", "unruly", EntryRequest(steps=1000))
@@ -313,6 +316,7 @@ def test_a_game_that_crashes_its_worker_is_counted_and_everybody_else_plays_on(t
     live(tmp_path, test, workers=1, pace=50)
 
 
+@pytest.mark.slow
 def test_a_game_that_hangs_is_left_behind(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
         stay = await field.enter("ada", "unruly")
@@ -344,6 +348,7 @@ def test_when_a_game_is_taken_offline_those_in_its_other_worlds_come_home_in_ord
 
 
 @anywhere
+@pytest.mark.slow
 def test_things_stay_in_a_failed_world_that_is_kept_and_come_out_of_it_later(tmp_path: Path, workers: int) -> None:
     async def test(field: Field) -> None:
         give(field, "ada", "sword-1")
@@ -388,6 +393,7 @@ def test_things_come_back_from_a_failed_world_that_is_no_more(tmp_path: Path) ->
 
 
 @anywhere
+@pytest.mark.slow
 def test_an_agent_that_fails_is_paused_where_it_is_and_goes_on_when_it_is_resumed(tmp_path: Path, workers: int) -> None:
     async def test(field: Field) -> None:
         stay = await field.enter("ada", "unruly", EntryRequest(steps=40))
@@ -418,6 +424,7 @@ async def duel(field: Field) -> list[SessionRecord]:
 
 
 @anywhere
+@pytest.mark.slow
 def test_where_one_of_two_agents_fails_the_other_waits_and_both_go_on_when_it_is_resumed(
     tmp_path: Path, workers: int
 ) -> None:
@@ -452,6 +459,7 @@ def test_where_an_agent_cannot_even_stand_still_everybody_comes_home(tmp_path: P
     live(tmp_path, test, pace=100, lobby_seconds=5.0)
 
 
+@pytest.mark.slow
 def test_decisions_in_a_game_of_several_seats_count_although_it_is_offline_when_the_nexus_returns(
     tmp_path: Path,
 ) -> None:
@@ -503,8 +511,9 @@ def test_a_game_that_needs_what_only_the_nexus_has_is_played_there(tmp_path: Pat
 @posix
 def test_stays_go_the_same_way_when_workers_are_killed_at_any_moment(tmp_path: Path) -> None:
     async def play(field: Field, kill: Callable[[str], None]) -> list[tuple[str | None, int, object, object]]:
-        field.nexus.on_step(lambda stay, step: kill(stay.session.id))
         stays = [await field.enter(agent, "crafter", EntryRequest(steps=50)) for agent in ("ada", "bob")]
+        # From now on: a world that is still being made would not have answered in between.
+        field.nexus.on_step(lambda stay, step: kill(stay.session.id))
         closed = [await field.closed(stay.session) for stay in stays]
         repository = field.nexus.store.repository
         summaries = [repository.get_run(session.run_id).summary or {} for session in closed]

@@ -289,6 +289,7 @@ def where(served: Served, agent: str) -> dict[str, str]:
         return {record.item.item_id: record.place for record in tx.items(agent)}
 
 
+@pytest.mark.slow
 def test_an_agent_notices_nothing_when_its_game_is_started_anew(
     tmp_path: Path, game: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +309,7 @@ def test_an_agent_notices_nothing_when_its_game_is_started_anew(
         assert where(served, "eve")["rope-1"] == "escrow"
 
 
+@pytest.mark.slow
 def test_bodies_are_known_by_the_name_that_the_game_has_here(tmp_path: Path, game: Process) -> None:
     with nexus_with(tmp_path, game) as served, served.register("eve") as eve:
         arrived = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "far-quarry"}).json()
@@ -317,6 +319,7 @@ def test_bodies_are_known_by_the_name_that_the_game_has_here(tmp_path: Path, gam
             assert tx.avatars("eve", "quarry") == []
 
 
+@pytest.mark.slow
 def test_agents_come_home_from_a_game_that_cannot_bring_its_worlds_back_and_it_is_offline(tmp_path: Path) -> None:
     with (
         process("avatars,transit") as game,
@@ -370,6 +373,7 @@ def in_the_middle(served: Served) -> Callable[[], Awaitable[str]]:
     return cut
 
 
+@pytest.mark.slow
 def test_a_world_in_which_nobody_arrived_does_not_stay_in_the_game(tmp_path: Path, game: Process) -> None:
     with nexus_with(tmp_path, game) as served:
         served.register("eve").close()
@@ -400,6 +404,7 @@ def doubt(folder: Path, game: Process) -> Iterator[Served]:
 
 
 @pytest.mark.parametrize(("outcome", "place"), [("returned", "escrow"), ("arrived", "lost")])
+@pytest.mark.slow
 def test_a_person_settles_a_move_that_stays_in_doubt(tmp_path: Path, game: Process, outcome: str, place: str) -> None:
     with doubt(tmp_path, game) as served, served.client() as owner, served.client("") as anybody:
         path = "/nexus/agents/eve/settle"
@@ -421,6 +426,7 @@ def test_a_person_settles_a_move_that_stays_in_doubt(tmp_path: Path, game: Proce
         assert served.in_loop(served.nexus.remote_games.settle()) == 0
 
 
+@pytest.mark.slow
 def test_what_a_game_says_after_a_person_has_decided_changes_nothing(tmp_path: Path, game: Process) -> None:
     with doubt(tmp_path, game) as served, served.client() as owner:
         elsewhere = served.nexus.remote_games
@@ -448,3 +454,9 @@ def test_a_game_of_another_major_version_or_of_no_version_is_refused(version: st
     told = {"game": {"name": "town", "protocol_version": version}}
     with pytest.raises(ProtocolVersionError, match="game at http://127"):
         read_spec(told, GameClient("http://127.0.0.1:7801", TOKEN))
+
+
+def test_of_the_terms_of_an_entry_only_those_of_the_protocol_are_taken_over() -> None:
+    terms = {"spawn": ["challenging"], "bogus": ["x"]}
+    told = {"game": {"name": "town", "protocol_version": PROTOCOL_VERSION, "terms": terms}}
+    assert read_spec(told, GameClient("http://127.0.0.1:7801", TOKEN)).terms == {"spawn": ("challenging",)}

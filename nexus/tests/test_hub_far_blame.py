@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -15,6 +16,8 @@ import hub_kit
 import pytest
 from test_hub_far import DEEDS, arrive, do, undisturbed
 
+from wsap_core.protocol.wire import dumps
+from wsap_core.specs import OptionDef
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.remote_games import read_spec
 from wsap_nexus.worlds.game_client import GameClient
@@ -95,6 +98,19 @@ class Town(GameClient):
         return answered.status_code, self._read(answered.status_code, answered.content, path)
 
 
+def test_a_served_game_tells_nobody_what_is_preset_of_its_machine() -> None:
+    own = (OptionDef("log", "A file.", names="path"), OptionDef("kind", "Any text."))
+    app = world_app(replace(hub_kit.QUARRY, options=own, preset={"log": "/srv/ann/log", "kind": "deep"}))
+
+    async def asked() -> httpx2.Response:
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=URL) as client:
+            return await client.get("/")
+
+    told = asyncio.run(asked())
+    assert told.json()["game"]["preset"] == {"kind": "deep"}
+    assert "/srv/ann" not in told.text
+
+
 async def worlds(town: Town, number: int, failed: Callable[[WorldFailedError], None]) -> list[RemoteWorld]:
     """Return worlds in it that nothing was asked of yet: `w-1`, `w-2` ..."""
     spec = read_spec(await town.ask("GET", "/"), town)
@@ -102,6 +118,23 @@ async def worlds(town: Town, number: int, failed: Callable[[WorldFailedError], N
     return [RemoteWorld(spec, 5, {}, pool=lines, on_failure=failed) for lines in ways]
 
 
+def test_a_served_game_takes_no_option_that_names_what_its_machine_has() -> None:
+    own = (OptionDef("log", "A file.", names="path"), OptionDef("kind", "Any text."))
+    app = world_app(replace(hub_kit.QUARRY, options=own))
+
+    async def put(options: dict[str, object]) -> httpx2.Response:
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=URL) as client:
+            return await client.put(
+                "/worlds/w-1", json={"options": options}, headers={"Idempotency-Key": dumps(options)}
+            )
+
+    refused = [asyncio.run(put(options)) for options in ({"log": "/tmp/x"}, {"kind": "@/etc/passwd"})]
+    assert [answer.status_code for answer in refused] == [403, 403]
+    assert "The option log names a file or folder of this machine" in refused[0].json()["error"]["message"]
+    assert app.state.host.worlds == {}
+
+
+@pytest.mark.slow
 def test_of_several_worlds_at_work_when_their_process_ends_nobody_is_to_blame_whoever_hears_of_it_last() -> None:
     async def play() -> None:
         failures: list[WorldFailedError] = []

@@ -99,6 +99,7 @@ def active(place: Place) -> set[str]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.slow
 def test_agents_are_held_and_go_on_by_themselves(tmp_path: Path, fault: str) -> None:
     async def scene() -> None:
         async with nexus_at(tmp_path, WANDERERS, host=host_with()) as place:
@@ -119,6 +120,7 @@ def test_agents_are_held_and_go_on_by_themselves(tmp_path: Path, fault: str) -> 
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.slow
 def test_a_fault_in_the_middle_of_transits_pauses_nobody(tmp_path: Path, fault: str) -> None:
     async def scene() -> None:
         agents = {name: {"nexus": EXTERNAL, "*": Policy("wanderer")} for name in ("ada", "bob")}
@@ -159,6 +161,7 @@ def lose_answers(place: Place, lost: Callable[[list[NexusEvent]], bool]) -> list
 
 
 @pytest.mark.parametrize("game", ["crafter", "matrix", "meadow"])
+@pytest.mark.slow
 def test_an_entry_whose_commit_was_not_answered_is_made_once(tmp_path: Path, game: str) -> None:
     """As when a database's server goes away between a commit and its answer."""
 
@@ -195,6 +198,7 @@ def test_an_entry_whose_commit_was_not_answered_is_made_once(tmp_path: Path, gam
     asyncio.run(scene())
 
 
+@pytest.mark.slow
 def test_a_world_that_lives_and_its_guests_go_on_after_a_fault(tmp_path: Path) -> None:
     async def scene() -> None:
         async with glade(tmp_path, pace=50.0) as place:

@@ -64,6 +64,7 @@ def steps(place: Place) -> int:
     return sum(repository.count_events(run.id, "step") for run in repository.list_runs())
 
 
+@pytest.mark.slow
 def test_agents_are_held_and_go_on_by_themselves(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scene() -> None:
         agents = {name: {"nexus": Policy("wanderer")} for name in ("ada", "bob", "eve")}
@@ -140,6 +141,7 @@ def test_a_transit_that_could_not_be_written_is_made_up_for(tmp_path: Path, leav
     asyncio.run(scene())
 
 
+@pytest.mark.slow
 def test_a_nexus_is_stopped_on_a_full_disk_and_goes_on_from_what_was_recorded(tmp_path: Path) -> None:
     reached: list[int] = []
 

@@ -79,14 +79,15 @@ def test_a_world_that_lives_in_a_nexus_that_is_killed_loses_no_tick_and_nobody_w
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 def test_no_world_is_lost_however_agents_act_and_people_meddle_in_a_nexus_that_is_killed(database: str) -> None:
-    words = ["--database", database, "--kills", "6", "--seed", "2", "--json"]
+    kills = 6 if database == "sqlite" else 4
+    words = ["--database", database, "--kills", str(kills), "--seed", "2", "--json"]
     done = subprocess.run(
         [sys.executable, str(WORLDS), *words], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.stdout, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found["problems"] == []
-    assert (done.returncode, found["kills"]) == (0, 6)
+    assert (done.returncode, found["kills"]) == (0, kills)
     # Worlds went on in most lives, asked their model, and agents came and went meanwhile.
-    assert found["all_worlds_went_on"] > 2
+    assert found["all_worlds_went_on"] >= kills // 2
     assert min(found["events"]["tick"], found["events"]["call"], found["events"]["joined"]) > 5

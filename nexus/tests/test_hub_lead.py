@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -16,18 +17,21 @@ from test_storage_migrations import server as a_server
 from warm import begin_python
 
 from wsap_core import PluginHost
-from wsap_core.errors import StorageLockedError
+from wsap_core.errors import StorageError, StorageLockedError
 from wsap_nexus.errors import AlreadyInWorldError, LockLostError, NexusRunningError
 from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.runs.store import hold_run, is_played, open_store
+from wsap_nexus.runs.store import open_store
 from wsap_nexus.server.serve import serve
+from wsap_nexus.store import files
+from wsap_nexus.store import server as store_server
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.lock import instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.run_lock import hold_run, is_played
 
 OTHER = """
 import sys
@@ -81,6 +85,7 @@ def other(location: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_another_process_is_refused_until_the_first_has_let_go_or_ended(location: str) -> None:
     with Database.open(location) as database:
         first = instance_lock(database)
@@ -95,6 +100,7 @@ def test_another_process_is_refused_until_the_first_has_let_go_or_ended(location
         first.release()
 
 
+@pytest.mark.slow
 def test_whoever_plays_as_an_agent_in_another_process_holds_off_the_nexus_until_it_ends(location: str) -> None:
     with open_store(location) as store:
         player = begin_python(PLAYER, location, "luna")
@@ -161,6 +167,7 @@ def interrupt(server: str) -> None:
         assert connection.execute(text(f"SELECT pg_terminate_backend({pid}, 30000)")).scalar()
 
 
+@pytest.mark.slow
 def test_who_lost_the_lock_to_another_writes_nothing_more(server: str) -> None:
     with Database.open(server) as old, Database.open(server) as new:
         first, second = instance_lock(old), instance_lock(new)
@@ -191,6 +198,7 @@ def test_who_lost_the_lock_to_another_writes_nothing_more(server: str) -> None:
         first.release()
 
 
+@pytest.mark.slow
 def test_a_lock_that_nobody_else_took_is_taken_again(server: str) -> None:
     with Database.open(server) as database:
         first = instance_lock(database)
@@ -283,3 +291,67 @@ def test_a_nexus_that_lost_the_lead_stops_serving_and_says_so_without_a_word_in_
             second.release()
 
     asyncio.run(scene())
+
+
+# --- connections and files --------------------------------------------------------------------------------
+
+
+def test_no_connection_outlives_the_closing_of_its_database_not_even_one_that_is_being_opened(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Database.open(server) as watching, Database.open(server) as database:
+        database.engine.dispose()
+        real = store_server._class().connect
+
+        def closed_meanwhile(*words: Any, **values: Any) -> Any:
+            driver = real(*words, **{**values, "application_name": "late"})
+            database.close()  # as another thread does just then
+            return driver
+
+        monkeypatch.setattr(store_server._class(), "connect", closed_meanwhile)
+        for _ in range(2):  # while it is closed, and afterwards
+            with pytest.raises(StorageError, match="was closed"), database.read():
+                pass
+        monkeypatch.undo()
+        there = text("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'late'")
+        end = time.monotonic() + 300
+        while True:
+            with watching.read() as connection:
+                if connection.execute(there).scalar() == 0:
+                    break
+            assert time.monotonic() < end
+
+
+def test_each_write_looks_once_at_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, seen = tmp_path / "wsap.db", list[str]()
+    with Database.open(path) as database:
+        looked = files.identity_of
+
+        def look(path: Path) -> files.Identity | None:
+            seen.append(path.name)
+            return looked(path)
+
+        lock = instance_lock(database)
+        for locked in (False, True):
+            if locked:
+                lock.acquire()
+            with monkeypatch.context() as patch:
+                patch.setattr(files, "identity_of", look)
+                seen.clear()
+                with NexusStore(database).change() as tx:
+                    tx.next_number("proof")
+            assert sorted(seen) == ["wsap.db", "wsap.db.nexus.lock"][: 1 + locked]
+        lock.release()
+
+
+def test_a_database_that_was_replaced_before_the_lock_was_acquired_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "wsap.db"
+    with Database.open(tmp_path / "other.db"):
+        pass
+    with Database.open(path) as database:
+        (tmp_path / "other.db").replace(path)
+        lock = instance_lock(database)
+        lock.acquire()
+        with pytest.raises(LockLostError, match="replaced"), NexusStore(database).change():
+            pass
+        lock.release()

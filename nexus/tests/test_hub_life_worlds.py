@@ -288,6 +288,7 @@ def test_a_stay_that_is_gone_on_with_hears_a_whisper_where_it_heard_it_and_asks_
 # --- memories -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_an_agent_lived_through_in_one_world_it_remembers_in_the_next_and_in_the_nexus(tmp_path: Path) -> None:
     def decide(request: Request) -> str:
         system, seen = request.messages[0].text(), request.messages[-1].text()
@@ -395,6 +396,7 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
     assert asyncio.run(live(run)) == (run, first)
 
 
+@pytest.mark.slow
 def test_a_visit_that_was_cut_short_buys_no_reply_twice(tmp_path: Path) -> None:
     async def live(decisions: int) -> list[str]:
         script = Script({"decide": '{"action": "review_self", "params": {}}'})

@@ -115,6 +115,7 @@ def all_events(folder: Path, after: int = 0) -> list[NexusEvent]:
         return tx.events(after=after, limit=10_000)
 
 
+@pytest.mark.slow
 def test_a_listener_gets_every_event_once_in_order_across_a_restart(tmp_path: Path) -> None:
     first, second = Listening(), Listening()
 

@@ -18,7 +18,6 @@ from wsap_core.protocol import Action
 from wsap_nexus.hub import retention
 from wsap_nexus.hub.context import LiveState
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.hub.prune import DAY, prune
 from wsap_nexus.hub.retention import FIRST, LOOK, LOOK_AGAIN, Retention, trust
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.database import Database
@@ -26,6 +25,7 @@ from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 from wsap_nexus.store.events import NexusEvent, OtherEvent
 from wsap_nexus.store.events.nexus import NexusStarted
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.store.prune import DAY, prune
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
 
@@ -139,6 +139,7 @@ async def looked_after(path: Path) -> AsyncIterator[Kept]:
             await nexus.stop()
 
 
+@pytest.mark.slow
 def test_each_day_what_has_become_too_old_is_forgotten_and_nothing_else(tmp_path: Path) -> None:
     async def scene() -> None:
         async with looked_after(tmp_path) as place:
@@ -376,6 +377,7 @@ def test_time_for_which_the_nexus_ran_is_no_pause_however_seldom_it_looks(books:
     assert books.retention.look() == ""
 
 
+@pytest.mark.slow
 def test_never_more_than_a_share_goes_at_once_so_that_a_wrong_clock_can_be_noticed(books: Books) -> None:
     books.wall += 29 * DAY  # within the limit; all but one visit are older than that now
     books.start()
@@ -404,6 +406,7 @@ def test_a_database_that_no_version_with_such_looks_has_used_is_judged_by_its_ne
     assert books.live.undeleted == ""
 
 
+@pytest.mark.slow
 def test_whatever_may_go_at_any_age_goes_whatever_the_clock_says(books: Books) -> None:
     books.wall = 0.0
     assert prune(books.database, 0.0, now=books.wall).runs == 50

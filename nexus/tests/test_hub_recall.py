@@ -115,6 +115,7 @@ def test_one_that_is_to_decide_comes_home_at_once_and_the_other_plays_on(tmp_pat
 
 
 @pytest.mark.parametrize("workers", [0, 1], ids=["here", "worker"])
+@pytest.mark.slow
 def test_one_that_has_chosen_and_waits_for_the_other_comes_home_at_once_and_its_choice_counts(
     tmp_path: Path, workers: int
 ) -> None:
@@ -300,6 +301,7 @@ def test_the_model_of_one_that_has_left_is_asked_nothing_when_the_game_is_gone_o
     assert [request.purpose for request in script.requests[asked:] if request.purpose == "decide"] == []
 
 
+@pytest.mark.slow
 def test_a_game_goes_on_after_one_was_called_back_that_nothing_played(tmp_path: Path) -> None:
     """Its removal is in no log, since no run was open: it is removed when the game is gone on with."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def live_through(done: list[dict[str, int]]) -> tuple[dict[str, float], list[flo
 
 @settings(max_examples=200, deadline=None)
 @given(done=sessions)
+@pytest.mark.slow
 def test_a_level_stays_below_one_and_is_the_sum_of_its_gains(done: list[dict[str, int]]) -> None:
     levels, gains = live_through(done)
     assert all(0 < level < 1 for level in levels.values())

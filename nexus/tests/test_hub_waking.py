@@ -80,6 +80,7 @@ def test_none_decides_before_all_are_there_and_all_then_do(tmp_path: Path) -> No
     assert max(steps) <= 7, "between two groups there is a turn for requests"
 
 
+@pytest.mark.slow
 def test_those_who_are_there_decide_after_a_while_though_others_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,7 @@ def kill_workers(pool: WorkerPool) -> None:
 async def crafter_stay(face: WorldPort, steps: int, before_call: Callable[[], None] = lambda: None) -> list[str]:
     """Live through a stay in Crafter with skills and an end in good order; return its lines and what it ends with."""
     await face.begin(5)
-    made = await face.create_avatar("ada", AvatarSpec("Ada", skill_bonuses={"crafting": 0.9}))
+    made = await face.create_avatar("ada", AvatarSpec("Ada"))
     assert made is not None
     receipt = await face.admit(made.avatar_id, Entry("t-1", "ada", {"crafting": 0.9}))
     seat = await face.open_seat("ada")
@@ -155,6 +155,7 @@ def test_a_world_that_all_its_seats_wait_for_without_an_end_has_failed(tmp_path:
 # --- the same as anywhere else ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_crafter_goes_the_same_way_in_a_worker_as_in_this_process() -> None:
     spec = HOST.games.get("crafter")
     expected = asyncio.run(crafter_stay(LocalWorld(spec, 5, {}), 120))
@@ -165,6 +166,7 @@ def test_crafter_goes_the_same_way_in_a_worker_as_in_this_process() -> None:
     in_pool(test)
 
 
+@pytest.mark.slow
 def test_an_observation_of_a_type_that_is_not_known_here_keeps_its_canonical_text() -> None:
     spec = HOST.games.get("crafter")
     expected = asyncio.run(crafter_stay(LocalWorld(spec, 5, {}), 10))
@@ -206,6 +208,7 @@ def test_crafter_goes_the_same_way_when_its_worker_is_killed_at_any_moment(seed:
 
 
 @posix
+@pytest.mark.slow
 def test_a_world_of_two_seats_is_brought_back_with_a_move_that_waits_for_the_other() -> None:
     spec = HOST.games.get("matrix")
 
@@ -233,6 +236,7 @@ def test_a_world_of_two_seats_is_brought_back_with_a_move_that_waits_for_the_oth
 
 
 @posix
+@pytest.mark.slow
 def test_no_state_is_saved_between_what_a_seat_sees_and_what_it_does() -> None:
     spec = HOST.games.get("matrix")
 
@@ -262,6 +266,7 @@ def test_no_state_is_saved_between_what_a_seat_sees_and_what_it_does() -> None:
 
 
 @posix
+@pytest.mark.slow
 def test_a_move_that_was_taken_back_stays_taken_back_when_the_world_is_brought_back() -> None:
     spec = HOST.games.get("matrix")
 
@@ -290,6 +295,7 @@ def test_a_move_that_was_taken_back_stays_taken_back_when_the_world_is_brought_b
 
 
 @posix
+@pytest.mark.slow
 def test_a_game_that_cannot_be_saved_is_brought_back_from_its_beginning(tmp_path: Path) -> None:
     spec = _unruly(tmp_path, "Unsaved")
     assert "snapshot" not in spec.abilities
@@ -308,6 +314,7 @@ def test_a_game_that_cannot_be_saved_is_brought_back_from_its_beginning(tmp_path
 
 
 @posix
+@pytest.mark.slow
 def test_what_happened_since_the_last_saved_state_stays_short(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         world = world_in(pool, unruly, snapshot_every=10)
@@ -325,6 +332,7 @@ def test_what_happened_since_the_last_saved_state_stays_short(unruly: AdapterSpe
 # --- games that misbehave -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_game_that_prints_and_reads_spoils_no_message_and_is_logged_up_to_a_limit(
     tmp_path: Path, unruly: AdapterSpec
 ) -> None:
@@ -343,6 +351,7 @@ def test_a_game_that_prints_and_reads_spoils_no_message_and_is_logged_up_to_a_li
     assert b"straight to the descriptor" in new.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_call_whose_worker_died_is_made_again_once_and_counts_once(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         failures: list[WorldFailedError] = []
@@ -357,6 +366,7 @@ def test_a_call_whose_worker_died_is_made_again_once_and_counts_once(unruly: Ada
     in_pool(test)
 
 
+@pytest.mark.slow
 def test_a_game_that_crashes_again_fails_and_harms_no_other_in_its_worker(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         bad, good = world_in(pool, unruly), world_in(pool, HOST.games.get("echo"))
@@ -375,6 +385,7 @@ def test_a_game_that_crashes_again_fails_and_harms_no_other_in_its_worker(unruly
     in_pool(test)
 
 
+@pytest.mark.slow
 def test_a_game_that_hangs_is_ended_and_held_to_blame_and_others_go_on(unruly: AdapterSpec, tmp_path: Path) -> None:
     async def test(pool: WorkerPool) -> None:
         bad, good = world_in(pool, unruly), world_in(pool, unruly)
@@ -392,6 +403,7 @@ def test_a_game_that_hangs_is_ended_and_held_to_blame_and_others_go_on(unruly: A
     in_pool(test)
 
 
+@pytest.mark.slow
 def test_a_call_that_waits_for_nothing_is_given_up_though_the_worker_lives(unruly: AdapterSpec, tmp_path: Path) -> None:
     async def test(pool: WorkerPool) -> None:
         world = world_in(pool, unruly)
@@ -432,6 +444,7 @@ def test_a_seat_that_waits_for_another_is_not_taken_for_a_hanging_game() -> None
     in_pool(test, deadline=2.0)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_silent_is_ended_even_when_nobody_asks_it_anything(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         seat = await sat_down(world_in(pool, unruly))
@@ -472,6 +485,7 @@ def test_a_game_that_raises_keeps_its_worker_and_says_why(unruly: AdapterSpec, d
 
 
 @posix
+@pytest.mark.slow
 def test_a_game_that_is_left_to_chance_can_not_be_brought_back_and_says_so(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         world = world_in(pool, unruly)

@@ -11,22 +11,23 @@ from pathlib import Path
 from typing import Any, cast
 
 import hub_checks
+import living_neighbours
 import pytest
 import sqlalchemy
 from life_kit import Place, at_desk, host_with, nexus_at
 from living_worlds import FAIR, MEADOW, Meadow
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
-from wsap_core.errors import UsageError
+from wsap_core.errors import StorageLockedError, UsageError
 from wsap_core.protocol import Goal, PortableItem, Tick
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.clock import SystemClock
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.cli.nexus.report import kept_of
 from wsap_nexus.dashboard import views
+from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.errors import AgentPausedError, GameUnavailableError
 from wsap_nexus.hub import passages
-from wsap_nexus.hub.prune import prune
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs import saving
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
@@ -37,6 +38,9 @@ from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.store.prune import prune
+from wsap_nexus.store.repository import Repository
+from wsap_nexus.tasks import TURNS
 
 pytestmark = pytest.mark.every_database
 
@@ -147,7 +151,8 @@ async def glade(
 
 def events(place: Place, *kinds: str) -> list[Any]:
     place.nexus.store.writer.flush()
-    return list(place.nexus.store.repository.read_events(RUN, kinds=kinds))
+    with hub_checks.reading(place.nexus.store.database) as database:
+        return list(Repository(database).read_events(RUN, kinds=kinds))
 
 
 def ticks(place: Place) -> list[int]:
@@ -214,6 +219,7 @@ def test_an_agent_has_played_for_as_long_as_it_was_in_a_world_not_for_as_long_as
 
 
 @pytest.mark.parametrize("decider", ["planter", "restless"])
+@pytest.mark.slow
 def test_who_is_in_a_world_when_the_nexus_stops_is_in_it_when_it_is_started_again(tmp_path: Path, decider: str) -> None:
     async def test() -> None:
         async with glade(tmp_path, decider=decider, snapshot_every=7) as place:
@@ -299,6 +305,7 @@ def test_a_world_that_fails_comes_back_by_itself_after_longer_and_longer_pauses(
     asyncio.run(test())
 
 
+@pytest.mark.slow
 def test_who_is_in_a_world_whose_recording_can_not_be_read_comes_home(tmp_path: Path) -> None:
     async def test() -> None:
         async with glade(tmp_path) as place:
@@ -306,11 +313,14 @@ def test_who_is_in_a_world_whose_recording_can_not_be_read_comes_home(tmp_path: 
             await place.nexus.enter("ada", "meadow", EntryRequest(world="glade"))
             await place.until(lambda: len(events(place, "step")) > 2)
         with Database.open(tmp_path / "nexus.db") as database, database.write() as connection:
+            count = "SELECT count(*) FROM event WHERE kind = 'step' AND seat = 'ada' AND run_id = 'nexus-glade'"
+            steps = connection.exec_driver_sql(count).scalar_one()
             connection.exec_driver_sql("UPDATE event SET codec = 'unheard of' WHERE kind IN ('joined', 'step', 'tick')")
         async with glade(tmp_path, agents=()) as place:
             await place.until_events("left", agent="ada")
             with place.nexus.nexus_store.look() as tx:
                 assert tx.agent("ada").place == "nexus"
+                assert tx.sessions(agent_id="ada")[0].steps == steps > 2
                 assert tx.world("glade").run_id == RUN, "the world is still there to be mended"
 
     asyncio.run(test())
@@ -322,7 +332,7 @@ def test_listings_name_the_worlds_that_go_on_by_themselves(tmp_path: Path) -> No
             await place.nexus.enter("ada", "meadow", EntryRequest(world="glade"))
             await until_tick(place, 3)
             with place.nexus.nexus_store.look() as tx:
-                (line,) = kept_of(tx.connection)
+                (line,) = kept_of(tx)
             assert (line.name, line.game, line.agents, line.failures) == ("glade", "meadow", 1, 0)
             assert line.tick >= 3
             assert line.text() == f"glade (meadow): tick {line.tick}, 1 agent"
@@ -364,6 +374,7 @@ def test_a_world_that_is_to_be_started_again_is_in_maintenance_until_then(tmp_pa
     asyncio.run(test())
 
 
+@pytest.mark.slow
 def test_any_tick_of_a_world_that_agents_come_into_is_restored_and_branched_without_them(tmp_path: Path) -> None:
     async def test() -> None:
         async with glade(tmp_path, snapshot_every=5) as place:
@@ -429,6 +440,7 @@ async def goes_on(path: Path, **settings: Any) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["recorded", "not recorded"])
+@pytest.mark.slow
 def test_an_arrival_that_was_never_committed_stays_away_also_after_everything_old_was_pruned(
     tmp_path: Path, outcome: str
 ) -> None:
@@ -469,6 +481,89 @@ def test_an_arrival_that_was_never_committed_stays_away_also_after_everything_ol
     looked_at(tmp_path)
 
 
+def test_a_world_that_is_resumed_can_be_viewed_before_its_first_new_tick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        async with glade(tmp_path, agents=()) as place:
+            await until_tick(place, 3)
+        waits, go = asyncio.Event(), asyncio.Event()
+
+        async def held(self: passages.WorldPassages, episode: int) -> None:
+            waits.set()
+            await go.wait()
+
+        monkeypatch.setattr(passages.WorldPassages, "take", held)
+        async with glade(tmp_path, agents=()) as place:
+            await waits.wait()
+            frame = await Frames(place.nexus).of_run(RUN)
+            assert frame.remark == "This game has no view."  # rather than that nobody is in it
+            go.set()
+
+    asyncio.run(test())
+
+
+def test_a_choice_that_is_resolved_after_its_world_failed_counts_in_the_session_that_is_closed(tmp_path: Path) -> None:
+    bad, game = tmp_path / "bad", living_neighbours.GAMES["raise"]
+
+    async def test() -> None:
+        policies = {"ada": {"*": Policy("digger"), "nexus": Policy("digger")}}
+        host = host_with(game, living_neighbours.DIGGER)
+        worlds = (KeptWorld("glade", game.name, {"folder": str(tmp_path)}),)
+        async with nexus_at(tmp_path, policies, host=host, games=(), worlds=worlds, pace=100.0, clock=Hasty()) as place:
+            place.nexus.nexus_store.listen(lambda event: bad.unlink() if event.kind == "game_failed" else None)
+            bad.touch()
+            ada = await place.nexus.enter("ada", game.name, EntryRequest())
+            (left,) = await place.until_events("left", agent="ada")
+            assert (left.body["reason"], left.body["steps"]) == ("world_failed", 1)
+            await place.until(lambda: events(place, "departed"))
+            assert list(hub_checks.problems(place.nexus.store.database)) == []
+            # One, or two if it had chosen again when its world failed.
+            logged = place.nexus.store.repository.count_events(ada.session.run_id, "step", seat="ada")
+            assert logged in (1, 2)
+            with place.nexus.nexus_store.look() as tx:
+                closed = tx.session(ada.session.id)
+                assert (closed.steps, closed.stats["done"]) == (logged, {"action:plant": logged})
+                assert tx.agent("ada").lifetime_steps == logged
+
+    asyncio.run(test())
+
+
+def test_an_arrival_that_a_fault_of_the_database_stopped_before_its_commit_is_withdrawn_and_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, tries = passages.commit_enter, []
+
+    def locked_once(*given: Any) -> Any:
+        tries.append(given)
+        if len(tries) == 1:
+            raise StorageLockedError("Another program has locked the database.")
+        return commit(*given)
+
+    async def begin() -> None:
+        async with glade(tmp_path, agents=("ada",)) as place:
+            await until_tick(place, 3)
+            monkeypatch.setattr(passages, "commit_enter", locked_once)
+            place.nexus.entrance.request_enter("ada", "meadow", EntryRequest(steps=3))
+            for visit in place.nexus.live.controls.values():
+                visit.stop()
+            (left,) = await place.until_events("left", agent="ada")
+            assert (left.body["reason"], left.body["steps"]) == ("step_limit", 3)
+            told = [(e.kind, e.seat) for e in events(place, "joined", "arrived", "withdrawn", "departed")]
+            assert [kind for kind, _ in told] == ["joined", "withdrawn", "joined", "arrived", "departed"]
+            assert {seat for _, seat in told} == {"ada"}
+            assert [e.step for e in events(place, "step")] == [0, 1, 2]
+            await until_tick(place, ticks(place)[-1] + 2)
+        assert len(tries) == 2
+
+    asyncio.run(begin())
+    for _ in range(2):
+        forget_states(tmp_path)
+        looked_at(tmp_path)
+        asyncio.run(goes_on(tmp_path))
+
+
+@pytest.mark.slow
 def test_an_agent_that_the_nexus_refused_after_the_world_had_let_it_in_keeps_no_restart_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -493,6 +588,7 @@ def test_an_agent_that_the_nexus_refused_after_the_world_had_let_it_in_keeps_no_
 
 
 @pytest.mark.parametrize("decider", ["planter", "clumsy", "quitter"])
+@pytest.mark.slow
 def test_agents_with_goals_that_came_and_left_in_any_way_are_repeated_at_each_restart(
     tmp_path: Path, decider: str
 ) -> None:
@@ -511,7 +607,51 @@ def test_agents_with_goals_that_came_and_left_in_any_way_are_repeated_at_each_re
         asyncio.run(goes_on(tmp_path, decider=decider))
 
 
+@pytest.mark.parametrize(("how", "recorded"), [("exit_game", False), ("jack_out", False), ("jack_out", True)])
+def test_an_agent_called_home_while_it_thinks_about_having_left_keeps_no_restart_and_no_look_waiting(
+    tmp_path: Path, how: str, recorded: bool
+) -> None:
+    """`recorded`: its removal is recorded, as by older versions."""
+    thinks = asyncio.Event()
+
+    class Thinker(Planter):
+        """Plants, leaves by choice, and thinks about that until it is cancelled or the test lets it go on."""
+
+        go = asyncio.Event()
+
+        def decide(self, observation: Observation) -> Action:
+            action = super().decide(observation)
+            return Action(how) if action.name == "rest" else action
+
+        async def reflect(self, result: ActionResult) -> None:  # type: ignore[override]  # either is permitted
+            if result.done:
+                thinks.set()
+                await self.go.wait()
+
+    async def begin() -> None:
+        host = host_with(MEADOW, AgentSpec("thinker", "Thinks.", Thinker, abilities=("snapshot",)))
+        policies = {"ada": {"*": Policy("thinker"), "nexus": Policy("thinker")}}
+        async with nexus_at(tmp_path, policies, host=host, games=(), worlds=(GLADE,), pace=100.0) as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest())
+            await thinks.wait()
+            if recorded:
+                place.nexus.store.writer.append(RUN, "left", "{}", seat="ada", episode=0, step=2)
+            assert place.nexus.recall("ada")
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            Thinker.go.set()
+            await place.until_events("left", agent="ada")
+            await until_tick(place, len(ticks(place)) + 2)
+
+    asyncio.run(begin())
+    for _ in range(2):
+        forget_states(tmp_path)
+        looked_at(tmp_path)
+        asyncio.run(goes_on(tmp_path, decider="planter"))
+
+
 @pytest.mark.parametrize("decider", ["planter", "restless"])
+@pytest.mark.slow
 def test_the_state_is_kept_after_the_ticks_whoever_is_there_and_a_restart_repeats_only_what_came_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decider: str
 ) -> None:
@@ -544,6 +684,7 @@ def test_the_state_is_kept_after_the_ticks_whoever_is_there_and_a_restart_repeat
     looked_at(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_world_that_can_not_be_repeated_goes_back_to_its_last_whole_tick_and_its_agents_are_at_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -600,6 +741,41 @@ def test_a_world_that_can_not_be_repeated_goes_back_to_its_last_whole_tick_and_i
     asyncio.run(once_more())
 
 
+def test_a_world_whose_record_is_not_gone_through_to_its_end_goes_back_also_while_an_agent_leaves(
+    tmp_path: Path,
+) -> None:
+    """The recorded look of somebody who is not there is waited for by all who are."""
+
+    async def begin() -> int:
+        async with glade(tmp_path, decider="quitter") as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest())
+            await place.until(lambda: any(event.seat == "ada" for event in events(place, "step")))
+            await place.nexus.enter("bob", "meadow", EntryRequest())  # and acts after ada has left
+            await place.until_events("left", agent="bob")
+            await until_tick(place, ticks(place)[-1] + 2)
+        return ticks(place)[-1]
+
+    async def again(before: int) -> None:
+        async with glade(tmp_path, agents=()) as place:
+            (told,) = await place.until_events("world_rewound")
+            assert 1 <= told.body["tick"] < told.body["before"] == before
+            await place.until(lambda: len(ticks(place)) > before + 2)
+            with place.nexus.nexus_store.look() as tx:
+                assert [tx.agent(agent).place for agent in ("ada", "bob")] == ["nexus", "nexus"]
+
+    before = asyncio.run(begin())
+    forget_states(tmp_path)
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        recorded = list(store.repository.read_events(RUN))
+        chosen = max(event.seq for event in recorded if (event.kind, event.seat) == ("chosen", "ada"))
+        home = next(event.seq for event in recorded if (event.kind, event.seat) == ("departed", "ada"))
+        between = next(event.seq for event in recorded if chosen < event.seq < home and event.kind == "story")
+        with store.database.write() as connection:
+            look = "UPDATE event SET kind = 'observation', seat = 'ghost' WHERE run_id = :run AND seq = :seq"
+            connection.execute(sqlalchemy.text(look), {"run": RUN, "seq": between})
+    asyncio.run(again(before))
+
+
 def test_a_world_goes_on_when_an_agent_came_for_the_first_time_after_its_last_totals(tmp_path: Path) -> None:
     async def begin() -> None:
         async with glade(tmp_path, agents=(), snapshot_every=5) as place:
@@ -616,6 +792,7 @@ def test_a_world_goes_on_when_an_agent_came_for_the_first_time_after_its_last_to
         assert totals.tallies["world"].steps >= 5
 
 
+@pytest.mark.slow
 def test_an_agent_whose_decider_can_not_be_created_any_more_leaves_after_what_it_did(tmp_path: Path) -> None:
     async def begin() -> None:
         async with glade(tmp_path) as place:

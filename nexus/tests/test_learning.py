@@ -289,6 +289,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_trajectory_and_the_same_memory
     assert all(session.closed for session in place.sessions())
 
 
+@pytest.mark.slow
 def test_a_run_that_is_replayed_needs_no_agent_and_changes_none(place: Place) -> None:
     place.play(Model())
     second = place.play(Model())
@@ -423,6 +424,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence_and_harms_no_memory(place:
     assert model.requests == []
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_before_its_first_decision_changes_no_memory(place: Place) -> None:
     def broke(who: str) -> None:
         plan = RunPlan("cave", (SeatPlan("seat-1", "llm", {**OPTIONS, "plan": "no"}, who),), steps=40)
@@ -446,6 +448,7 @@ def test_a_run_that_ends_before_its_first_decision_changes_no_memory(place: Plac
     assert [session.steps for session in place.sessions()] == [40, 0, 40]
 
 
+@pytest.mark.slow
 def test_a_memory_of_another_kind_is_kept_beside_the_one_of_a_run_that_is_resumed_late(place: Place) -> None:
     place.stopped(Model(), 10)
     (first,) = place.sessions()

@@ -34,9 +34,10 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.session import RunHandle, replies_of, start
-from wsap_nexus.runs.store import Store, hold_run, open_store
+from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.records import EventRecord, NewRun, RunStatus
+from wsap_nexus.store.run_lock import hold_run
 
 GAME = "living_worlds:MEADOW"
 
@@ -262,6 +263,7 @@ def test_seats_and_the_world_wait_for_each_other(tmp_path: Path) -> None:
     assert kinds == a_tick * 6
 
 
+@pytest.mark.slow
 def test_a_run_with_seats_is_gone_on_with_from_its_snapshot(tmp_path: Path) -> None:
     with opened(tmp_path) as (runner, _):
         whole = asyncio.run(runner.play(GAME, GARDENERS, run="a", steps=12, seed=5))
@@ -289,6 +291,7 @@ def ticks_alone(tmp_path: Path, run: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("seats", [{}, GARDENERS], ids=["alone", "with seats"])
+@pytest.mark.slow
 def test_whatever_a_kill_leaves_of_a_run_is_gone_on_with_as_if_nothing_had_happened(
     tmp_path: Path, seats: Mapping[str, Player]
 ) -> None:
@@ -424,6 +427,7 @@ def test_two_processes_do_not_play_one_run(tmp_path: Path) -> None:
                 asyncio.run(doing)
 
 
+@pytest.mark.slow
 def test_ticks_beside_seats_that_nobody_waits_for_are_gone_through_again_in_their_order(tmp_path: Path) -> None:
     with opened(tmp_path) as (runner, store):
         repository, writer = store.repository, store.writer
@@ -446,6 +450,7 @@ def test_ticks_beside_seats_that_nobody_waits_for_are_gone_through_again_in_thei
             assert len(now) == before + 2
 
 
+@pytest.mark.slow
 def test_a_world_that_lives_is_played_listed_looked_at_and_verified_from_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -90,6 +90,7 @@ def logged(database: str) -> list[LoggedStep]:
     return [read_step(e.seq, e.episode, e.step or 0, e.body, codec) for e in events]
 
 
+@pytest.mark.slow
 def test_each_step_is_one_of_the_game_and_the_log_and_only_decisions_cost(
     host: PluginHost, walker: Walker, database: str
 ) -> None:
@@ -136,6 +137,7 @@ def plan() -> RunPlan:
 
 
 @pytest.mark.parametrize("stop", [2, 13, 15, 100])
+@pytest.mark.slow
 def test_a_run_goes_on_in_the_middle_of_several_steps_and_asks_nothing_twice(
     stop: int, host: PluginHost, walker: Walker, database: str
 ) -> None:
@@ -166,6 +168,7 @@ def test_some_of_these_stops_are_in_the_middle_of_several_steps(host: PluginHost
     assert len(middle) >= 2
 
 
+@pytest.mark.slow
 def test_a_recorded_run_is_played_again_without_asking(host: PluginHost, walker: Walker, database: str) -> None:
     first = play("crafter", "llm", agent_options=FAST, seed=SEED, steps=STEPS, database=database, host=host)
     asked = len(walker.requests)

@@ -82,6 +82,7 @@ def test_the_options_of_a_memory_reach_it_and_its_summaries_are_recorded_and_rep
     assert (len(speaker.played), len(speaker.summed_up)) == (asked, 4)
 
 
+@pytest.mark.slow
 def test_a_model_uses_the_tool_of_a_server_in_a_run_and_the_server_ends_with_it(
     host: PluginHost, tmp_path: Path
 ) -> None:

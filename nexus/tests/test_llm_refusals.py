@@ -115,26 +115,18 @@ def test_a_model_that_keeps_to_the_constraint_has_no_unconstrained_decision(
     assert not [r for r in caplog.records if r.name == "wsap.llm"]
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        Refusal(500, "CUDA out of memory"),
-        Refusal(400, "Failed to generate JSON. Please adjust your prompt.", code="json_validate_failed"),
-    ],
-    ids=["the server fails", "one reply did not come out as bound"],
-)
-def test_another_failure_is_not_taken_for_a_refused_constraint(refusing: ModelServer, refusal: Refusal) -> None:
-    from wsap_core.seams.model import JsonConstraint, Message, Request, collect
+def test_another_failure_is_not_taken_for_a_refused_constraint(refusing: ModelServer) -> None:
+    from wsap_core.seams.model import JsonConstraint, Message, Request
     from wsap_core.seams.model_errors import ServerFailedError
     from wsap_llm.backends.openai import OpenAIBackend
     from wsap_llm.backends.openai_options import OpenAIOptions
 
-    refusing.models["qwen3:8b"] = Card(40960, refusal=refusal)
+    refusing.models["qwen3:8b"] = Card(40960, refusal=Refusal(500, "CUDA out of memory"))
 
     async def ask() -> None:
         backend = OpenAIBackend("qwen3:8b", OpenAIOptions(base_url=refusing.base_url))
         try:
-            await collect(backend, Request([Message("user", "?")], constraint=JsonConstraint({"type": "object"})))
+            await backend.complete(Request([Message("user", "?")], constraint=JsonConstraint({"type": "object"})))
         finally:
             await backend.aclose()
 

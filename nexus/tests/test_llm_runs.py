@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from wsap_core.host import Registration
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import ChooseConstraint, Finish, Reply, Request
+from wsap_core.seams.model import ChooseConstraint, Finish, FunctionCall, Reply, Request
 from wsap_core.seams.model_errors import BudgetReachedError, ForcedDecisionsError
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
@@ -135,6 +136,16 @@ def test_the_probabilities_of_a_chosen_reply_are_kept_and_shown() -> None:
     assert not tuple(chances_of(call))
 
 
+def test_calls_of_a_recorded_reply_come_back_typed_and_are_shown_as_text() -> None:
+    calls = (FunctionCall("go", {"to": "west"}),)
+    for reply in (Reply("On.", calls=calls), Reply("", calls=(*calls, FunctionCall("wait", '{"a'))), Reply("On.")):
+        recorded = encode(reply)
+        assert read_reply(recorded) == reply
+        assert ("calls" in recorded) == bool(reply.calls)
+        shown = "\n".join(call_lines(ShownCall(1, "seat-1", 0, (), "", reply)))
+        assert reply.message.text() in shown
+
+
 def test_a_recorded_run_is_played_again_byte_for_byte_without_asking(
     host: PluginHost, speaker: Speaker, database: str
 ) -> None:
@@ -196,6 +207,7 @@ def test_a_run_that_is_gone_on_with_buys_no_reply_twice(
     stop: int, host: PluginHost, speaker: Speaker, database: str
 ) -> None:
     whole = play("echo", "llm", agent_options=OPTIONS, steps=25, options={"length": 10}, record=False, host=host)
+    drawn = [each.sampling.seed for each in speaker.requests]
     speaker.requests.clear()
     with (
         stopping(stop) as (controls, seen),
@@ -207,6 +219,40 @@ def test_a_run_that_is_gone_on_with_buys_no_reply_twice(
     resumed = resume_run(database=database, host=host)
     assert resumed.trajectory_hash == whole.trajectory_hash
     assert len(speaker.requests) == 25
+    assert [each.sampling.seed for each in speaker.requests] == drawn
+
+
+class Sampler:
+    """A model that draws its reply as a server that honours seeds does: equal prompts and seeds give equal replies."""
+
+    def __init__(self) -> None:
+        self.seeds: list[int | None] = []
+
+    def make(self, context: Context) -> ScriptedBackend:
+        def answer(request: Request) -> str:
+            self.seeds.append(request.sampling.seed)
+            drawn = random.Random(f"{request.sampling.seed} {request.messages}").getrandbits(32)
+            return json.dumps({"action": "speak", "params": {"text": f"word {drawn}"}})
+
+        return ScriptedBackend(answer, model=f"sampler/{context.config['model']}")
+
+
+def test_a_model_that_sees_the_same_prompt_again_is_asked_with_another_seed(host: PluginHost) -> None:
+    sampler, options = Sampler(), {"model": "sampler/x", "profile": "brief", "plan": "no"}
+    host.backends.add(Registration(BackendSpec("sampler", "", sampler.make), "t", "t"))
+
+    def asked(seed: int, **more: str) -> list[int | None]:
+        sampler.seeds = []
+        agent = {**options, **more}
+        play("echo", "llm", agent_options=agent, steps=25, options={"length": 10}, seed=seed, record=False, host=host)
+        return sampler.seeds
+
+    first = asked(7)
+    assert None not in first
+    assert len(set(first)) == len(first) >= 25
+    assert asked(7) == first
+    assert not set(asked(8)) & set(first)
+    assert set(asked(7, sampling_seed="no")) == {None}
 
 
 def test_a_budget_that_is_used_up_pauses_the_run_and_more_of_it_goes_on(

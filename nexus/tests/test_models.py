@@ -19,9 +19,10 @@ from llm_server import ModelServer, Say
 from wsap_core.errors import PluginError, UnknownNameError, UsageError
 from wsap_core.hookspecs import hookimpl
 from wsap_core.host import PluginHost
+from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing
-from wsap_core.seams.model import Abilities, Message, Price, Request, collect
+from wsap_core.seams.model import Abilities, Finish, Message, Price, Request
 from wsap_core.seams.model_errors import BudgetReachedError, NoServerError, ServerFailedError
 from wsap_core.specs import BackendSpec
 from wsap_llm.backends.openai import OpenAIBackend
@@ -32,7 +33,7 @@ from wsap_llm.middleware.drain import Drain
 from wsap_llm.middleware.measure import Count, Measure
 from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
-from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.scripted import Reply, ScriptedBackend
 from wsap_nexus import plugin as nexus_plugin
 
 REQUEST = Request([Message("user", "Hello?")])
@@ -92,7 +93,7 @@ def openai_models(server: ModelServer, **more: Any) -> ModelPool:
 def test_an_address_becomes_a_backend_that_answers(server: ModelServer) -> None:
     async def main() -> str:
         async with openai_models(server) as models:
-            return (await collect(models.backend("openai/qwen3:8b"), REQUEST)).text
+            return (await models.backend("openai/qwen3:8b").complete(REQUEST)).text
 
     assert asyncio.run(main()) == "Hello there."
     assert server.last["model"] == "qwen3:8b"
@@ -138,7 +139,7 @@ def test_the_rest_of_an_address_may_hold_slashes() -> None:
         ("openai/", UsageError, "BACKEND/MODEL"),
         ("/x", UsageError, "BACKEND/MODEL"),
         ("", UsageError, "BACKEND/MODEL"),
-        ("ollama/qwen3:8b", UnknownNameError, "pip install wsap-ollama"),
+        ("ollama/qwen3:8b", UnknownNameError, "pip install .*wsap-ollama"),
         ("zzz\x1b[2J/x", UnknownNameError, "There are: litellm, openai, scripted"),
     ],
 )
@@ -184,7 +185,7 @@ def test_a_server_that_stumbles_is_asked_again_and_waited_for_as_it_says(server:
 
     async def main() -> str:
         async with openai_models(server, clock=clock) as models:
-            return (await collect(models.backend("openai/qwen3:8b"), REQUEST)).text
+            return (await models.backend("openai/qwen3:8b").complete(REQUEST)).text
 
     assert asyncio.run(main()) == "third time"
     assert clock.waits[0] == 11.0
@@ -197,7 +198,7 @@ def test_attempts_come_to_an_end(server: ModelServer) -> None:
 
     async def main() -> None:
         async with openai_models(server, clock=StillClock(), policy=RequestPolicy(attempts=3)) as models:
-            await collect(models.backend("openai/qwen3:8b"), REQUEST)
+            await models.backend("openai/qwen3:8b").complete(REQUEST)
 
     with pytest.raises(ServerFailedError):
         asyncio.run(main())
@@ -210,7 +211,7 @@ def test_a_budget_is_shared_by_all_models(server: ModelServer) -> None:
     async def main() -> None:
         async with openai_models(server, budgets=[budget], policy=RequestPolicy(attempts=1)) as models:
             for name in ("openai/qwen3:8b", "openai/llama3.2:latest", "openai/llava:7b"):
-                await collect(models.backend(name), REQUEST)
+                await models.backend(name).complete(REQUEST)
 
     with pytest.raises(BudgetReachedError, match="2 calls"):
         asyncio.run(main())
@@ -225,10 +226,10 @@ def test_being_turned_away_costs_nothing_and_a_broken_reply_counts_in_full(serve
     async def main() -> None:
         policy = RequestPolicy(attempts=21)
         async with openai_models(server, clock=StillClock(), budgets=[budget], policy=policy) as models:
-            await collect(models.backend("openai/qwen3:8b"), REQUEST)
+            await models.backend("openai/qwen3:8b").complete(REQUEST)
         assert (budget.spent.calls, budget.spent.completion_tokens) == (1, 2)
         async with openai_models(server, budgets=[budget], policy=RequestPolicy(attempts=1)) as models:
-            await collect(models.backend("openai/qwen3:8b"), REQUEST)
+            await models.backend("openai/qwen3:8b").complete(REQUEST)
 
     with pytest.raises(ServerFailedError):
         asyncio.run(main())
@@ -242,10 +243,22 @@ def test_a_stated_price_makes_a_cost(server: ModelServer) -> None:
     async def main() -> float | None:
         prices = {"openai/qwen3:8b": Price(1.0, 10.0)}
         async with openai_models(server, budgets=[budget], prices=prices) as models:
-            return (await collect(models.backend("openai/qwen3:8b"), REQUEST)).usage.cost
+            return (await models.backend("openai/qwen3:8b").complete(REQUEST)).usage.cost
 
     # Five prompt tokens at a millionth of a dollar, two of the reply at ten.
     assert asyncio.run(main()) == pytest.approx(25e-6)
+
+
+def test_a_stated_price_counts_instead_of_the_one_that_the_backend_reports() -> None:
+    told = Reply("hello", finish=Finish(usage=Usage(1, 5, 2, 0.5)))
+
+    async def cost(**more: Any) -> float | None:
+        host = made(("billed", lambda context: ScriptedBackend([told, told], model="billed/x")))
+        async with ModelPool(host, **more) as models:
+            return (await models.backend("billed/x").complete(REQUEST)).usage.cost
+
+    assert asyncio.run(cost()) == 0.5
+    assert asyncio.run(cost(prices={"billed/x": Price(1.0, 10.0)})) == pytest.approx(25e-6)
 
 
 @pytest.mark.parametrize("options", [({}, {}), ({}, {"timeout": 60})], ids=["one set", "two sets"])
@@ -255,7 +268,7 @@ def test_no_more_than_allowed_are_asked_at_once(server: ModelServer, options: tu
     async def main() -> int:
         async with openai_models(server, policy=RequestPolicy(concurrency=3)) as models:
             backends = [models.backend("openai/qwen3:8b", options[n % 2]) for n in range(9)]
-            asked = [asyncio.create_task(collect(backend, REQUEST)) for backend in backends]
+            asked = [asyncio.create_task(backend.complete(REQUEST)) for backend in backends]
             await asyncio.to_thread(server.await_requests, 3)
             at_once = len(server.requests)
             server.release()
@@ -358,6 +371,7 @@ def test_wsap_models_lists_what_is_reachable_with_what_it_can_do(server: ModelSe
     assert "40960" in plain
 
 
+@pytest.mark.slow
 def test_wsap_models_says_why_a_provider_is_not_reachable(nowhere: str, tmp_path: Path) -> None:
     plain = wsap_models(tmp_path, OPENAI_BASE_URL=f"{nowhere}/v1", OLLAMA_HOST=nowhere).stdout
     assert f"openai: not reachable at {nowhere}/v1: No server answers at {nowhere}/v1; is it running?" in plain
@@ -366,6 +380,7 @@ def test_wsap_models_says_why_a_provider_is_not_reachable(nowhere: str, tmp_path
     assert "neither OPENAI_API_KEY nor OPENAI_BASE_URL is set" in without
 
 
+@pytest.mark.slow
 def test_wsap_models_does_not_wait_for_a_server_that_is_silent(tmp_path: Path) -> None:
     import socket
 

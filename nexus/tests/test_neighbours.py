@@ -107,6 +107,7 @@ def test_a_game_that_hangs_holds_no_world_of_another_game(tmp_path: Path, unruly
     in_pool(test, size=1)
 
 
+@pytest.mark.slow
 def test_worlds_of_one_game_share_workers_and_games_do_not(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         for spec in (unruly, hub_kit.QUARRY, unruly, hub_kit.QUARRY, unruly):
@@ -118,6 +119,7 @@ def test_worlds_of_one_game_share_workers_and_games_do_not(unruly: AdapterSpec) 
     in_pool(test, size=3)
 
 
+@pytest.mark.slow
 def test_a_superfluous_worker_without_a_world_is_ended_after_a_while(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         world = world_in(pool, unruly)
@@ -138,6 +140,7 @@ def test_a_superfluous_worker_without_a_world_is_ended_after_a_while(unruly: Ada
     in_pool(test, size=1)
 
 
+@pytest.mark.slow
 def test_a_world_that_was_at_work_is_brought_back_alone_and_the_others_together(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         worlds = [world_in(pool, unruly) for _ in range(3)]

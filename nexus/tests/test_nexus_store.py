@@ -251,6 +251,7 @@ def test_an_unpublished_world_id_is_not_given_again(nexus_store: NexusStore) -> 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states=st.lists(st.sampled_from(list(AvatarState)), min_size=1, max_size=8), respawns=st.lists(st.booleans()))
+@pytest.mark.slow
 def test_bodies_become_only_what_they_can_become(
     tmp_path_factory: pytest.TempPathFactory, states: list[AvatarState], respawns: list[bool]
 ) -> None:

@@ -107,6 +107,7 @@ def played(server: ModelServer, model: str, *, database: str | None = None, **op
 
 
 @pytest.mark.parametrize(("model", "shown"), [("ollama/llava:7b", shown_by_ollama), ("openai/seer", shown_by_openai)])
+@pytest.mark.slow
 def test_a_model_is_shown_the_games_own_frame_of_each_moment(
     server: ModelServer, model: str, shown: Callable[[Any], list[list[bytes]]]
 ) -> None:
@@ -177,6 +178,7 @@ def test_a_run_holds_each_frame_once_and_names_it_where_it_was_shown(server: Mod
         assert kept[newest["content"][1]["sha256"]] == png
 
 
+@pytest.mark.slow
 def test_a_run_with_pictures_is_played_again_without_asking(server: ModelServer, database: str) -> None:
     first = played(server, "ollama/llava:7b", database=database, pictures=2, **ROOM)
     asked = len(server.requests)
@@ -196,6 +198,7 @@ def test_a_run_with_pictures_is_played_again_without_asking(server: ModelServer,
 
 @pytest.mark.parametrize("snapshot_every", [3, 0])
 @pytest.mark.parametrize("stop", [2, 4, 5])
+@pytest.mark.slow
 def test_a_run_that_is_gone_on_with_shows_what_an_undisturbed_one_shows(
     stop: int, snapshot_every: int, server: ModelServer, database: str
 ) -> None:
@@ -358,6 +361,7 @@ def test_nothing_is_drawn_for_steps_that_a_model_is_not_asked_about(server: Mode
     assert len(chats(server)) == 3
 
 
+@pytest.mark.slow
 def test_looking_back_at_calls_names_pictures_by_their_size(
     server: ModelServer, database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -203,6 +203,7 @@ def test_what_is_done_outside_counts_as_in_the_nexus(database: str) -> None:
     assert events(database)[-1] == "left"
 
 
+@pytest.mark.slow
 def test_an_agent_of_a_running_nexus_is_refused_and_one_that_is_in_its_world_afterwards(
     database: str, tmp_path: Path
 ) -> None:

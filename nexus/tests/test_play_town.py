@@ -22,6 +22,7 @@ class Stops(RandomAgent):
 """
 
 
+@pytest.mark.slow
 def test_who_played_a_town_is_told_how_to_see_all_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.server.app import include_routes
 from wsap_nexus.store.entities import EntryRequest, Policy
 
-roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town: pip install wsap-tossim")
+roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town (wsap-tossim)")
 
 KINDS = (
     "letter", "persona", "option", "core", "strategy", "goal", "said", "reply", "diary", "reason", "plan", "thought",
@@ -98,7 +98,8 @@ def model(context: Context) -> ScriptedBackend:
             return mark("diary")
         if mark("said") in said:
             return mark("reply")
-        return json.dumps({"reasoning": mark("thought"), "action": "look", "params": {}})
+        action = "look" if Cards.game_description in said else "wait_for_game"  # in vain it would be paused there
+        return json.dumps({"reasoning": mark("thought"), "action": action, "params": {}})
 
     return ScriptedBackend(answer, model="mind/it")
 
@@ -252,6 +253,7 @@ def test_with_the_token_of_another_agent_nothing_private_comes_out_either(scene:
     assert found_in({path: scene.read(path, token) for path in wire}, scene) == {}
 
 
+@pytest.mark.slow
 def test_without_a_token_a_spectator_sees_who_is_where_and_what_a_game_draws_for_all(scene: Scene) -> None:
     read = scene.served.read_public
     assert {a["id"] for a in read("/nexus/agents")["agents"]} == set(scene.agents)
@@ -287,6 +289,7 @@ def test_what_happened_to_an_agent_is_told_whole_to_itself_and_to_others_as_to_t
     assert b'"to":"bob"' not in scene.read(letters, other)
 
 
+@pytest.mark.slow
 def test_every_route_that_changes_something_needs_a_token(scene: Scene) -> None:
     app = FastAPI()
     include_routes(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from wsap_core.seams.agent import DecisionInfo
 from wsap_nexus.api import list_runs, play, read_run
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
-from wsap_nexus.runs.store import hold_run, open_database, open_store
+from wsap_nexus.runs.store import open_database, open_store
 from wsap_nexus.runs.summary import MOST_EPISODES, SeatScore, seats_json
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.run_lock import hold_run
 
 
 class Fails:
@@ -200,6 +202,17 @@ def test_a_replay_says_what_it_plays_again() -> None:
 REPLY = '{"action": "wait", "params": {}, "reasoning": "I look around."}'
 
 
+def test_an_export_of_conversations_says_how_many_calls_of_the_world_it_left_out(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("wsap_sandbox", reason="needs a world that asks a model")
+    assert typed(capsys, "play", "sandbox:village", "--steps", "1")[0] == 0
+    code, _, err = typed(capsys, "export", "last", "--format", "chat", "--output", str(tmp_path / "chat.jsonl"))
+    assert (code, "Wrote 0 lines" in err) == (0, True)
+    assert re.search(r"Also left out: [1-9]\d* calls of the world itself", err)
+
+
+@pytest.mark.slow
 def test_decisions_of_models_are_exported_as_conversations(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     good = ("play", "echo", "--agent", "scripted/x", "--agent-option", "plan=no", "--steps", "4")
     assert typed(capsys, *good, "--model-option", f"reply={json.dumps(REPLY)}")[0] == 0

@@ -25,8 +25,9 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 from wsap_nexus.runs.session import ResolvedSpecs, RunHandle, resume, start, unrecorded
-from wsap_nexus.runs.store import hold_run, open_store
+from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.records import RunStatus
+from wsap_nexus.store.run_lock import hold_run
 
 
 @pytest.fixture
@@ -532,6 +533,7 @@ KILLED = textwrap.dedent(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is a POSIX signal")
 @pytest.mark.parametrize("after", [1, 57, 399])
+@pytest.mark.slow
 def test_a_killed_run_is_gone_on_with_in_mid_episode_and_ends_with_the_same_hash(
     after: int, host: PluginHost, database: str, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from warm import run_wsap
 
 from wsap_core.errors import ConfigError, MissingServiceError, UsageError
 from wsap_core.seams.memory import AgentMemory
-from wsap_core.seams.model import Message, Request, collect
+from wsap_core.seams.model import Message, Request
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, Services, runtime_services
 from wsap_llm.memory.fifo import FifoMemory as Fifo
@@ -84,7 +84,7 @@ def test_all_games_and_questions_of_a_command_share_its_limits(database: str) ->
         async def ask() -> str:
             models = services.require("models")
             backend = await models.open("scripted/x", {"model.reply": "wait", "style": "tags"})
-            reply = await collect(backend, Request([Message("user", "hello")]))
+            reply = await backend.complete(Request([Message("user", "hello")]))
             await models.aclose()
             return reply.text
 
@@ -111,7 +111,7 @@ def test_without_the_runtime_it_is_said_what_to_install(monkeypatch: pytest.Monk
     for name in [n for n in sys.modules if n.partition(".")[0] == "wsap_nexus"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Hidden(), *sys.meta_path])
-    with pytest.raises(MissingServiceError, match="pip install wsap-nexus"):
+    with pytest.raises(MissingServiceError, match=r"pip install .*nexus"):
         runtime_services()
 
 

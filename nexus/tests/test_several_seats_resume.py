@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
+from living_worlds import MEADOW, Gardener, Meadow
 from several_seats import LIVES, SEEN, WAKE, Log, agent, play
 
 from wsap_core import (
@@ -27,6 +28,7 @@ from wsap_core import (
 )
 from wsap_core.builtin import plugin as builtin
 from wsap_core.errors import RecordMismatchError
+from wsap_core.protocol.wire import dumps
 from wsap_matrix import plugin as matrix
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.observers import StepTaken
@@ -122,6 +124,7 @@ def test_what_was_chosen_is_not_chosen_anew_by_one_who_would_choose_otherwise(
 
 
 @pytest.mark.parametrize("spec", MATRIX[:2], ids=lambda s: s.name)
+@pytest.mark.slow
 def test_a_default_that_was_forced_stays_even_if_the_agent_would_answer_now(spec: AdapterSpec) -> None:
     spec = replace(spec, deadline=0.01)
     mood = {"silent": True}
@@ -219,6 +222,7 @@ def test_a_choice_may_be_without_its_result_for_long_while_others_go_on() -> Non
 
 
 @pytest.mark.parametrize("fickle", [False, True])
+@pytest.mark.slow
 def test_a_world_that_holds_results_back_goes_on_from_any_point(fickle: bool) -> None:
     def any_way(context: Context, asked: int, observation: Observation) -> str:
         return ("left", "peek", "right", "right")[next(count) * 7 % 4]
@@ -250,6 +254,7 @@ def test_a_run_that_is_cut_again_and_again_keeps_all_that_it_had() -> None:
         check_prefix(before, log, length, NAMES)
 
 
+@pytest.mark.slow
 def test_a_seat_that_is_taken_out_while_others_sleep_is_out_again() -> None:
     agents = {n: agent(n, looks_and_goes) for n in NAMES}
 
@@ -266,6 +271,79 @@ def test_a_seat_that_is_taken_out_while_others_sleep_is_out_again() -> None:
         check_prefix(whole, log, length, NAMES)
         assert len(log.of("left")) == (length > left.seq)
     assert hashes == whole.hashes()
+
+
+class Watched(Gardener):
+    """A gardener who sees something else at each look, though not in the results."""
+
+    looks, resolving = 0, False
+
+    def observe(self) -> Observation:
+        self.looks += 1
+        return super().observe() if self.resolving else replace(super().observe(), status={"looks": self.looks})
+
+    def resolve(self, done: bool) -> None:
+        self.resolving = True
+        super().resolve(done)
+        self.resolving = False
+
+
+class Park(Meadow):
+    """A meadow of such gardeners."""
+
+    def seat(self, agent_id: str) -> Gardener:
+        return self._gardeners.setdefault(agent_id, Watched(self))
+
+
+PARK = replace(MEADOW, name="park", factory=Park)
+
+
+def gardening() -> tuple[RunPlan, dict[str, AgentSpec]]:
+    """Return four ticks of the park with two gardeners."""
+    plan = replace(of("ann", "bob", steps=4), lives=True)
+    return plan, {name: agent(name, lambda c, *_: c.random.choice(("plant", "rest"))) for name in ("ann", "bob")}
+
+
+def several(spec: AdapterSpec) -> tuple[RunPlan, dict[str, AgentSpec]]:
+    if spec is PARK:
+        return gardening()
+    if spec is WAKE:
+        return of(*NAMES), {name: agent(name, looks_and_goes) for name in NAMES}
+    return matrix_plan(), {name: agent(name, by_chance) for name in ("row", "column")}
+
+
+@pytest.mark.parametrize("spec", [*MATRIX, WAKE, PARK], ids=lambda s: s.name)
+def test_one_that_is_taken_out_while_its_choices_are_repeated_sees_and_chooses_nothing_after_it(
+    spec: AdapterSpec,
+) -> None:
+    plan, agents = several(spec)
+    out, *_ = agents
+    whole = Log()
+    play(whole, plan, spec, agents)
+    for length in cuts(whole):
+        log = whole.cut(length)
+        hashes = play(log, plan, spec, agents, stopped=[out])
+        assert hashes.items() >= log.hashes().items(), length
+        check_prefix(whole, log, length, tuple(agents))
+        if left := log.of("left", out):  # else its play was over before
+            later = {event.kind for event in log.events if event.seat == out and event.seq > left[0].seq}
+            assert later <= {"step"}, length  # the result of its last choice
+            if spec is not WAKE:  # there it depends on who is faster what comes later
+                assert play(log.cut(left[0].seq + 1), plan, spec, agents) == hashes, length
+
+
+def test_a_look_that_is_recorded_after_its_seat_was_taken_out_is_not_waited_for() -> None:
+    """Such looks were recorded once, and the runs with them stood still for ever."""
+    plan, agents = gardening()
+    log = Log()
+    play(log, plan, PARK, agents, stopped=["ann"])
+    (left,) = log.of("left", "ann")
+    looked = log.cut(left.seq + 1)
+    looked.append("", "observation", dumps(Observation({"looks": 9}, step=0)), seat="ann", episode=0, step=0)
+    for event in log.events[left.seq + 1 :]:
+        looked.append("", event.kind, event.body.decode(), seat=event.seat, episode=event.episode, step=event.step)
+    assert looked.of("chosen", "bob")[-1].seq > left.seq + 1
+    assert play(looked, plan, PARK, agents).items() >= log.hashes().items()
 
 
 # --- older and damaged recordings -------------------------------------------------------------------------

@@ -94,6 +94,7 @@ def plan_of(*names: str, every: int = 6) -> RunPlan:
 AGENTS = {name: saved(name) for name in SEATS}
 
 
+@pytest.mark.slow
 def test_a_run_is_saved_at_the_end_of_rounds_and_only_what_came_later_is_gone_through_again() -> None:
     whole = Log()
     hashes = play(whole, plan_of(*SEATS), CHORUS, AGENTS)
@@ -113,6 +114,7 @@ def test_a_run_is_saved_at_the_end_of_rounds_and_only_what_came_later_is_gone_th
         assert sum(len(SEEN[name]) for name in SEATS) == decided, length
 
 
+@pytest.mark.slow
 def test_who_was_taken_out_before_the_state_was_saved_stays_out() -> None:
     def kick(step: StepTaken, controls: Mapping[str, Controls]) -> None:
         if step.seat == "bob" and step.step == 5:

@@ -99,6 +99,7 @@ def test_a_restarted_nexus_does_not_wait_for_a_silent_guest_either(tmp_path: Pat
         until(lambda: ticks(served, "nexus-village")[-1] >= (before or [0])[-1] + 5)
 
 
+@pytest.mark.slow
 def test_a_guest_of_a_world_without_a_default_action_is_let_go_at_its_first_missed_deadline(tmp_path: Path) -> None:
     with nexus_with(tmp_path, GLADE) as served, served.register("mute") as mute:
         enter(mute, "mute", "meadow")

@@ -31,6 +31,7 @@ def decoder(made: list[NewDictionary], run_id: str = "run") -> BodyDecoder:
 @given(
     st.lists(st.lists(st.one_of(st.binary(max_size=200), st.integers(0, 50).map(observation)), max_size=12), max_size=6)
 )
+@pytest.mark.slow
 def test_bodies_come_back_as_they_were_however_they_are_grouped(groups: list[list[bytes]]) -> None:
     encoder = BodyEncoder()
     stored: list[Encoded] = []

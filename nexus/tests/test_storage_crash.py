@@ -110,6 +110,7 @@ def test_a_killed_process_leaves_all_it_acknowledged_and_the_run_goes_on(path: P
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
+@pytest.mark.slow
 def test_when_no_file_may_grow_further_the_process_says_so_and_keeps_what_it_has(path: Path, run_id: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WRITER, str(path), run_id, "600000"],
@@ -128,6 +129,7 @@ def test_when_no_file_may_grow_further_the_process_says_so_and_keeps_what_it_has
         assert log.append(run_id, "step", body(last + 1)) == last + 1
 
 
+@pytest.mark.slow
 def test_a_forgotten_writer_still_commits_when_the_interpreter_ends(path: Path, run_id: str) -> None:
     script = f"""
 from wsap_nexus.store.database import Database

@@ -22,6 +22,7 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     StorageVersionError,
 )
+from wsap_core.installing import install_line
 from wsap_nexus.store.database import PAGE_BYTES, Database
 from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun
@@ -184,7 +185,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(path: Path) -> 
     before = path.read_bytes()
     with pytest.raises(StorageVersionError, match="newer version of WSAP") as caught:
         Database.open(path)
-    assert "pip install --upgrade wsap-nexus" in one_sentence(caught.value)
+    assert install_line("wsap-nexus", newer=True) in one_sentence(caught.value)
     with pytest.raises(StorageVersionError, match="newer version of WSAP"):
         Database.open(path, read_only=True)
     assert path.read_bytes() == before
@@ -244,6 +245,7 @@ def plain_user_folder(tmp_path: Path) -> Iterator[Path]:
     ],
     ids=["a file of others", "a folder of others", "a secret file"],
 )
+@pytest.mark.slow
 def test_without_the_permission_to_write_it_is_called_read_only_and_can_still_be_read(
     path: Path, plain_user_folder: Path, mode: int, folder_mode: int, expected: str
 ) -> None:
@@ -345,6 +347,7 @@ def test_importing_the_storage_imports_no_database_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_opening_a_database_that_is_up_to_date_needs_no_alembic(path: Path) -> None:
     script = f"""
 import sys

@@ -19,12 +19,12 @@ from alembic.script import ScriptDirectory
 from postgres_kit import Server
 
 from wsap_core.errors import NotADatabaseError, StorageError, StorageFullError, StorageVersionError
-from wsap_nexus.hub.prune import compact
 from wsap_nexus.runs.store import open_database
 from wsap_nexus.store import migrate
 from wsap_nexus.store.database import SETUP_LOCK, Database
 from wsap_nexus.store.errors import OutdatedDatabaseError
 from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.prune import compact
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.room import can_write
@@ -58,6 +58,7 @@ def test_events_are_found_by_run_and_number(tmp_path: Path) -> None:
         assert [row[-1] for row in plan] == ["SEARCH event USING INDEX sqlite_autoindex_event_1 (run_id=? AND seq>?)"]
 
 
+@pytest.mark.slow
 def test_the_event_table_of_an_older_version_is_made_anew_and_smaller(tmp_path: Path) -> None:
     """Two runs of 2000 events each, as two agents record them: side by side, with bodies of about 700 random bytes."""
     path = tmp_path / "wsap.db"
@@ -177,6 +178,7 @@ def server(postgresql: Server) -> str:
     return postgresql.url()
 
 
+@pytest.mark.slow
 def test_postgresql_serves_as_well(server: str) -> None:
     bodies: list[str | bytes] = [f'{{"map":"{"~.#T" * 80}","n":{n},"name":"Ünï"}}' for n in range(600)]
     bodies[100] = b"\x00\xff" * 50
@@ -256,6 +258,7 @@ def test_a_first_start_waits_for_another_on_postgresql_too(server: str) -> None:
     engine.dispose()
 
 
+@pytest.mark.slow
 def test_a_postgresql_database_of_another_program_or_a_newer_version_is_refused(server: str) -> None:
     engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

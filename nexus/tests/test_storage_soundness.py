@@ -203,6 +203,7 @@ def test_doctor_finds_damage_in_a_database_that_was_closed(tmp_path: Path, own_h
     assert (done.returncode, "is damaged (" in done.stdout) == (1, True)
 
 
+@pytest.mark.slow
 def test_a_nexus_whose_database_turns_out_to_be_damaged_stops_with_the_reason_and_pauses_nobody(
     tmp_path: Path,
 ) -> None:

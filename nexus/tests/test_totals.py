@@ -163,6 +163,7 @@ def test_totals_are_what_counting_from_the_beginning_gives(tmp_path: Path, plan:
 
 
 @pytest.mark.parametrize("game", ["climb", "matrix"])
+@pytest.mark.slow
 def test_resuming_reads_what_comes_after_the_last_totals_and_state(
     tmp_path: Path, decoded: list[None], game: str
 ) -> None:
@@ -229,6 +230,7 @@ def test_every_moment_is_the_same_with_totals_and_without(tmp_path: Path, plan: 
                 assert recording.previous_achievement(position) == (earlier[-1] if earlier else None)
 
 
+@pytest.mark.slow
 def test_a_run_of_an_earlier_version_keeps_its_hash_and_is_counted_anew(tmp_path: Path) -> None:
     """It says nothing of its hash in its configuration, and has no totals."""
     plan = climb(700, 50, chained=False)

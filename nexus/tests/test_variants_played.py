@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from cli_kit import own_folder
 from life_kit import nexus_at
 
 from wsap_core.cli import main
@@ -75,10 +75,7 @@ class Parlour(Chair):
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [n for n in os.environ if n.startswith("WSAP_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
+    own_folder(tmp_path, monkeypatch)
     (tmp_path / "parlour.py").write_text(GAME, encoding="utf-8")
     return tmp_path
 
@@ -258,6 +255,7 @@ def test_a_stopped_run_of_a_member_is_gone_on_with(place: Path) -> None:
 
 @pytest.mark.usefixtures("tales")
 @pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.slow
 def test_a_member_of_a_family_is_entered_in_the_nexus_wherever_its_worlds_are(place: Path, workers: int) -> None:
     async def test() -> None:
         agents = {"ada": {"*": EXTERNAL}}

@@ -129,6 +129,7 @@ def stages(draw: st.DrawFn) -> Stage:
 
 @settings(deadline=None, max_examples=60)
 @given(stages(), st.integers(SMALLEST[0], 160), st.integers(SMALLEST[1], 60), st.booleans(), st.booleans())
+@pytest.mark.slow
 def test_whatever_is_shown_fills_the_screen_and_no_more(
     stage: Stage, width: int, height: int, frame: bool, asked: bool
 ) -> None:
@@ -234,6 +235,7 @@ def test_every_achievement_is_named_or_counted(done: int, width: int, height: in
 
 
 @given(notes)
+@pytest.mark.slow
 def test_equal_steps_share_a_line_and_none_is_lost(taken: list[Note]) -> None:
     lines = folded(taken)
     assert sum(count for _, count in lines) == len(taken)

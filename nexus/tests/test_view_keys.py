@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core import Action, ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef, Possible
-from wsap_core.authoring.typed import typed_action
+from wsap_core.worlds.mailbox import Mailbox
+from wsap_llm.reply.schema import legal_actions
+from wsap_llm.reply.typed import typed_action
 from wsap_nexus.terminal.keymap import RESERVED, Line, completions, keymap, typed_choice, why_not
 from wsap_nexus.terminal.keys import KeyDecoder
 
@@ -59,6 +61,7 @@ def test_whatever_a_terminal_sends_gives_printable_keys(parts: list[bytes]) -> N
 
 
 @given(st.lists(st.from_regex(r"[a-z]{1,6}(_[a-z]{1,6}){0,2}", fullmatch=True), unique=True, max_size=45))
+@pytest.mark.slow
 def test_every_key_means_one_action_and_none_takes_a_key_of_the_view(names: list[str]) -> None:
     keys = keymap(ActionSpace([ActionDef(name) for name in names]))
     assert len(set(keys.values())) == len(keys)
@@ -92,6 +95,10 @@ def test_an_action_that_needs_something_has_no_key() -> None:
         ("roll 6", Action("roll", {"sides": 6})),
         ("roll", Action("roll")),
         ("tell to=Ann text='good day'", Action("tell", {"to": "Ann", "text": "good day"})),
+        ("tell to=Ann text=good day", Action("tell", {"to": "Ann", "text": "good day"})),
+        ("tell text=I'm here, x=2 to=Ann", Action("tell", {"to": "Ann", "text": "I'm here, x=2"})),
+        ("tell Ann I'm here", Action("tell", {"to": "Ann", "text": "I'm here"})),
+        ("tell 'Bob Fox' to=me", Action("tell", {"to": "Bob Fox", "text": "to=me"})),
     ],
 )
 def test_a_typed_line_is_an_action(typed: str, action: Action) -> None:
@@ -105,11 +112,13 @@ def test_a_typed_line_is_an_action(typed: str, action: Action) -> None:
         ("wiat", "Did you mean wait"),
         ("lean up", "one of left, right"),
         ("roll 99", "2 to 20"),
-        ("tell Ann", "KEY=VALUE"),
+        ("tell Ann", "needs 'text'"),
         ("tell to=Ann", "needs 'text'"),
-        ("tell to='Ann", "can't be parsed"),
+        ("tell to='Ann", "needs 'text'"),
+        ("roll side=6", "expected a whole number from 2 to 20"),
+        ("lean way=left wya=right", "no parameter 'wya'"),
         ("speak", "needs 'text'"),
-        ("wait now", "KEY=VALUE"),
+        ("wait now", "takes no parameters"),
     ],
 )
 def test_a_typed_line_that_is_no_action_is_answered_with_the_reason(typed: str, reason: str) -> None:
@@ -220,3 +229,98 @@ def test_an_impossible_action_is_refused_with_the_game_s_reason() -> None:
     seen = Observation(available_actions=[ActionAvailability("wait", False, "the bell rings")])
     assert why_not(Action("wait"), seen) == "wait is not possible now: the bell rings."
     assert why_not(Action("speak"), seen) == ""
+
+
+def test_an_unlisted_action_of_the_runtime_is_not_offered_and_accepted_all_the_same() -> None:
+    space = ROOM.merged(Mailbox(("row", "column")).actions_of("row"))
+    tell = Action("tell", {"to": "column", "text": "hi"})
+    space = ActionSpace([a for a in space.actions if a.name != "tell" or a.category == "message"]).merged(
+        Mailbox(("row", "column")).actions_of("row")
+    )
+    assert typed_choice("tell to=column text=hi", space, Observation()) == (tell, "")
+    assert typed_choice("tell column hi", space, Observation()) == (tell, "")
+    refused = Observation(available_actions=[ActionAvailability("tell", False, "the line is dead")])
+    assert typed_choice("tell column hi", space, refused) == (None, "tell is not possible now: the line is dead.")
+    assert "tell" not in completions("te", ActionSpace(legal_actions(space, Observation())))
+
+
+class Named(Observation):
+    """Shows the words of choices by other names."""
+
+    def typed_names(self) -> dict[str, str]:
+        return {"iron sword": "w1", "Kwama": "w2", "2": "w2"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "what"),
+    [
+        ("take IRON SWORD", "w1"),
+        ("take what=2", "w2"),
+        ("take \u212awama", "w2"),
+        ("take \u0131ron sword", None),
+        ("take \u0130RON SWORD", None),
+    ],
+)
+def test_names_are_typed_in_any_case_and_letters_that_only_look_so_are_no_error(typed: str, what: str | None) -> None:
+    space = ActionSpace((ActionDef("take", "Take", (ParamDef("what", "something in sight"),)),))
+    seen = Named(available_actions=[Possible("take", choices={"what": ["w1", "w2"]})])
+    action, reason = typed_choice(typed, space, seen)
+    assert (action and action.parameters["what"]) == what
+    assert bool(reason) == (what is None)
+
+
+MACHINE = ActionSpace(
+    (
+        ActionDef("aim", "Aim", (ParamDef("x", schema={"type": "number"}), ParamDef("y", schema={"type": "number"}))),
+        ActionDef("arm", "Arm", (ParamDef("on", schema={"type": "boolean"}),)),
+        ActionDef("path", "Go along", (ParamDef("steps", schema={"type": "array", "items": {"type": "string"}}),)),
+        ActionDef(
+            "dig", "Dig", (ParamDef("depth", "1-9"), ParamDef("way", "up|down"), ParamDef("note", optional=True))
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "parameters"),
+    [
+        ("aim 1.5 -2", {"x": 1.5, "y": -2}),
+        ("aim y=3 x=0.5", {"x": 0.5, "y": 3}),
+        ("arm true", {"on": True}),
+        ('path ["a", "b c"]', {"steps": ["a", "b c"]}),
+        ('path steps=["a", "b c"]', {"steps": ["a", "b c"]}),
+        ("dig 3 up", {"depth": 3, "way": "up"}),
+        ("dig 3 up for gold", {"depth": 3, "way": "up", "note": "for gold"}),
+        ("dig way=up depth=3", {"depth": 3, "way": "up"}),
+    ],
+)
+def test_numbers_truth_values_and_lists_can_be_typed(typed: str, parameters: dict[str, object]) -> None:
+    action, reason = typed_action(typed, MACHINE)
+    assert (reason, action and dict(action.parameters)) == ("", parameters)
+
+
+WORDS = st.from_regex(r"[A-Za-z]{1,6}('s)?( [A-Za-z0-9]{1,5}){0,2}", fullmatch=True)
+
+
+@given(st.data())
+@pytest.mark.slow
+def test_whatever_tab_completes_is_accepted(data: st.DataObject) -> None:
+    choices = st.lists(WORDS, min_size=1, max_size=4, unique_by=str.lower)
+    parameters = [
+        ParamDef(name, schema={"type": "string", "enum": words}, optional=optional)
+        for name, words, optional in data.draw(
+            st.lists(st.tuples(st.sampled_from(["to", "at", "way"]), choices, st.booleans()), min_size=1, max_size=3,
+                     unique_by=lambda drawn: drawn[0])
+        )
+    ]  # fmt: skip
+    space = ActionSpace([ActionDef("do", "Do", parameters)])
+    if data.draw(st.booleans()):
+        text = "do"
+        for parameter in parameters:
+            text = data.draw(st.sampled_from(completions(f"{text} {parameter.name}=", space)))
+    else:
+        text = "do "
+        for _ in parameters:  # one after the other, as Tab and a blank give them
+            text = data.draw(st.sampled_from(completions(text, space) or [text.rstrip()])) + " "
+    action, reason = typed_action(text, space)
+    assert action is not None, (text, reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,10 @@ from rich.text import Text
 from wsap_core import Action, ActionSpace, Observation
 from wsap_core.host import PluginHost
 from wsap_core.seams.agent import DecisionInfo
+from wsap_core.seams.model import Draft, Message, Request
 from wsap_core.seams.services import Services
+from wsap_llm.kit import ModelPool
+from wsap_llm.middleware.show import Thought
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
@@ -451,8 +455,88 @@ class Wandering(RuleBasedStateMachine):
         assert self.browser.stage().seat in self.browser.stage().seats
 
 
+@pytest.mark.slow
 def test_whatever_is_pressed_one_stays_inside_the_run(recording: Recording) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
     Wandering.recording = recording
     run_state_machine_as_test(Wandering, settings=settings(max_examples=25, stateful_step_count=20, deadline=None))
+
+
+# --- what models write ----------------------------------------------------------------------
+
+
+def thought_of(seat: str, model: str, now: list[float] | None = None, prompt: str = "") -> Thought:
+    """Return a request of a seat to a model; `now` holds the time."""
+    return Thought(seat, model, Request([Message("user", prompt)]), lambda: 0.0 if now is None else now[0])
+
+
+def test_what_a_model_is_writing_is_shown_until_its_reply_is_there() -> None:
+    seen: list[str] = []
+
+    class Seen(LiveView):
+        def moved(self, thought: Thought) -> None:
+            super().moved(thought)
+            seen.append(text_of(self))
+
+    host = PluginHost.discovered()
+    controls = Controls()
+    view = Seen(a_terminal(), controls, pace=None)
+    model = {"model": "scripted/reply", "model.reply": '{"action": "wait", "params": {}}', "plan": False}
+    plan = RunPlan("echo", (SeatPlan("seat-1", "llm", model),), seed=1, steps=2)
+    parts = resolve_specs(plan, host)
+    services = Services(views=view, models=ModelPool(host))
+    session = unrecorded(plan, host, parts=parts, controls=controls, services=services)
+    view.follow(session.run, parts.game)
+    session.run.observe(view.observe)
+    assert asyncio.run(session.play()).steps == 2
+    assert 'scripted/reply is writing: {"action": "wait"' in seen[0]
+    assert "is writing" not in text_of(view)
+
+
+def test_a_model_that_is_waited_for_is_shown_with_what_it_reads_and_for_how_long() -> None:
+    session, view = watched(steps=2)
+    asyncio.run(session.play())
+    now = [100.0]
+    thought = thought_of("seat-1", "openai/qwen", now, "What now? " * 500)
+    assert view.began(thought)
+    assert "openai/qwen" not in text_of(view), "most replies come at once"
+    now[0] += 1
+    assert re.search(r"openai/qwen: reading 1,\d\d\d tokens, 1 s", text_of(view))
+    now[0] += 42
+    assert " tokens, 43 s" in text_of(view)
+    thought.move(Draft(waiting="no reply within 120 s; attempt 2 of 5 in 4 s"))
+    now[0] += 2
+    assert "openai/qwen: no reply within 120 s; attempt 2 of 5 in 4 s, 2 s" in text_of(view)
+    thought.move(Draft())
+    now[0] += 3
+    assert " tokens, 3 s" in text_of(view)
+    thought.move(Draft("I dig."))
+    assert "openai/qwen is writing: I dig." in text_of(view)
+    view.ended(thought)
+    assert "openai/qwen" not in text_of(view)
+
+
+def test_the_end_of_a_long_text_is_shown_without_what_could_move_the_cursor() -> None:
+    session, view = watched(steps=2)
+    asyncio.run(session.play())
+    before = text_of(view)
+    thought = thought_of("seat-1", "ollama/qwen3:8b\x1b[2J")
+    view.began(thought)
+    thought.move(Draft(thinking="Hm. " * 100 + "\x1b[2J\r\nWhere \u202eam I?"))
+    (line,) = [line for line in text_of(view).splitlines() if "qwen3:8b" in line]
+    assert "is thinking: …" in line
+    assert line.rstrip().endswith("am I?")
+    assert not {"\x1b", "\r", "\u202e"} & set(line)
+    thought.move(Draft("I wait.", "Hm."))
+    assert "is writing: I wait." in text_of(view)
+    view.ended(thought)
+    assert "qwen3:8b" not in text_of(view)
+    assert "qwen3:8b" not in before
+
+
+def test_a_person_who_plays_does_not_see_what_others_write() -> None:
+    session, view = watched("matrix", agent="random", seats={"row": "human"})
+    assert not view.began(thought_of("column", "ollama/qwen3:8b"))
+    assert view._written() is None
+    assert session.run.tallies

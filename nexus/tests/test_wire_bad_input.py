@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from llm_server import ModelServer
 from wire_server import Served, problem, serving
 
 from wsap_core.errors import ConfigError, StorageVersionError
@@ -78,14 +79,31 @@ HERE = {
     "persona": {"persona": "@/etc/hostname"},
     "model": {"model": "@~/.netrc"},
     "memory.embed": {"memory": "fulltext", "memory.embed": "@secret"},
-    "mcp.headers.Cookie": {"mcp.headers": {"Cookie": "@jar"}},
-    "mcp.servers.a.url": {"mcp.servers": '{"a": {"url": "@here"}}'},
-    "mcp.servers.a.command": {"mcp.servers": {"a": {"command": ["cat", "/etc/hostname"]}}},
+    "skin": {"skin": "@~/.netrc"},
+    "mcp.headers": {"mcp.headers": {"Cookie": "jar"}},
+    "mcp.servers": {"mcp.servers": {"a": {"command": ["cat", "/etc/hostname"]}}},
     "mcp.command": {"tools": "mcp", "mcp.command": ["cat", "/etc/hostname"]},
     "mcp.cwd": {"mcp.cwd": "/"},
+    "mcp.url": {"mcp.url": "http://127.0.0.1:1/"},
+    "mcp.env": {"mcp.env": '{"PYTHONPATH": "/tmp"}'},
     "prompts": {"prompts": "/etc"},
+    "memory.path": {"memory": "fulltext", "memory.path": "memories.db"},
+    "memory.summary_model": {"memory": "fifo", "memory.summary_model": "storyteller//etc/x.toml"},
+    "model.host": {"model.host": "http://127.0.0.1:1"},
+    "model.api_key": {"model": "openai/x", "model.api_key": "env:HOME"},
+    "model.key_variable": {"model": "openai/x", "model.key_variable": "HOME"},
+    "model.base_url": {"model": "openai/x", "model.base_url": "http://127.0.0.1:1/v1"},
+    "model.headers": {"model": "openai/x", "model.headers": {"X": "${HOME}"}},
+    "model.extra": {"model": "openai/x", "model.extra": {"api_key": "env:HOME"}},
+    "model.extra ": {"model": "litellm/x", "model.extra": {"api_base": "http://127.0.0.1:1/v1"}},
+    "model.api_base": {"model": "litellm/x", "model.api_base": "http://127.0.0.1:1/v1"},
+    "model ": {"model": "outlines/./weights"},
+    "model  ": {"model": "outlines/vllm:~/weights"},
+    "model   ": {"model": "storyteller/mine.toml"},
+    "model    ": {"model": "outlines//mnt/disk:1/weights"},
+    "model     ": {"model": "outlines/../weights:2"},
 }
-"""Options over the wire that would have the nexus read its own files or start programs, by the option at fault."""
+"""Options over the wire that would have the nexus use its own files, programs, keys or variables, by the option."""
 
 
 @pytest.mark.parametrize("name", sorted(HERE))
@@ -96,10 +114,37 @@ def test_options_over_the_wire_name_no_file_and_no_program_of_the_machine(
     with served.client() as owner:
         refused = owner.post("/nexus/agents", json={"id": "reader", "policies": policy})
         assert problem(refused) == (403, "FORBIDDEN")
-        assert f"The option {name} names" in refused.json()["error"]["message"]
+        assert f"The option {name.strip()} names" in refused.json()["error"]["message"]
         assert owner.get("/nexus/agents/reader").status_code == 404
         assert problem(owner.patch("/nexus/agents/eve", json={"policies": policy})) == (403, "FORBIDDEN")
         assert owner.get("/nexus/agents/eve").json()["agent"]["policies"] == {"*": {"agent": "external", "options": {}}}
+
+
+def test_options_over_the_wire_are_declared_and_the_harmless_ones_are_taken(served: Served) -> None:
+    with served.client() as owner:
+        unknown = {"*": {"agent": "llm", "options": {"model": "scripted/x", "model.reply": "a", "memory.pth": "/x"}}}
+        refused = owner.post("/nexus/agents", json={"id": "odd", "policies": unknown})
+        assert problem(refused) == (403, "FORBIDDEN")
+        assert "memory.pth is declared by no part of the agent 'llm'" in refused.json()["error"]["message"]
+        options = {"model": "scripted/x", "model.reply": "a", "memory": "fulltext", "memory.keep": 50, "window": 2}
+        options |= {"tools": "notes,recall", "recall.tokens": 90, "notes.remember": "no", "persona": "Calm."}
+        taken = {"*": {"agent": "llm", "options": options}, "echo": {"agent": "wanderer", "options": {"curiosity": 1}}}
+        assert owner.post("/nexus/agents", json={"id": "mild", "policies": taken}).status_code == 201
+
+
+def test_a_memory_file_and_the_environment_stay_out_of_reach_of_the_wire(
+    served: Served, server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOMEBODYS_SECRET", "abcdef123456")
+    here = {"model": "openai/x", "model.base_url": server.base_url, "model.api_key": "env:SOMEBODYS_SECRET"}
+    file = {"model": "scripted/x", "model.reply": "a", "memory": "fulltext", "memory.path": str(tmp_path / "m.db")}
+    with served.client() as owner:
+        for options in (here, file):
+            policies = {"*": {"agent": "llm", "options": options}}
+            assert owner.post("/nexus/agents", json={"id": "reaching", "policies": policies}).status_code == 403
+            assert owner.patch("/nexus/agents/eve", json={"policies": policies}).status_code == 403
+    assert server.requests == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_policy_that_was_set_at_the_machine_may_be_sent_back_as_it_is(served: Served) -> None:
@@ -303,6 +348,7 @@ def test_a_client_that_sends_its_body_too_slowly_is_told_so(tmp_path: Path) -> N
         assert (status, code) == (408, "REQUEST_TIMEOUT")
 
 
+@pytest.mark.slow
 def test_a_client_that_vanishes_leaves_everything_as_it_was(served: Served) -> None:
     with served.register("steady") as steady:
         url = urlsplit(served.url)

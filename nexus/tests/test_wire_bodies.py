@@ -45,6 +45,7 @@ def test_nobody_leaves_a_body_in_danger_by_choice(tmp_path: Path, mode: str) -> 
         assert eve.get("/nexus/agents/eve/observation").json()["place"] == "nexus"
 
 
+@pytest.mark.slow
 def test_a_dead_body_does_nothing_until_it_is_brought_back(tmp_path: Path) -> None:
     with serving(tmp_path, host=host(quarry=deadly(100))) as served, served.register("eve") as eve:
         first = enter(eve)

@@ -64,6 +64,7 @@ def test_an_idle_connection_is_kept_for_longer_than_clients_keep_it_and_then_clo
         assert rest(idle).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.slow
 def test_an_answer_may_take_longer_than_the_head_of_a_request(tmp_path: Path) -> None:
     with serving(tmp_path, limits=HttpLimits(head_seconds=2, heartbeat=0.25)) as served, connected(served) as stream:
         stream.sendall(b"GET /nexus/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
@@ -136,6 +137,7 @@ def test_an_open_stream_and_the_body_of_a_known_caller_give_way_to_nobody(tmp_pa
         stream.close()
 
 
+@pytest.mark.slow
 def test_whoever_waits_when_the_nexus_stops_is_told_so_and_nothing_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

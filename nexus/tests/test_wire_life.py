@@ -74,6 +74,7 @@ def test_who_an_agent_is_and_who_decides_for_it_can_be_changed(served: Served) -
         assert owner.agent("changed").agent.policies["*"].external
 
 
+@pytest.mark.slow
 def test_an_agent_lives_through_the_client_from_the_nexus_into_a_world_and_straight_on(served: Served) -> None:
     with NexusClient(served.url, served.token) as owner:
         token = owner.register("alive").token
@@ -111,9 +112,23 @@ def test_the_client_says_how_one_wants_to_begin(served: Served) -> None:
         for only_in_living_worlds in ({"world": "glade"}, {"seat": "rose"}):
             with pytest.raises(RefusedError, match="no worlds that live"):
                 choosy.enter("choosy", "crafter", **only_in_living_worlds)
-        arrived = choosy.enter("choosy", "crafter", spawn="random", difficulty="hard", steps=9)
+        for term, values in (("spawn", "random"), ("loadout", "lockpick"), ("difficulty", "hard")):
+            with pytest.raises(RefusedError, match=rf"Crafter has no {term}={values}; it takes no {term}"):
+                choosy.enter("choosy", "crafter", **{term: values})
+        with pytest.raises(RefusedError, match="MiniGrid has no spawn=challenging; it takes spawn=safe or random"):
+            choosy.enter("choosy", "minigrid", spawn="challenging")
+        assert {game.id: game for game in choosy.games()}["minigrid"].terms["loadout"] == ("lockpick",)
+        told = choosy.act("choosy", Action("game_details", {"game": "minigrid"})).message
+        assert "You may enter it with difficulty=easy or hard." in told
+        arrived = choosy.enter("choosy", "minigrid", spawn="random", difficulty="hard", loadout="lockpick", steps=9)
         terms = arrived.session.terms
-        assert (terms.spawn, terms.difficulty, terms.steps, terms.respawn) == ("random", "hard", 9, None)
+        assert (terms.spawn, terms.difficulty, terms.loadout, terms.steps) == ("random", "hard", "lockpick", 9)
+        assert "level 'blocked'" in arrived.observation.location.description
+        assert arrived.observation.inventory["lockpick"] == 1
+        choosy.leave("choosy")
+        with pytest.raises(RefusedError, match="spawn=random is for a new avatar"):
+            choosy.enter("choosy", "minigrid", spawn="random")
+        assert choosy.enter("choosy", "minigrid", spawn="random", avatar="new").session.terms.spawn == "random"
 
 
 def test_the_same_key_acts_once_and_answers_the_same(served: Served) -> None:
@@ -162,6 +177,7 @@ def test_keys_of_two_agents_are_two_keys(served: Served) -> None:
             assert agent in answer.json()["result"]["message"]
 
 
+@pytest.mark.slow
 def test_what_was_done_before_a_restart_is_answered_after_it(tmp_path: Path) -> None:
     key = {"Idempotency-Key": "kept"}
     with serving(tmp_path) as first, first.register("eve") as eve:
@@ -179,6 +195,7 @@ def test_what_was_done_before_a_restart_is_answered_after_it(tmp_path: Path) -> 
         assert second.nexus.live.sessions["eve"].stats.steps == 1
 
 
+@pytest.mark.slow
 def test_what_was_cut_off_before_its_answer_was_kept_is_found_in_the_log(tmp_path: Path) -> None:
     key = {"Idempotency-Key": "cut"}
     with serving(tmp_path) as first, first.register("eve") as eve:
@@ -224,11 +241,12 @@ def test_events_are_resumed_where_the_stream_broke_and_filtered(served: Served) 
         assert [event["kind"] for event in own] == ["entered", "left"]
 
 
+@pytest.mark.slow
 def test_events_that_are_no_longer_in_memory_are_read_from_the_log(served: Served) -> None:
     from wsap_nexus.server.events import Feed
 
     async def read() -> tuple[list[int], list[int]]:
-        feed = Feed(served.nexus.nexus_store)
+        feed = Feed(served.nexus.nexus_store, served.nexus.thoughts)
         with served.nexus.nexus_store.change() as tx:
             for number in range(3000):
                 tx.note(OtherEvent(kind="noise", data={"number": number}))
@@ -245,6 +263,7 @@ def test_events_that_are_no_longer_in_memory_are_read_from_the_log(served: Serve
     assert held == 2048
 
 
+@pytest.mark.slow
 def test_the_client_goes_on_listening_over_a_restart(tmp_path: Path) -> None:
     async def listen(client: AsyncNexusClient, count: int, after: int) -> list[int]:
         found = []
@@ -371,6 +390,7 @@ def game_process(port: int) -> Iterator[tuple[str, Process]]:
         process.communicate()
 
 
+@pytest.mark.slow
 def test_a_game_in_another_process_is_entered_played_and_left_with_items(
     tmp_path: Path, far: tuple[str, Process]
 ) -> None:
@@ -424,6 +444,7 @@ def test_a_move_that_was_cut_off_is_asked_about_by_its_id_and_settled_once(
             assert served.in_loop(served.nexus.remote_games.settle()) == 0
 
 
+@pytest.mark.slow
 def test_what_a_game_had_let_in_before_the_cut_comes_back_from_it(tmp_path: Path, far: tuple[str, Process]) -> None:
     url, _ = far
     folder = tmp_path / "nexus"

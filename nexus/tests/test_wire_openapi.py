@@ -37,6 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield nexus
 
 
+@pytest.mark.slow
 def test_the_document_is_kept_as_the_code_has_it(served: Served) -> None:
     kept = (ROOT / "docs" / "reference" / "openapi.json").read_text(encoding="utf-8")
     assert kept == reference.document(), AGAIN
@@ -84,6 +85,7 @@ def test_every_route_says_what_it_answers_and_how_it_refuses() -> None:
         ("POST", "/nexus/transit/exit", {"agent_id": "nobody"}),
     ],
 )
+@pytest.mark.slow
 def test_what_is_answered_is_as_the_document_says(
     served: Served, method: str, path: str, body: dict[str, Any] | None
 ) -> None:

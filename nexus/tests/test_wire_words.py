@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable, Iterator
 
 import hub_kit
 import pytest
 from wire_server import Served, problem, serving
 
 from wsap_core.host import PluginHost, Registration
-from wsap_core.seams.model import Chunk, Request
+from wsap_core.seams.model import OnText, Reply, Request
 from wsap_core.specs import BackendSpec
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.client import AsyncNexusClient, DiaryEntry, Exchange, NexusClient, RefusedError
@@ -34,11 +34,10 @@ class Parrot(ScriptedBackend):
     def __init__(self) -> None:
         super().__init__(answers, model="parrot/it")
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         if "decide" not in request.purpose:
             await self.may.wait()
-        async for chunk in super().stream(request):
-            yield chunk
+        return await super().complete(request, on_text)
 
 
 def host() -> PluginHost:
@@ -125,6 +124,7 @@ def test_what_was_said_before_the_nexus_ended_is_not_said_again_for_the_same_key
     served.in_loop(ask())
 
 
+@pytest.mark.slow
 def test_a_diary_tells_of_each_stay(served: Served) -> None:
     with served.register("dora") as dora:
         path = "/nexus/agents/dora/diary"
@@ -142,6 +142,7 @@ def test_a_diary_tells_of_each_stay(served: Served) -> None:
         assert older["number"] < entry["number"]
 
 
+@pytest.mark.slow
 def test_clients_talk_and_read_what_was_said_and_written(served: Served) -> None:
     served.register("ann").close()
     with served.nexus.nexus_store.change() as tx:

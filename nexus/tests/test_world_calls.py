@@ -128,7 +128,7 @@ def test_a_world_that_asks_something_else_is_told_apart_when_it_is_replayed(data
         replayed(Teller(), database, model="teller/it", keyed=True, words="Who are you?")
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_between_paid_calls_nothing_that_was_committed_is_asked_again(tmp_path: Path, kills: int) -> None:
     ticks, draw = 2 * kills + 2, random.Random(kills)
     committed: Counter[str] = Counter()
@@ -168,7 +168,7 @@ def replies(database: str) -> Counter[str]:
     """Return the keys of the replies in the log, and how often each is there."""
     with open_database(database, read_only=True) as opened:
         repository = Repository(opened)
-        (run,) = repository.list_runs(game="village")
+        (run,) = repository.list_runs(games=["village"])
         calls = repository.read_events(run.id, kinds=("call",))
         return Counter(event.data["key"] for event in calls)
 
@@ -187,6 +187,7 @@ def test_a_call_that_failed_is_part_of_the_run(database: str) -> None:
     assert replayed(Teller(), database).trajectory_hash == resumed.trajectory_hash
 
 
+@pytest.mark.slow
 def test_what_ended_the_run_is_asked_again(database: str) -> None:
     broken = Teller(lambda request, number: BadRequestError("no") if number == 7 else f"#{number}")
     with pytest.raises(BadRequestError, match="no"):
@@ -429,6 +430,7 @@ def test_in_the_nexus_a_worlds_calls_are_in_the_run_that_is_played_there(tmp_pat
     assert len(replies(database)) == ticks * A_TICK
 
 
+@pytest.mark.slow
 def test_a_world_is_told_its_model_by_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

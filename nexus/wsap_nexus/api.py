@@ -11,6 +11,7 @@ from typing import Any
 from wsap_core.errors import MissingServiceError, UsageError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
+from wsap_core.installing import install_line
 from wsap_core.loading import portable_reference
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import Codec
@@ -228,7 +229,7 @@ def evaluate(*args: Any, **options: Any) -> Any:
         package = importlib.import_module("wsap_eval")  # by name: it is in a layer above this package
     except ModuleNotFoundError:
         raise MissingServiceError(
-            "Evaluations need wsap-eval, which is not installed; install it with: pip install wsap-eval"
+            f"Evaluations need wsap-eval, which is not installed; install it with: {install_line('wsap-eval')}"
         ) from None
     return package.evaluate(*args, **options)
 

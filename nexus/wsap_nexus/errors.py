@@ -1,6 +1,6 @@
 """Errors of the nexus: one class for each stable code.
 
-TransitError                  the nexus refuses a transfer              exit 10
+TransitError                  the nexus refuses a transfer              exit 2
 ├── AlreadyInWorldError       the agent is in a world or a transfer
 ├── NotInWorldError           the agent is in no world
 ├── GameUnavailableError      the game is offline, busy or in maintenance
@@ -12,6 +12,7 @@ AgentPausedError              the agent is paused
 NexusRunningError             another nexus runs on this database       exit 6
 └── LockLostError             it took the database over from this one, or its file was replaced
 WorldFailedError              a world crashed, hung, or was not rebuilt identically   exit 4
+WorldInterruptedError         the process of a world that lives ended; it goes on from its log
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ class TransitError(UsageError):
     """The nexus refuses a transfer; nothing has changed."""
 
     code = "TRANSIT_REFUSED"
-    exit_code = 10
     http_status = 409
 
 
@@ -134,6 +134,14 @@ class WorldFailedError(WorldError):
     """Whether it was counted as a failure of the game already."""
     given_up = False
     """Whether the world was given up, since its game did not return while its agent was to leave."""
+
+
+class WorldInterruptedError(WorldError):
+    """The process of a world that lives ended; the world goes on from its log."""
+
+    code = "WORLD_INTERRUPTED"
+    http_status = 503
+    retryable = True
 
 
 def is_failure(error: BaseException) -> bool:

@@ -11,15 +11,14 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
-from wsap_core.references import load_adapter_spec
+from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Price, SpendingLimit
 from wsap_core.seams.services import InPlay, Player, Services
-from wsap_core.specs import AdapterSpec
+from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.cli.common import Notices
 from wsap_nexus.cli.model_options import refuse_key
-from wsap_nexus.runs import restoring
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.memory import Prepare, PreparedMemories
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats
@@ -27,10 +26,12 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.restoring import Runs, restored
 from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.run import Run
-from wsap_nexus.runs.session import InstalledSpecs, MemoriesOf, resolve_specs, resume, start
-from wsap_nexus.runs.store import Store, hold_run, open_store
+from wsap_nexus.runs.session import InstalledSpecs, MemoriesOf, ResolvedSpecs, resolve_specs, resume, start
+from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.history import find_tick
 from wsap_nexus.store.records import NewRun, RunRecord, RunStatus
+from wsap_nexus.store.run_lock import hold_run
+from wsap_nexus.worlds.port import LocalWorld
 
 __all__ = ["StoreRunner", "opened"]
 
@@ -59,13 +60,16 @@ def opened(
 class StoreRunner:
     """Plays and records games, also several at once in one event loop: the kernel's `Runner`.
 
-    The models are shared by all runs; the caller closes them.
+    The models are shared by all runs; the caller closes them. A game or agent in a file is read once, so that all
+    episodes are of the same, even if the file is edited meanwhile.
     """
 
     def __init__(self, host: PluginHost, store: Store, models: ModelPool) -> None:
         self._host = host
         self._store = store
         self._around = Services(models=models, progress=Notices())
+        self._games: dict[str, AdapterSpec] = {}
+        self._agents: dict[str, AgentSpec] = {}
 
     async def play(
         self,
@@ -109,7 +113,8 @@ class StoreRunner:
         plan = RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}), episodes=1)
         if snapshot_every is not None:
             plan = replace(plan, snapshot_every=snapshot_every)
-        parts = resolve_specs(plan, self._host)
+        agents = {seat.name: self._agent(seat.agent) for seat in plan.seats}
+        parts = ResolvedSpecs(self._game(game).with_options(plan.options), agents)
         lives = "lives" in parts.game.abilities
         plan = plan if lives else replace(plan, steps=steps)
         told = _until(controls, steps if lives else None, on_tick)
@@ -201,12 +206,23 @@ class StoreRunner:
         specs = resolve_specs(replace(plan, seats=()), self._host)  # nobody decides
         position = find_tick(self._store.repository, record, step)
         world = await restored(self._store.repository, record, specs, position)
-        return restoring.vacated(world) if vacated else world.snapshot(), position.step
+        state = await LocalWorld.of(world).vacated() if vacated else world.snapshot()
+        return state, position.step
+
+    def _game(self, name: str) -> AdapterSpec:
+        if name not in self._games:
+            self._games[name] = load_adapter_spec(name, self._host)
+        return self._games[name]
+
+    def _agent(self, name: str) -> AgentSpec:
+        if name not in self._agents:
+            self._agents[name] = load_agent_spec(name, self._host)
+        return self._agents[name]
 
     def _seats(self, game: str, seats: Mapping[str, Player], options: Mapping[str, Any] | None) -> tuple[SeatPlan, ...]:
         for given in (options or {}, *(player.options for player in seats.values())):
             refuse_key(given, "api_key")
-        spec = load_adapter_spec(game, self._host)
+        spec = self._game(game)
         agents = {name: player.agent for name, player in seats.items()}
         planned = plan_seats(spec, seats=agents, game_options=options, host=self._host)
         return tuple(

@@ -12,8 +12,10 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from wsap_core.errors import StorageReadOnlyError
 from wsap_core.paths import home
@@ -42,6 +44,8 @@ class Running:
     """The model of new agents."""
     keep_days: float | None = None
     """Days after which recordings are pruned; None for never."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options of the agent of `model`. Any: JSON."""
 
     @property
     def alive(self) -> bool:
@@ -62,14 +66,13 @@ def state_file(database: str, environ: Mapping[str, str]) -> Path:
 
 
 def _plain(url: str) -> str:
-    from sqlalchemy.engine import make_url  # deferred for weight: a path needs none
-    from sqlalchemy.exc import ArgumentError
-
     try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):
+        parsed = urlsplit(url)
+    except ValueError:
         return url  # whoever opens it says what is wrong
-    return parsed.set(drivername=parsed.get_backend_name(), password=None).render_as_string()
+    person, at, address = parsed.netloc.rpartition("@")
+    person, dialect = person.partition(":")[0], parsed.scheme.partition("+")[0]
+    return urlunsplit(parsed._replace(scheme=dialect, netloc=f"{person}{at}{address}"))
 
 
 def token_file(environ: Mapping[str, str]) -> Path:

@@ -1,9 +1,12 @@
-"""Cancellation of asyncio tasks."""
+"""Turns of the event loop, and the cancellation of asyncio tasks."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
+
+TURNS = 20
+"""Turns of the event loop after which every woken task has run."""
 
 
 async def ended(*tasks: asyncio.Future[Any] | None) -> None:

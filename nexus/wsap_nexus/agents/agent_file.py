@@ -17,6 +17,7 @@ import zstandard
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from wsap_core.errors import ProtocolVersionError, StorageError, UsageError, WireError
+from wsap_core.installing import install_line
 from wsap_core.protocol.wire import dumps
 from wsap_core.textfile import refuse_pipe
 from wsap_core.untrusted import error_line, single_line
@@ -259,7 +260,7 @@ def _header(path: Path, line: bytes) -> dict[str, Any]:
     if version > FORMAT:
         raise ProtocolVersionError(
             f"The file {path} was written by a newer version of WSAP (its version is {version}, this one reads up to "
-            f"{FORMAT}); update with: pip install --upgrade wsap-nexus"
+            f"{FORMAT}); update with: {install_line('wsap-nexus', newer=True)}"
         )
     return dict(header)
 

@@ -6,16 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Row, bindparam, select
-
 from wsap_core.protocol import Event
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_nexus.store.entities import DiaryEntry, SessionRecord
-from wsap_nexus.store.events import Names, NexusEvent, agents, kind_of, read_row, sessions, why_ended
+from wsap_nexus.store.events import Names, NexusEvent, agents, sessions, why_ended
 from wsap_nexus.store.events.base import short
 from wsap_nexus.store.nexus_store import Transaction
-from wsap_nexus.store.tables import METADATA
 
 NEWS = (
     sessions.Died,
@@ -33,30 +30,6 @@ MOST_NEWS = 10
 
 E = TypeVar("E", bound=NexusEvent)
 
-_EVENT = METADATA.tables["nexus_event"]
-_LAST = 2**63 - 1
-# Built once: building the query takes longer than running it.
-_LATEST = (
-    select(_EVENT)
-    .where(_EVENT.c.agent_id == bindparam("agent"))
-    .where(_EVENT.c.kind == bindparam("kind"))
-    .where(_EVENT.c.seq < bindparam("before"))
-    .order_by(_EVENT.c.seq.desc())
-    .limit(bindparam("most"))
-)
-
-
-def latest(tx: Transaction, agent_id: str, *kinds: type[E], limit: int = 20, before: int | None = None) -> list[E]:
-    """Return an agent's latest events of some kinds, newest first, with numbers below `before` if given."""
-    rows: list[Row[Any]] = []
-    # One query for each kind reads only the rows that it returns.
-    for kind in kinds:
-        given = {"agent": agent_id, "kind": kind_of(kind), "before": before or _LAST, "most": limit}
-        rows += tx.connection.execute(_LATEST, given)
-    rows.sort(key=lambda row: -int(row.seq))
-    found = (read_row(row) for row in rows[:limit])
-    return [event for event in found if isinstance(event, kinds)]
-
 
 def every(tx: Transaction, *kinds: type[E], agent: str, after: int = 0) -> Iterator[E]:
     """Yield all events of an agent of some kinds with numbers above `after`, oldest first."""
@@ -72,7 +45,7 @@ def time_of(event: NexusEvent) -> str:
 
 def news(tx: Transaction, agent_id: str) -> list[Event]:
     """Return an agent's news since it last entered a world, newest first; messages from people as speech."""
-    begun = latest(tx, agent_id, sessions.Entered, limit=1)
+    begun = tx.latest(agent_id, sessions.Entered, limit=1)
     since = begun[0].seq if begun else 0
     told: list[Event] = []
     for event in tx.events(after=since, agent=agent_id, kinds=NEWS)[: -MOST_NEWS - 1 : -1]:
@@ -107,13 +80,18 @@ def death_words(death: sessions.Died) -> str:
     """Return a sentence about the death of an avatar."""
     killer = f", killed by {single_line(death.death_killer)[:80]}" if death.death_killer else ""
     avatar = single_line(death.death_avatar_id)[:80] or "An avatar"
-    return f"{avatar} died of {single_line(death.death_cause)[:80]}{killer}."
+    dropped = death.death_items_dropped if isinstance(death.death_items_dropped, Mapping) else {}
+    lost = [f"{count} {single_line(name)[:40]}" for name, count in sorted(dropped.items())[:20]]
+    if isinstance(death.death_xp_lost, int | float) and death.death_xp_lost:
+        lost.append(f"{death.death_xp_lost:g} experience")
+    costs = f" It lost {', '.join(lost)}." if lost else ""
+    return f"{avatar} died of {single_line(death.death_cause)[:80]}{killer}.{costs}"
 
 
 def ways_back(tx: Transaction, agent_id: str, game: str) -> dict[str, str]:
     """Return avatar -> a sentence about its respawn options, for an agent's dead avatars in a game."""
     found: dict[str, str] = {}
-    for event in latest(tx, agent_id, sessions.Died, limit=50):
+    for event in tx.latest(agent_id, sessions.Died, limit=50):
         if event.game == game and event.death_avatar_id not in found:
             found[event.death_avatar_id] = respawn_words(event.death_respawn_options)
     return found
@@ -121,13 +99,13 @@ def ways_back(tx: Transaction, agent_id: str, game: str) -> dict[str, str]:
 
 def failure_of(tx: Transaction, agent_id: str) -> str:
     """Return the error that paused an agent; empty if a person paused it."""
-    newest = latest(tx, agent_id, agents.AgentFailed, agents.AgentPaused, agents.AgentResumed, limit=1)
+    newest = tx.latest(agent_id, agents.AgentFailed, agents.AgentPaused, agents.AgentResumed, limit=1)
     return short(newest[0].error, 500) if newest and isinstance(newest[0], agents.AgentFailed) else ""
 
 
 def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:
     """Return the facts of a closed session, as sentences in the first person."""
-    newest = latest(tx, session.agent_id, agents.SkillGained, sessions.Died, sessions.ItemFound, limit=200)
+    newest = tx.latest(session.agent_id, agents.SkillGained, sessions.Died, sessions.ItemFound, limit=200)
     own = [e for e in reversed(newest) if e.session_id == session.id]
     stats = session.stats
     facts = [f"I was in {session.game} for {plural(session.steps, 'decision')}."]
@@ -176,7 +154,7 @@ def composed(tx: Transaction, session: SessionRecord) -> str:
 
 def write_entry(tx: Transaction, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
     """Add an entry to the diary of a session's agent, unless the session already has one."""
-    for event in latest(tx, session.agent_id, agents.DiaryWritten, limit=50):
+    for event in tx.latest(session.agent_id, agents.DiaryWritten, limit=50):
         if event.session_id == session.id:
             return
     entry = agents.DiaryWritten(
@@ -193,5 +171,5 @@ def entries(tx: Transaction, agent_id: str, *, before: int | None = None, limit:
     """Return at most `limit` entries of an agent's diary, newest first, with numbers below `before` if given."""
     return [
         DiaryEntry(event.seq, time_of(event), event.text, event.game or "", event.session_id, event.own_words)
-        for event in latest(tx, agent_id, agents.DiaryWritten, limit=limit, before=before)
+        for event in tx.latest(agent_id, agents.DiaryWritten, limit=limit, before=before)
     ]

@@ -7,12 +7,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wsap_core.errors import UsageError, WsapError
+from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.protocol.wire import encode
 from wsap_core.references import load_adapter_spec, load_agent_spec
+from wsap_core.specs import OptionDef, part_options
 from wsap_core.untrusted import single_line
-from wsap_llm.backends.pool import ModelPool
+from wsap_llm.backends.pool import ModelPool, find_backend
 from wsap_llm.secrets import redacted
 from wsap_nexus.agents.messages import set_team
 from wsap_nexus.runs.plan import SeatPlan, agent_named
@@ -30,6 +31,8 @@ MODEL_SECONDS = 20.0
 """Maximum seconds for a model to become ready when it is assigned to an agent."""
 WITH_PERSONA = ("llm",)
 """Agents with an option `persona`."""
+_PARTS = {"model.KEY": "backend", "memory.KEY": "memory", "TOOL.KEY": "tool"}
+# What an agent declares that passes options to its parts -> the part.
 
 
 def set_persona(tx: Transaction, agent_id: str, text: str) -> None:
@@ -116,6 +119,38 @@ async def check_models(policies: Iterable[Policy], host: PluginHost) -> None:
         except (WsapError, TimeoutError) as error:
             why = str(error) or f"it is not ready within {MODEL_SECONDS:g} s"
             raise UsageError(f"The model {single_line(str(address))[:80]} can't be used: {single_line(why)}") from error
+
+
+def refuse_undeclared(policy: Policy, host: PluginHost) -> None:
+    """Raise UsageError, with the closest name, if a policy has an option that its agent does not declare.
+
+    An agent that declares no options at all is not judged.
+    """
+    declared = [option.name for option in load_agent_spec(policy.agent, host).options]
+    for name in policy.options if declared else ():
+        if declared_option(policy, name, host) is None:
+            shown = single_line(name)[:60]
+            raise UnknownNameError(f"option of {policy.agent}", shown, [n for n in declared if n not in _PARTS])
+
+
+def declared_option(policy: Policy, name: str, host: PluginHost) -> OptionDef | None:
+    """Return what the agent of a policy, or one of its parts, declares of an option; None if it declares nothing."""
+    own = {known.name: known for known in load_agent_spec(policy.agent, host).options}
+    part, dot, key = name.partition(".")
+    if not dot:
+        return own.get(name)
+    kind = _PARTS.get(f"{part}.KEY", "tool")
+    if not any(_PARTS.get(known) == kind for known in own):
+        return None
+    return _of_part(kind, part, policy.options, host).get(key)
+
+
+def _of_part(kind: str, name: str, options: Mapping[str, Any], host: PluginHost) -> dict[str, OptionDef]:
+    if kind == "backend":
+        return part_options(find_backend(host, str(options.get("model") or ""))[0])
+    if kind == "memory":
+        return part_options(host.memories.get(str(options.get("memory") or "none")))
+    return part_options(host.tools.get(name))
 
 
 def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:

@@ -20,6 +20,7 @@ from typing_extensions import override
 from wsap_core.errors import StorageError, WsapError
 from wsap_core.factories import build, load
 from wsap_core.host import PluginHost
+from wsap_core.installing import install_line
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import LESSON, AgentMemory, Browsable, Recollection
 from wsap_core.untrusted import error_line
@@ -102,9 +103,8 @@ class SavedMemories:
         try:
             found = json.loads(data)
             if found["version"] not in (1, VERSION):
-                raise StorageError(
-                    "This agent's memories were written by a newer WSAP; upgrade with: pip install -U wsap-nexus"
-                )
+                upgrade = install_line("wsap-nexus", newer=True)
+                raise StorageError(f"This agent's memories were written by a newer WSAP; upgrade with: {upgrade}")
             # Version 1 had only the snapshots.
             memories = {k: v if found["version"] > 1 else {"snapshot": v} for k, v in found["memories"].items()}
             return cls(int(found["lives"]), {str(kind): _saved(one) for kind, one in memories.items()})

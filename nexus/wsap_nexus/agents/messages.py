@@ -9,19 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from sqlalchemy import Row, delete, func, insert, select, update
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import AgentMessage
 from wsap_core.seams.clock import Clock
 from wsap_core.worlds.mailbox import MAX_LENGTH, MAX_WAITING
 from wsap_nexus.runs.visitor_seat import HUMAN_SENDER as HUMAN_SENDER
+from wsap_nexus.store.entities import MessageRecord
 from wsap_nexus.store.events import GameEvent, NexusEvent
 from wsap_nexus.store.events.agents import MessageSent, TeamChanged
 from wsap_nexus.store.nexus_store import Transaction
-from wsap_nexus.store.tables import METADATA
 
 SHOWN = 20
 """Maximum number of messages in one observation."""
@@ -31,8 +28,6 @@ HEARERS = 200
 """Maximum number of recipients of a broadcast."""
 PRESENT = 50
 """Maximum number of agents listed as present."""
-
-_AGENT, _LETTER = METADATA.tables["agent"], METADATA.tables["letter"]
 
 
 @dataclass(frozen=True)
@@ -73,18 +68,12 @@ def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | Non
         hearers = [other for other in members(tx, team) if other != sender][:HEARERS]
     else:
         hearers = [_hearer(tx, sender, to or "")]
-    hearers = [hearer for hearer in hearers if _unread(tx, hearer, sender) < FROM_ONE]
+    hearers = [hearer for hearer in hearers if tx.count_unread(hearer, sender) < FROM_ONE]
     if kind == "direct" and not hearers:
         raise UsageError(f"{to} has not read your last {FROM_ONE} messages yet.")
     if not hearers:
         raise UsageError("Nobody is here to receive it.")
-    rows = [
-        {"sender": sender, "recipient": hearer, "kind": kind, "content": content, "created": tx.stamp, "read": False}
-        for hearer in hearers
-    ]
-    tx.connection.execute(insert(_LETTER), rows)
-    for hearer in hearers:
-        _forget_oldest(tx, hearer)
+    tx.add_messages(sender, hearers, kind, content, most=MAX_WAITING)
     # The event is public, so it lacks the content.
     addressed = to if kind == "direct" else team
     tx.note(MessageSent(agent_id=sender, to=addressed, form=kind, recipients=len(hearers)))
@@ -93,25 +82,17 @@ def send(tx: Transaction, sender: str, kind: str, content: str, *, to: str | Non
 
 def inbox(tx: Transaction, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[StoredMessage]:
     """Return the unread messages of an agent, oldest first, from all senders or one."""
-    query = select(_LETTER).where((_LETTER.c.recipient == agent_id) & _LETTER.c.read.is_(False))
-    if sender is not None:
-        query = query.where(_LETTER.c.sender == sender)
-    return [_letter(row) for row in tx.connection.execute(query.order_by(_LETTER.c.id).limit(limit))]
+    return [_read(stored) for stored in tx.unread(agent_id, sender=sender, limit=limit)]
 
 
 def mark_read(tx: Transaction, agent_id: str, ids: Iterable[int]) -> None:
     """Mark messages as read: the agent has seen them and acted."""
-    known = list(ids)
-    if known:
-        where = (_LETTER.c.recipient == agent_id) & _LETTER.c.id.in_(known)
-        tx.connection.execute(update(_LETTER).where(where).values(read=True))
+    tx.mark_read(agent_id, list(ids))
 
 
 def present(tx: Transaction, agent_id: str, *, limit: int = PRESENT) -> list[str]:
     """Return the other agents in the nexus, ordered by id."""
-    query = select(_AGENT.c.id).where((_AGENT.c.place == "nexus") & (_AGENT.c.state == "active"))
-    rows = tx.connection.execute(query.where(_AGENT.c.id != agent_id).order_by(_AGENT.c.id).limit(limit))
-    return list(rows.scalars())
+    return [other for other in tx.ids_in_nexus(limit=limit + 1) if other != agent_id][:limit]
 
 
 # --- teams ----------------------------------------------------------------------------------------
@@ -119,8 +100,7 @@ def present(tx: Transaction, agent_id: str, *, limit: int = PRESENT) -> list[str
 
 def team_of(tx: Transaction, agent_id: str) -> str | None:
     """Return an agent's team; None if it has none."""
-    lore = tx.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one_or_none()
-    team = (lore or {}).get("team")
+    team = tx.lore(agent_id).get("team")
     return str(team) if team else None
 
 
@@ -129,17 +109,13 @@ def set_team(tx: Transaction, agent_id: str, team: str | None) -> None:
     tx.agent(agent_id)
     if team is not None and (not team.strip() or len(team) > 64 or not team.isprintable()):
         raise UsageError("A team's name must have 1 to 64 printable characters.")
-    lore = tx.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one()
-    tx.update_agent(agent_id, lore={**lore, "team": team})
+    tx.update_agent(agent_id, lore={**tx.lore(agent_id), "team": team})
     tx.note(TeamChanged(agent_id=agent_id, team=team))
 
 
 def members(tx: Transaction, team: str) -> list[str]:
     """Return the agents of a team, ordered by id."""
-    rows = tx.connection.execute(
-        select(_AGENT.c.id, _AGENT.c.lore).where(_AGENT.c.state != "removed").order_by(_AGENT.c.id)
-    )
-    return [row.id for row in rows if row.lore.get("team") == team]
+    return [agent_id for agent_id, lore in tx.lores().items() if lore.get("team") == team]
 
 
 # --- waiting --------------------------------------------------------------------------------------
@@ -203,21 +179,7 @@ def _hearer(tx: Transaction, sender: str, to: str) -> str:
     return to
 
 
-def _unread(tx: Transaction, hearer: str, sender: str) -> int:
-    where = (_LETTER.c.recipient == hearer) & _LETTER.c.read.is_(False) & (_LETTER.c.sender == sender)
-    return int(tx.connection.execute(select(func.count()).select_from(_LETTER).where(where)).scalar_one())
-
-
-def _forget_oldest(tx: Transaction, hearer: str) -> None:
-    for read in (False, True):
-        own = (_LETTER.c.recipient == hearer) & _LETTER.c.read.is_(read)
-        newest = select(_LETTER.c.id).where(own).order_by(_LETTER.c.id.desc()).offset(MAX_WAITING).limit(1)
-        last = tx.connection.execute(newest).scalar_one_or_none()
-        if last is not None:
-            tx.connection.execute(delete(_LETTER).where(own & (_LETTER.c.id <= last)))
-
-
-def _letter(row: Row[Any]) -> StoredMessage:
-    kind = "direct" if row.kind == "talk" else row.kind
-    recipient = row.recipient if kind == "direct" else None
-    return StoredMessage(row.id, AgentMessage(row.sender, row.content, kind, recipient), row.created)
+def _read(stored: MessageRecord) -> StoredMessage:
+    kind = "direct" if stored.kind == "talk" else stored.kind
+    recipient = stored.recipient if kind == "direct" else None
+    return StoredMessage(stored.id, AgentMessage(stored.sender, stored.content, kind, recipient), stored.created)

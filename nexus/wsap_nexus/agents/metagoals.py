@@ -9,25 +9,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
-
-from sqlalchemy import Row, insert, select, update
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Goal, PortableItem
 from wsap_nexus.agents.chronicle import every
-from wsap_nexus.agents.requirements import KINDS, Requirement, Tally, fold, measure, named_games, values_of
+from wsap_nexus.agents.requirements import (
+    KINDS,
+    Requirement,
+    Tally,
+    fold,
+    measure,
+    named_games,
+    renamed_tally,
+    values_of,
+)
+from wsap_nexus.store.entities import GoalRecord
 from wsap_nexus.store.events.agents import MetaGoalAbandoned, MetaGoalReached, MetaGoalSet
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.repository import NEXUS
-from wsap_nexus.store.tables import METADATA
 
 MOST_ACTIVE = 10
 """Maximum number of active goals of one agent."""
 
-_GOAL = METADATA.tables["metagoal"]
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -202,18 +208,14 @@ def set_goal(tx: Transaction, agent_id: str, goal: MetaGoal, games: Sequence[str
     pursuit = Pursuit(goal, "active", since, tuple(games), tuple({} for _ in goal.requirements), 0)
     if not any(r.type == "reach_skill_level" for r in goal.requirements):
         pursuit = replace(pursuit, seq=since)
-    values = {"state": "active", "since": since, "data": _to_json(pursuit)}
-    where = (_GOAL.c.agent_id == agent_id) & (_GOAL.c.id == goal.id)
-    if not tx.connection.execute(update(_GOAL).where(where).values(**values)).rowcount:
-        tx.connection.execute(insert(_GOAL).values(agent_id=agent_id, id=goal.id, **values))
+    tx.put_goal(agent_id, goal.id, state="active", since=since, data=_to_json(pursuit))
     advance(tx, agent_id)
     return next(p for p in pursuits(tx, agent_id) if p.goal.id == goal.id)
 
 
 def abandon_goal(tx: Transaction, agent_id: str, goal_id: str) -> None:
     """Abandon a goal of an agent; UsageError if it has no such goal."""
-    where = (_GOAL.c.agent_id == agent_id) & (_GOAL.c.id == goal_id) & (_GOAL.c.state == "active")
-    if not tx.connection.execute(update(_GOAL).where(where).values(state="abandoned")).rowcount:
+    if not tx.change_active_goal(agent_id, goal_id, state="abandoned"):
         own = ", ".join(p.goal.id for p in pursuits(tx, agent_id, "active")) or "none"
         raise UsageError(f"You have no goal {goal_id[:60]!r}; you have: {own}.")
     tx.note(MetaGoalAbandoned(agent_id=agent_id, goal=goal_id))
@@ -221,10 +223,7 @@ def abandon_goal(tx: Transaction, agent_id: str, goal_id: str) -> None:
 
 def pursuits(tx: Transaction, agent_id: str, *states: str) -> list[Pursuit]:
     """Return an agent's goals, ordered by id: all, or those in the given states."""
-    query = select(_GOAL).where(_GOAL.c.agent_id == agent_id).order_by(_GOAL.c.id)
-    if states:
-        query = query.where(_GOAL.c.state.in_(states))
-    return [_pursuit(row) for row in tx.connection.execute(query)]
+    return [_pursuit(stored) for stored in tx.goals(agent_id, *states)]
 
 
 def advance(tx: Transaction, agent_id: str) -> list[MetaGoal]:
@@ -246,9 +245,8 @@ def advance(tx: Transaction, agent_id: str) -> list[MetaGoal]:
         now = replace(pursuit, tallies=tallies, seq=last)
         state = "reached" if now.complete else "active"
         # Only one transaction changes the state from active to reached, so the reward is granted once.
-        where = (_GOAL.c.agent_id == agent_id) & (_GOAL.c.id == pursuit.goal.id) & (_GOAL.c.state == "active")
-        changed = tx.connection.execute(update(_GOAL).where(where).values(state=state, data=_to_json(now))).rowcount
-        if changed == 1 and state == "reached":
+        changed = tx.change_active_goal(agent_id, pursuit.goal.id, state=state, data=_to_json(now))
+        if changed and state == "reached":
             _grant(tx, agent_id, pursuit.goal)
             reached.append(pursuit.goal)
     return reached
@@ -272,16 +270,33 @@ def _to_json(pursuit: Pursuit) -> dict[str, Any]:
     return {
         "description": goal.description,
         "requirements": [requirement.to_json() for requirement in goal.requirements],
-        "reward": None if reward is None else vars(reward),
+        "reward": None if reward is None else asdict(reward),
         "games": list(pursuit.games),
         "tallies": list(pursuit.tallies),
         "seq": pursuit.seq,
     }
 
 
-def _pursuit(row: Row[Any]) -> Pursuit:
-    data = row.data
+def renamed_goal(data: Mapping[str, Any], now: Callable[[str], str]) -> dict[str, Any]:
+    """Return the stored data of a goal with the present names of games, given by `now`; Any: JSON."""
+
+    def named(games: str | list[str]) -> str | list[str]:
+        return games if isinstance(games, str) else list(dict.fromkeys(map(now, games)))
+
+    return {
+        **data,
+        "requirements": [{**one, "games": named(one["games"])} for one in data["requirements"]],
+        "games": named(data["games"]),
+        "tallies": [
+            renamed_tally(one["type"], tally, now)
+            for one, tally in zip(data["requirements"], data["tallies"], strict=True)
+        ],
+    }
+
+
+def _pursuit(stored: GoalRecord) -> Pursuit:
+    data = stored.data
     requirements = tuple(Requirement.from_json(one) for one in data["requirements"])
     reward = Reward(**data["reward"]) if data["reward"] else None
-    goal = MetaGoal(row.id, data["description"], requirements, reward)
-    return Pursuit(goal, row.state, row.since, tuple(data["games"]), tuple(data["tallies"]), data["seq"])
+    goal = MetaGoal(stored.id, data["description"], requirements, reward)
+    return Pursuit(goal, stored.state, stored.since, tuple(data["games"]), tuple(data["tallies"]), data["seq"])

@@ -16,10 +16,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import JsonValue
-from sqlalchemy import Column, Row, Table, delete, insert, select
 
 from wsap_core.errors import UsageError, WireError, WsapError
 from wsap_core.untrusted import error_line
@@ -27,15 +26,11 @@ from wsap_nexus.agents import agent_file
 from wsap_nexus.agents.chronicle import every, time_of
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits
 from wsap_nexus.errors import TransitError
-from wsap_nexus.store.entities import Policy
+from wsap_nexus.store.entities import GoalRecord, Policy
 from wsap_nexus.store.events.agents import AgentImported, AgentRegistered, AgentRemoved, DiaryWritten, SkillGained
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.repositories.log import event_row
-from wsap_nexus.store.tables import METADATA
 
-_T = METADATA.tables
-_AGENT, _EVENT = _T["agent"], _T["nexus_event"]
-_SKILL, _EVIDENCE, _ACHIEVEMENT, _GOAL = (_T[name] for name in ("skill", "evidence", "achievement", "metagoal"))
 _UNFINISHED = "unfinished"  # in an agent's lore: the import that is adding it
 
 PIECE = 1000
@@ -68,7 +63,6 @@ class ImportRefusedError(TransitError):
 def pack(tx: Transaction, agent_id: str) -> agent_file.Package:
     """Return the content of an agent's file; UnknownNameError if there is no such agent."""
     agent = tx.agent(agent_id)
-    goals = tx.connection.execute(select(_GOAL).where(_GOAL.c.agent_id == agent_id).order_by(_GOAL.c.id)).all()
     bodies = [b for b in tx.avatars(agent_id) if b.avatar.state.value not in ("destroyed", "unbound")]
     memories = tx.memories(agent_id)
     return agent_file.Package(
@@ -80,7 +74,7 @@ def pack(tx: Transaction, agent_id: str) -> agent_file.Package:
         skills=tx.skills(agent_id),
         evidence=[agent_file.Evidence.model_validate(row) for row in tx.evidence(agent_id)],
         achievements=[agent_file.Achieved.model_validate(row) for row in tx.achievements(agent_id)],
-        goals=[agent_file.PackedGoal(id=row.id, state=row.state, data=_uncounted(row)) for row in goals],
+        goals=[agent_file.PackedGoal(id=row.id, state=row.state, data=_uncounted(row)) for row in tx.goals(agent_id)],
         diary=_diary(tx, agent_id),
         mind=None if memories is None else base64.b64encode(memories).decode("ascii"),
         left=agent_file.Left(bodies=len(bodies), items=sum(r.place != "lost" for r in tx.items(agent_id))),
@@ -192,32 +186,23 @@ def forget_unfinished(
 ) -> None:
     """Delete the pieces of imports that did not end: of one agent or all; if a `token` is given, of that import."""
     with nexus_store.look() as tx:
-        rows = tx.connection.execute(select(_AGENT.c.id, _AGENT.c.lore).where(_AGENT.c.state == "removed")).all()
-    for row in rows:
-        if agent_id not in (None, row.id) or row.lore.get(_UNFINISHED) is None:
+        found = tx.lores(state="removed")
+    for name, lore in found.items():
+        if agent_id not in (None, name) or lore.get(_UNFINISHED) is None:
             continue
-        if token not in (None, row.lore[_UNFINISHED]):
+        if token not in (None, lore[_UNFINISHED]):
             continue
         with nexus_store.change() as tx:  # the import, if it still runs, notices
-            tx.update_agent(row.id, lore={**row.lore, _UNFINISHED: "given up"})
-        for table, key in (
-            (_EVENT, _EVENT.c.seq),
-            (_EVIDENCE, _EVIDENCE.c.source),
-            (_ACHIEVEMENT, _ACHIEVEMENT.c.name),
-        ):
-            while _delete_piece(nexus_store, row.id, table, key, pause):
-                pass
+            tx.update_agent(name, lore={**lore, _UNFINISHED: "given up"})
+        while _forget_piece(nexus_store, name, pause):
+            pass
         with nexus_store.change() as tx:
-            tx.connection.execute(delete(_AGENT).where(_AGENT.c.id == row.id))
+            tx.forget_agent(name)
 
 
-def _delete_piece(
-    nexus_store: NexusStore, name: str, table: Table, key: Column[Any], pause: Callable[[float], object]
-) -> bool:
-    mine = table.c.agent_id == name
+def _forget_piece(nexus_store: NexusStore, name: str, pause: Callable[[float], object]) -> bool:
     with _piece(pause), nexus_store.change() as tx:
-        some = select(key).where(mine).limit(PIECE)
-        return tx.connection.execute(delete(table).where(mine, key.in_(some))).rowcount > 0
+        return tx.forget_some_history(name, most=PIECE)
 
 
 @contextmanager
@@ -235,12 +220,14 @@ def _add_history(
     token: str,
     pause: Callable[[float], object],
 ) -> None:
-    for table, found in ((_EVIDENCE, package.evidence), (_ACHIEVEMENT, package.achievements)):
-        for some in _pieces(found):
-            values = [{"agent_id": name, **row.model_dump()} for row in some]
-            with _piece(pause), nexus_store.change() as tx:
-                _check_mine(tx, name, token)
-                tx.connection.execute(insert(table), values)
+    for evidence in _pieces([row.model_dump() for row in package.evidence]):
+        with _piece(pause), nexus_store.change() as tx:
+            _check_mine(tx, name, token)
+            tx.put_evidence(name, evidence)
+    for achievements in _pieces([row.model_dump() for row in package.achievements]):
+        with _piece(pause), nexus_store.change() as tx:
+            _check_mine(tx, name, token)
+            tx.put_achievements(name, achievements)
     for entries in _pieces(package.diary):
         rows = [  # made before the transaction, in which others have to wait
             event_row(DiaryWritten(agent_id=name, game=e.game, text=e.text, own_words=e.own_words, written=e.written))
@@ -256,8 +243,7 @@ def _pieces(rows: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _check_mine(tx: Transaction, name: str, token: str) -> None:
-    lore = tx.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == name)).scalar()
-    if lore is None or lore.get(_UNFINISHED) != token:
+    if tx.lore(name).get(_UNFINISHED) != token:
         raise ImportRefusedError(f"Another import of {name!r} began, or a nexus was started; try again.")
 
 
@@ -275,17 +261,13 @@ def _fill(tx: Transaction, name: str, package: agent_file.Package) -> None:
             tx.save_memories(name, base64.b64decode(package.mind, validate=True))
         except binascii.Error:
             raise WireError("The agent's memories in the file are damaged; use another copy.") from None
-    values = [{"agent_id": name, "domain": domain, "level": level} for domain, level in sorted(package.skills.items())]
-    if values:
-        tx.connection.execute(insert(_SKILL), values)
+    tx.put_skills(name, package.skills)
 
 
 def _add_goals(tx: Transaction, name: str, package: agent_file.Package) -> None:
     since = tx.last_seq()
     for goal in package.goals:
-        tx.connection.execute(
-            insert(_GOAL).values(agent_id=name, id=goal.id, state=goal.state, since=since, data=dict(goal.data))
-        )
+        tx.put_goal(name, goal.id, state=goal.state, since=since, data=goal.data)
     try:
         for pursuit in pursuits(tx, name):
             for requirement in pursuit.goal.requirements:
@@ -297,8 +279,8 @@ def _add_goals(tx: Transaction, name: str, package: agent_file.Package) -> None:
         raise WireError(f"A meta-goal in the file is invalid: {error_line(error, 200)}") from None
 
 
-def _uncounted(row: Row[Any]) -> dict[str, JsonValue]:
-    data = dict(row.data)
-    if row.state == "active":
+def _uncounted(stored: GoalRecord) -> dict[str, JsonValue]:
+    data = dict(stored.data)
+    if stored.state == "active":
         data = {**data, "tallies": [{} for _ in data.get("tallies", ())], "seq": 0}
     return data

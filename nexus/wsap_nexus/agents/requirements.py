@@ -16,7 +16,7 @@ many different games.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +122,20 @@ def values_of(requirement: Requirement, tally: Tally) -> dict[str, float]:
     if requirement.type == "earn_achievement" and not requirement.what:
         return {game: float(len(held)) for game, held in tally.items()}
     return {game: float(sum(held.values())) for game, held in tally.items()}
+
+
+def renamed_tally(kind: str, tally: Tally, now: Callable[[str], str]) -> Tally:
+    """Return the tally of a type of requirement with the present names of games, given by `now`.
+
+    What was counted under both names of a game is added up; of sessions the longest counts.
+    """
+    found: Tally = {}
+    for game, counts in tally.items():
+        held = found.setdefault(now(game), {})
+        for name, number in counts.items():
+            before = held.get(name, 0)
+            held[name] = max(before, number) if kind == "survive_steps" else before + number
+    return found
 
 
 def named_games(requirement: Requirement, games: Sequence[str]) -> Sequence[str]:

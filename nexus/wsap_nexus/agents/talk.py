@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from sqlalchemy import insert
-
 from wsap_core.errors import WsapError
 from wsap_core.factories import build
 from wsap_core.host import PluginHost
@@ -20,9 +18,10 @@ from wsap_core.seams.memory import OutlivesRuns
 from wsap_core.seams.options import Options
 from wsap_core.seams.services import Services
 from wsap_core.untrusted import error_line, single_line
+from wsap_core.worlds.mailbox import MAX_WAITING
 from wsap_llm.secrets import with_secrets
 from wsap_llm.speech import Speaks
-from wsap_nexus.agents.chronicle import SECONDS, composed, entries, latest, news, session_facts, time_of, write_entry
+from wsap_nexus.agents.chronicle import SECONDS, composed, entries, news, session_facts, time_of, write_entry
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.agents.messages import HUMAN_SENDER, checked, present
@@ -40,7 +39,6 @@ from wsap_nexus.store.events.sessions import Left
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import NEXUS
-from wsap_nexus.store.tables import METADATA
 
 _BY_RULES = " Rules decide for it there, so it can't answer."
 
@@ -51,15 +49,14 @@ def exchanges(
     """Return at most `limit` exchanges of people with an agent, newest first, with numbers in (after, before)."""
     return [
         Exchange(event.seq, time_of(event), event.text, event.reply, event.how)
-        for event in latest(tx, agent_id, Talked, Whispered, limit=limit, before=before)
+        for event in tx.latest(agent_id, Talked, Whispered, limit=limit, before=before)
         if event.seq > after
     ]
 
 
 def leave_message(tx: Transaction, agent_id: str, text: str) -> None:
     """Store a message from a person to an agent."""
-    row = {"sender": HUMAN_SENDER, "recipient": agent_id, "kind": "talk", "content": text, "created": tx.stamp}
-    tx.connection.execute(insert(METADATA.tables["letter"]).values(**row, read=False))
+    tx.add_messages(HUMAN_SENDER, [agent_id], "talk", text, most=MAX_WAITING)
     # Wakes an agent that waits, like any other message.
     tx.note(MessageSent(to=agent_id, form="direct", recipients=1))
 

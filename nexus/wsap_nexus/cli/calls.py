@@ -78,7 +78,7 @@ def _row(call: ShownCall) -> dict[str, Any]:
         "messages": [{"role": role, "text": text} for role, text in call.messages],
         "prefill": call.prefill,
         "thinking": call.reply.thinking,
-        "reply": call.reply.text,
+        "reply": call.reply.message.text(),
         "finish": call.reply.finish.reason,
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
@@ -96,7 +96,7 @@ def call_lines(call: ShownCall) -> Iterator[str]:
     begun = [("prefill", call.prefill)] if call.prefill else []
     thought = [("thinking", reply.thinking)] if reply.thinking else []
     cut = " (cut off)" if reply.truncated else ""
-    for who, text in (*call.messages, *begun, *thought, (f"reply{cut}", reply.text)):
+    for who, text in (*call.messages, *begun, *thought, (f"reply{cut}", reply.message.text())):
         yield f"  {single_line(who)}:"
         yield from (f"    {line}" if line else "" for line in strip_control(text).splitlines() or ["(nothing)"])
     if call.chances:

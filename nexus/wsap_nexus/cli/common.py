@@ -20,6 +20,7 @@ from wsap_core.untrusted import single_line
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from wsap_core.specs import AdapterSpec
     from wsap_nexus.store.database import Database
 
 database_option = click.option(
@@ -113,6 +114,12 @@ def is_dumb() -> bool:
 def both_terminals() -> bool:
     """Return whether standard input and output are both terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def tell_renamed(game: AdapterSpec, asked: str) -> None:
+    """Say on standard error that a game which was asked for by a former name has another one now."""
+    if told := game.renamed(asked):
+        click.echo(single_line(told), err=True)
 
 
 class Notices:

@@ -115,14 +115,14 @@ def _python() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    versions = {
-        str(d.metadata["Name"]).lower(): d.version
-        for d in metadata.distributions()
-        if str(d.metadata["Name"]).lower().startswith("wsap-")
-    }
-    shown = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
-    if len(set(versions.values())) > 1:
-        yield Finding("packages", "problem", shown, "Their versions differ; install the same version of each.")
+    found = {str(d.metadata["Name"]).lower(): d for d in metadata.distributions()}
+    installed = {name: d for name, d in sorted(found.items()) if name.startswith("wsap-")}
+    shown = ", ".join(f"{single_line(name)} {single_line(d.version)}" for name, d in installed.items())
+    # Others may call theirs wsap-something, too, with versions of their own; what these require is looked at when
+    # their plugins are found.
+    authors = metadata.metadata("wsap-core").get_all("Author")
+    if len({d.version for d in installed.values() if d.metadata.get_all("Author") == authors}) > 1:
+        yield Finding("packages", "problem", shown, "Versions of WSAP's own packages differ; install the same of each.")
     else:
         yield Finding("packages", "ok", shown)
 
@@ -167,15 +167,13 @@ def _folder(database: str | None) -> Iterator[Finding]:
 
 
 def _database(database: str | None) -> Iterator[Finding]:
-    from sqlalchemy import func, select
-
-    from wsap_nexus.hub.prune import size_of
     from wsap_nexus.paths import database_location, is_url
     from wsap_nexus.store import migrate
     from wsap_nexus.store.database import Database
     from wsap_nexus.store.errors import damaged, said_clearly
+    from wsap_nexus.store.prune import size_of
+    from wsap_nexus.store.repository import Repository
     from wsap_nexus.store.soundness import problems
-    from wsap_nexus.store.tables import METADATA
 
     where = database_location(database, os.environ)
     if "://" not in where and not Path(where).exists():
@@ -188,8 +186,8 @@ def _database(database: str | None) -> Iterator[Finding]:
                 wrong = problems(path)
             if wrong:
                 raise damaged(str(path), wrong[0])
-        with Database.open(where, create=False, busy_seconds=1.0) as opened, opened.read() as connection:
-            runs = connection.execute(select(func.count()).select_from(METADATA.tables["run"])).scalar_one()
+        with Database.open(where, create=False, busy_seconds=1.0) as opened:
+            runs = Repository(opened).count_runs()
             large = size_of(opened) or 0
             size = f", {text_of_size(large)}" if opened.is_sqlite else ""
             detail = f"{opened.where}, {plural(runs, 'run')}, layout {migrate.HEAD}{size}"

@@ -72,7 +72,7 @@ def examine_model(
 
 
 async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, Any], wait: float) -> Finding:
-    from wsap_core.seams.model import JsonConstraint, Message, Request, collect
+    from wsap_core.seams.model import JsonConstraint, Message, Request
     from wsap_llm.backends.pool import ModelPool, RequestPolicy
 
     chosen = await _choose(address, host)
@@ -86,7 +86,7 @@ async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, 
                 backend = await models.ready(chosen.address, options)
                 constraint = JsonConstraint(SCHEMA) if backend.abilities.json_schema else None
                 messages = (Message("system", RULES), Message("user", SCENE))
-                reply = await collect(backend, Request(messages, constraint=constraint))
+                reply = await backend.complete(Request(messages, constraint=constraint))
         except TimeoutError:
             hint = "Wait longer with --wait SECONDS, as a large model takes time to load, or use a smaller one."
             return Finding("model", failed, f"{who}: no reply within {wait:g} s", hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, open_for_reading
+
+if TYPE_CHECKING:
+    from wsap_nexus.store.records import RunRecord
 
 
 @click.command(
@@ -38,8 +42,10 @@ def export(
     database: str | None,
 ) -> None:  # fmt: skip
     """Export each RUN, named by its id, the beginning or end of the id, or last."""
+    from wsap_core.host import PluginHost
     from wsap_core.protocol import wire
     from wsap_nexus.runs.chat import ChatCounts, chat_lines
+    from wsap_nexus.runs.renamed import names_of
     from wsap_nexus.store.export import export_jsonl
     from wsap_nexus.store.repository import Repository
 
@@ -55,7 +61,10 @@ def export(
         raise UnknownNameError("run", runs[0], (), hint=nothing) if runs else UsageError(nothing)
     with readable as opened:
         repository, counts = Repository(opened), ChatCounts()
-        found = repository.list_runs(game=game, without_replays=True)[::-1] if game else map(repository.get_run, runs)
+        found: Iterable[RunRecord] = map(repository.get_run, runs)
+        if game:
+            names = names_of(game, PluginHost.discovered())
+            found = reversed(repository.list_runs(games=names, without_replays=True))
         records = {record.id: record for record in found}.values()
         if not records:
             raise UsageError(f"No run of {single_line(str(game))!r} is recorded; see: wsap runs")
@@ -78,6 +87,11 @@ def export(
                 f"Left out: {plural(counts.forced, 'forced decision')}, {plural(counts.unasked, 'step')} without a "
                 "model's reply.", err=True,
             )  # fmt: skip
+            if counts.of_world:
+                click.echo(
+                    f"Also left out: {plural(counts.of_world, 'call')} of the world itself, such as a story's, which "
+                    "are no decisions of a seat; --format jsonl has them.", err=True,
+                )  # fmt: skip
 
 
 def _write(lines: Iterable[str], path: Path, *, force: bool) -> int:

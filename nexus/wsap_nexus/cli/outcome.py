@@ -11,8 +11,6 @@ from wsap_core.errors import CutOffError, MissingServiceError, RunInterruptedErr
 from wsap_core.protocol.lines import plural
 
 if TYPE_CHECKING:
-    from wsap_nexus.runs.controls import Controls
-    from wsap_nexus.runs.observers import Observer, StepTaken
     from wsap_nexus.runs.run import Run
     from wsap_nexus.runs.session import ResolvedSpecs
     from wsap_nexus.runs.store import Store
@@ -28,20 +26,6 @@ class Original:
     """Number of recorded steps of all seats."""
     finished: bool
     """Whether it was played to its end."""
-    lives: bool = False
-    """Whether its world lives; it ends the run itself."""
-
-    def stopper(self, controls: Controls) -> Observer:
-        """Return an observer that stops the run where the recorded one stopped."""
-        taken = 0
-
-        def observe(step: StepTaken) -> None:
-            nonlocal taken
-            taken += 1
-            if not self.finished and not self.lives and taken >= self.steps:
-                controls.stop()
-
-        return observe
 
 
 def original(name: str, store: Store) -> Original:
@@ -58,7 +42,7 @@ def original(name: str, store: Store) -> Original:
     lives = bool(record.config.get("lives"))
     if not steps and not (lives and store.repository.last_event(record.id, "tick")):
         raise UsageError(f"Run {record.id!r} ended before its first step, so there is nothing to replay.")
-    return Original(record.id, steps, record.status is RunStatus.FINISHED, lives)
+    return Original(record.id, steps, record.status is RunStatus.FINISHED)
 
 
 def header(run: Run) -> str:
@@ -153,7 +137,9 @@ def _print_summary(summary: RunSummary, parts: ResolvedSpecs, *, run: Run, again
     )
     click.echo("\n".join(lines))
     if again is not None:
-        click.echo(f"Replayed {again.run_id} with its recorded replies: no model was called.")
+        as_recorded = "every step is as recorded, and no model was called"
+        same = as_recorded if not run.controls.stopping or summary.steps >= again.steps else "no model was called"
+        click.echo(f"Replayed {again.run_id} with its recorded choices: {same}.")
     if run_id is not None:
         click.echo(f"Show its steps: wsap replay {run_id}")
         if summary.done and parts.game.look_back:

@@ -15,7 +15,7 @@ from wsap_core.cli.params import SEED, STEPS, WholeNumber, complete_agents, comp
 from wsap_core.errors import WsapError
 from wsap_core.loading import names_model
 from wsap_core.untrusted import strip_control
-from wsap_nexus.cli.common import Notices, database_option, output_console
+from wsap_nexus.cli.common import Notices, database_option, output_console, tell_renamed
 from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.model_options import ModelRequest, model_options, refuse_key
 from wsap_nexus.cli.outcome import Original, add_way_on, came_to_nothing, header, original, report
@@ -69,7 +69,9 @@ if TYPE_CHECKING:
 @click.option("--as", "agents", multiple=True, metavar="NAME",
               help="Play as the agent NAME, which remembers the run; SEAT=NAME with several seats.")  # fmt: skip
 @click.option("--resume", metavar="RUN", help="Continue a stopped run: its id, or last.")
-@click.option("--replay", metavar="RUN", help="Repeat a run with its recorded model replies, without calling a model.")
+@click.option("--replay", metavar="RUN",
+              help="Repeat a run with its recorded choices and replies, without calling a model. A step that differs "
+              "from the recording ends it.")  # fmt: skip
 @database_option
 @click.option("--no-record", is_flag=True, help="Don't record the run.")
 @json_option
@@ -125,8 +127,10 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, ResolvedSpecs]:
     others = typed_pairs("--agent-option", request.agent_options)
     options = typed_pairs("--option", request.options)
     refuse_key(options, "--option model.api_key")
+    game = load_adapter_spec(request.game, host)
+    tell_renamed(game, request.game)
     seats = plan_seats(
-        load_adapter_spec(request.game, host),
+        game,
         agent=request.models.agent(request.agent),
         seats=seating.seats,
         fill=seating.fill,
@@ -137,7 +141,8 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, ResolvedSpecs]:
     seats = seating.furnished(seats)
     if request.agents:
         seats = _as_agents(request, seating, seats, host)
-    plan = RunPlan(request.game, seats, request.seed, request.steps, options, episodes=request.episodes)
+    name = game.name if game.renamed(request.game) else request.game
+    plan = RunPlan(name, seats, request.seed, request.steps, options, episodes=request.episodes)
     return plan, resolve_specs(plan, host)
 
 
@@ -197,6 +202,7 @@ class _Playing:
         refuse_run_of_nexus(store, record.id)
         plan = RunPlan.from_config(record.config)
         parts = resolve_specs(plan, self._host)
+        tell_renamed(parts.game, plan.game)
         self._request.check_people(plan, parts.agents)
         around = self._around(plan, store, models_of=store, gone_on_with=record.id)
         with resume_as(record.id, self._host, store, tell=Notices(), **around) as session:
@@ -209,11 +215,10 @@ class _Playing:
 
         again = original(name, store)
         plan, past = replies_of(again.run_id, store)
-        parts = resolve_specs(plan, self._host)
-        self._request.check_people(plan, parts.agents)
+        parts = resolve_specs(plan, self._host, gone=past.gone)
+        tell_renamed(parts.game, plan.game)
         around = self._around(plan, store)
         with start(plan, self._host, store, parts=parts, past=past, **around) as session:
-            session.run.observe(again.stopper(self._controls))
             self._conduct(session, parts, again=again)
 
     def unrecorded(self, plan: RunPlan, parts: ResolvedSpecs) -> None:
@@ -249,7 +254,7 @@ class _Playing:
         request, view = self._request, self._view
         run = session.run
         interruption = Interruption(run.controls)
-        _follow(request, run, parts, view, past)
+        _follow(request, run, parts, view, past, people=again is None)
         stray = Tail()
         try:
             with _kept_apart(request, view, stray):
@@ -297,13 +302,15 @@ def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterato
         yield
 
 
-def _follow(request: Request, run: Run, parts: ResolvedSpecs, view: LiveView | None, past: Sequence[Any]) -> None:
+def _follow(
+    request: Request, run: Run, parts: ResolvedSpecs, view: LiveView | None, past: Sequence[Any], *, people: bool
+) -> None:
     from wsap_nexus.terminal.plain import PlainProgress
     from wsap_nexus.terminal.spending import spending_so_far
 
     if view is not None:
-        people = [name for name, spec in parts.agents.items() if spec.interactive]
-        view.follow(run, parts.game, past=past, interactive=people)
+        playing = [name for name, spec in parts.agents.items() if people and spec.interactive]
+        view.follow(run, parts.game, past=past, interactive=playing)
         run.observe(view.observe)
         return
     if request.as_json and not sys.stderr.isatty():

@@ -240,6 +240,7 @@ def _print_taken(recording: Recording) -> None:
 def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None:
     """Compare the trajectory hash of the recorded steps with the one in the summary."""
     from wsap_core.protocol.wire import dumps
+    from wsap_nexus.runs.plan import is_irreversible
     from wsap_nexus.runs.totals import TOTALS, with_progress
     from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined, is_chained, line_of
     from wsap_nexus.store.history import TICK
@@ -286,11 +287,11 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
             f"The recorded {taken} of run {record.id!r} give the hash {found}, and the run ended with "
             f"{single_line(expected)[:64]}: the database was changed; restore a copy."
         )
-    live = bool(record.config.get("live"))
-    again = " The world can't be rewound, so the run can't be played again." if live else ""
+    irreversible = is_irreversible(record.config)
+    again = " The world can't be rewound, so the run can't be played again." if irreversible else ""
     if as_json:
         lived = {"ticks": ticks} if WORLD in hashes else {}
-        lived |= {"live": True} if live else {}
+        lived |= {"irreversible": True} if irreversible else {}
         click.echo(json.dumps({"run": record.id, "steps": count, **lived, "trajectory_hash": found}))
     else:
         click.echo(f"{record.id}: {taken}, trajectory hash {found}, as recorded.{again}")

@@ -36,7 +36,9 @@ SHOWN = 30
 )
 @json_option
 @click.option("--limit", type=STEPS, default=SHOWN, show_default=True, help="Maximum number of runs.")
-@click.option("--game", metavar="GAME", shell_complete=complete_games, help="Only runs of this game.")
+@click.option(
+    "--game", metavar="GAME", shell_complete=complete_games, help="Only runs of this game, by any of its names."
+)
 @click.option("--agent", metavar="AGENT", help="Only runs of this agent: an installed one, or one of the nexus.")
 @click.option("--all", "everything", is_flag=True, help="List replays and the runs of agents in the nexus, too.")
 @database_option
@@ -50,10 +52,12 @@ def runs(
     Replays of other runs are listed only with --all, and runs of agents in a nexus only with --all
     or --agent.
 
-    An interrupted or failed run can be continued: wsap play --resume RUN. A SCORE in parentheses is
-    from unfinished episodes. FIXED is the share of model decisions that were repaired or forced. In
+    A stopped, interrupted or failed run can be continued: wsap play --resume RUN. A SCORE in parentheses
+    is from unfinished episodes. FIXED is the share of model decisions that were repaired or forced. In
     STEPS, 12t means 12 ticks of a world that lives.
     """
+    from wsap_core.host import PluginHost
+    from wsap_nexus.runs.renamed import names_of
     from wsap_nexus.store.repository import NEXUS, Repository
 
     if context.invoked_subcommand is not None:
@@ -65,8 +69,9 @@ def runs(
     with opened:
         repository = Repository(opened)
         hidden = not everything and agent is None and game != NEXUS
+        games = None if game is None else names_of(game, PluginHost.discovered())
         records = repository.list_runs(
-            limit=limit, game=game, agent=agent, without_nexus=hidden, without_replays=not everything
+            limit=limit, games=games, agent=agent, without_nexus=hidden, without_replays=not everything
         )
         rows = [_row(repository, record, hidden=hidden) for record in records]
         nexus, replays = repository.count_left_out() if not everything and not as_json else (0, 0)
@@ -100,8 +105,9 @@ def rm(*, names: tuple[str, ...], yes: bool, as_json: bool, database: str | None
     pictures are deleted, but agents of the database keep their memories of it. Recordings of a nexus
     are deleted with: wsap nexus prune
     """
-    from wsap_nexus.runs.store import hold_run, open_database
+    from wsap_nexus.runs.store import open_database
     from wsap_nexus.store.repository import Repository
+    from wsap_nexus.store.run_lock import hold_run
 
     with open_database(database) as opened:
         repository = Repository(opened)
@@ -144,10 +150,17 @@ def _row(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[str
 
 
 def status_of(database: Database, record: RunRecord) -> str:
-    """Return a run's status; a run that is recorded as running but played by no process is interrupted."""
-    from wsap_nexus.runs.store import is_played
-    from wsap_nexus.store.records import RunStatus
+    """Return a run's status.
 
+    A run that is recorded as running but played by no process is interrupted; a world that lives by itself and was
+    left at a tick is stopped.
+    """
+    from wsap_nexus.runs.listed import STOPPED
+    from wsap_nexus.store.records import RunStatus
+    from wsap_nexus.store.run_lock import is_played
+
+    if record.status is RunStatus.INTERRUPTED and record.config.get("lives"):
+        return STOPPED
     if record.status is not RunStatus.RUNNING:
         return record.status.value
     return record.status.value if is_played(database, record.id) else RunStatus.INTERRUPTED.value
@@ -232,7 +245,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    colours = {"finished": "green", "running": "cyan", "interrupted": "yellow", "failed": "red"}
+    colours = {"finished": "green", "running": "cyan", "stopped": "cyan", "interrupted": "yellow", "failed": "red"}
     console = output_console()
     texts = [_cells(row) for row in rows]
     widths = {name: max(len(name), *(len(cells[index]) for cells in texts)) for index, name in enumerate(_COLUMNS)}

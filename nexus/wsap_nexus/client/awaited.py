@@ -156,6 +156,7 @@ class AsyncNexusClient:
         steps: int | None = None,
         avatar: str | None = None,
         spawn: str = "safe",
+        loadout: str = "default",
         difficulty: str = "normal",
         respawn: str | None = None,
         world: str | None = None,
@@ -171,7 +172,8 @@ class AsyncNexusClient:
             exit_when: an exit condition, such as `health < 30%`.
             steps: maximum number of decisions.
             avatar: id of its avatar; `new` for a new one; None for its dormant one.
-            spawn: "safe", "challenging" or "random".
+            spawn: "safe", "challenging" or "random", of a new avatar; a game refuses what its `terms` do not list.
+            loadout: what a new avatar carries.
             difficulty: "easy", "normal", "hard" or "adaptive".
             respawn: id of a respawn option, for a dead avatar.
             world: name of one of the game's worlds that live.
@@ -186,6 +188,7 @@ class AsyncNexusClient:
             "steps": steps,
             "avatar": avatar,
             "spawn": spawn,
+            "loadout": loadout,
             "difficulty": difficulty,
             "respawn": respawn,
             "world": world,

@@ -15,7 +15,7 @@ from wsap_nexus.dashboard.serializers import json_response, observation_json, sh
 from wsap_nexus.dashboard.timeline import indexes_of, reading_of, step_in_short
 from wsap_nexus.http.callers import admin
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.runs.journal import chances_of, read_picture, recorded_text
+from wsap_nexus.runs.journal import chances_of, read_picture, read_reply, recorded_text
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 
@@ -155,7 +155,7 @@ def _call(data: Any) -> dict[str, Any]:
         "constraint": _constraint(data.get("constraint")),
         "sampling": data.get("sampling"),
         "thinking": shortened(reply.get("thinking") or "", LONGEST_PROMPT),
-        "reply": shortened(reply.get("text") or "", LONGEST_PROMPT),
+        "reply": shortened(read_reply(reply).message.text(), LONGEST_PROMPT),
         "chances": [[shortened(str(option)), chance] for option, chance in chances_of(data)],
         "finish": finish["reason"],
         "usage": finish["usage"],

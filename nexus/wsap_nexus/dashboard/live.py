@@ -19,6 +19,7 @@ from wsap_nexus.http.streams import Bell, EventStream
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.hub.thinking import Watcher
 from wsap_nexus.runs.observers import StepTaken
 
 router = APIRouter()
@@ -45,9 +46,10 @@ class Board:
         self.decisions = 0
         """Steps in worlds since the start."""
         self.bell = Bell()
-        """Rings at each step and each event."""
+        """Rings at each step and each event, and at what models are asked and write."""
         nexus.on_step(self._stepped)
         nexus.nexus_store.listen(lambda event: self.bell.ring())
+        nexus.thoughts.listen(self.bell.ring)
 
     def rate(self) -> float:
         """Return the steps per second in worlds, over the last five seconds."""
@@ -75,15 +77,19 @@ async def live(
     last_event_id: Annotated[int | None, Header(ge=0)] = None,
     after: Annotated[int | None, Query(ge=0)] = None,
 ) -> Response:
-    """Stream steps and events, after a given event; for spectators, without the agents of steps."""
+    """Stream steps, events, after a given one, and what models are asked and write; for spectators, without the agents
+    of steps and without models."""
     start = last_event_id if last_event_id is not None else after
-    stream = EventStream(_told(nexus, request.app.state.board, start, private), request.app.state.streams, who)
+    watcher = nexus.thoughts.watch() if private else None
+    later = _told(nexus, request.app.state.board, start, watcher)
+    stream = EventStream(later, request.app.state.streams, who, watcher)
     stream.headers.update(HEADERS)
     return stream
 
 
-def _told(nexus: Nexus, board: Board, after: int | None, private: bool) -> Callable[[], Awaitable[str]]:
+def _told(nexus: Nexus, board: Board, after: int | None, watcher: Watcher | None) -> Callable[[], Awaitable[str]]:
     seq, counted, due = -1, board.decisions, 0.0
+    private = watcher is not None
 
     async def later() -> str:
         nonlocal seq, counted, due
@@ -97,11 +103,14 @@ def _told(nexus: Nexus, board: Board, after: int | None, private: bool) -> Calla
                     fresh = board.bell.fresh()
                     text, seq = _events(nexus, seq, private)
                     agents = board.acted(counted)
-                    if text or agents:
+                    thinking = [] if watcher is None else [event.to_json() for event in watcher.news()]
+                    if text or agents or thinking:
                         break
                     await fresh.wait()
         except TimeoutError:
-            text, agents = "", []
+            text, agents, thinking = "", [], []
+        if thinking:
+            text += f"event: thinking\ndata: {dumps(thinking)}\n\n"
         if agents or not text:
             text += f"event: pulse\ndata: {dumps(_pulse(nexus, board, agents, private))}\n\n"
         counted, due = board.decisions, time.monotonic() + PERIOD

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
-from sqlalchemy import select
 
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.memory import Browsable, Recollection
@@ -13,16 +13,13 @@ from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.memory import SavedMemories, recollections
 from wsap_nexus.agents.metagoals import Pursuit, pursuits
 from wsap_nexus.agents.talk import exchanges
-from wsap_nexus.dashboard.serializers import json_response, observation_json, rows_of, session_json, shortened
+from wsap_nexus.dashboard.serializers import json_response, observation_json, session_json, shortened
 from wsap_nexus.http.callers import admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.store.entities import AgentIdentity
 from wsap_nexus.store.nexus_store import Transaction
-from wsap_nexus.store.tables import METADATA
-
-_LETTER = METADATA.tables["letter"]
 
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(admin)])
 
@@ -151,9 +148,8 @@ def _goal(pursuit: Pursuit) -> dict[str, Any]:
 
 
 def _letters(tx: Transaction, agent_id: str) -> list[dict[str, Any]]:
-    own = ((_LETTER.c.recipient == agent_id) | (_LETTER.c.sender == agent_id)) & (_LETTER.c.kind != "talk")
     # Messages from people are in `talk`.
-    found = rows_of(tx, select(_LETTER).where(own).order_by(_LETTER.c.id.desc()).limit(50))
-    for row in found:
-        row["content"] = shortened(row["content"], 4000)
-    return found[::-1]
+    return [
+        {**asdict(message), "content": shortened(message.content, 4000)}
+        for message in tx.correspondence(agent_id, limit=50)
+    ]

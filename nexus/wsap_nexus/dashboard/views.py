@@ -19,7 +19,6 @@ from wsap_nexus.dashboard.timeline import look_back, usage_by_session, usage_las
 from wsap_nexus.http.auth import record_json
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.hub.prune import DAY, size_of
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.storage import LOG_MOST
 from wsap_nexus.hub.waits import ATTENTION_AFTER, waits
@@ -27,6 +26,7 @@ from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import PUBLIC_KINDS, read_row, why_ended
 from wsap_nexus.store.events.nexus import WorldRewound
 from wsap_nexus.store.nexus_store import Transaction
+from wsap_nexus.store.prune import DAY, size_of
 from wsap_nexus.store.room import log_bytes
 from wsap_nexus.store.tables import METADATA
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete, insert, select
-
 from wsap_core.errors import ConfigError
 from wsap_core.protocol.wire import encode
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
@@ -22,9 +20,7 @@ from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.events.agents import AgentRemoved
 from wsap_nexus.store.nexus_store import NexusStore
-from wsap_nexus.store.tables import METADATA
 
-_TOKEN, _AGENT = METADATA.tables["token"], METADATA.tables["agent"]
 _KEPT = 10_000
 SHORTEST = 20
 """The minimum length of a token."""
@@ -85,24 +81,20 @@ class Tokens:
             return Caller(None)
         digest = _hash(token)
         if digest not in self._known:
-            query = select(_TOKEN.c.agent_id).join(_AGENT, _AGENT.c.id == _TOKEN.c.agent_id)
             with self._nexus_store.look() as tx:
-                # Tokens of removed agents are invalid.
-                where = (_TOKEN.c.hash == digest) & (_AGENT.c.state != "removed")
-                row = tx.connection.execute(query.where(where)).one_or_none()
-            if row is None:
+                agent_id = tx.owner_of_token(digest)
+            if agent_id is None:
                 raise UnauthorizedError("Unknown token.")
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            self._known[digest] = Caller(row.agent_id)
+            self._known[digest] = Caller(agent_id)
         return self._known[digest]
 
     def issue(self, agent_id: str) -> str:
         """Return a new token for an agent; its earlier tokens become invalid."""
         token = secrets.token_urlsafe(32)
         with self._nexus_store.change() as tx:
-            tx.connection.execute(delete(_TOKEN).where(_TOKEN.c.agent_id == agent_id))
-            tx.connection.execute(insert(_TOKEN).values(hash=_hash(token), agent_id=agent_id, created=tx.stamp))
+            tx.replace_token(agent_id, _hash(token))
         self._known.clear()
         return token
 

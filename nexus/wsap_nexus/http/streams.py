@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from fastapi import Response
 from typing_extensions import override
@@ -48,20 +48,28 @@ class EventStream(Response):
 
     It ends if the client reads nothing for too long; the client can continue from its last event. `later` waits for the
     next events and returns their text, None at the end; it can be cancelled while it waits, and is then called again.
+    `during` is entered for as long as the stream is open.
     """
 
-    def __init__(self, later: Callable[[], Awaitable[str | None]], streams: Streams, who: Caller | None) -> None:
+    def __init__(
+        self,
+        later: Callable[[], Awaitable[str | None]],
+        streams: Streams,
+        who: Caller | None,
+        during: AbstractContextManager[object] | None = None,
+    ) -> None:
         super().__init__(
             media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         del self.headers["content-length"]
         self._later = later
         self._streams, self._who = streams, who
+        self._during = during or nullcontext()
         self._limits = streams.limits
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._streams.hold(self._who):
+        with self._streams.hold(self._who), self._during:
             await self._send(receive, send)
 
     async def _send(self, receive: Receive, send: Send) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from wsap_core.errors import UnknownNameError, WsapError
 from wsap_nexus.agents import messages
-from wsap_nexus.agents.chronicle import latest
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories
 from wsap_nexus.agents.talk import AgentTalk
 from wsap_nexus.hub.context import HubContext
@@ -182,8 +181,8 @@ class AgentContext:
             sessions = tx.sessions(agent_id=agent_id, limit=1)
             if not sessions or sessions[0].reason != EXIT_GAME.name:
                 return ""
-            left = latest(tx, agent_id, Left, limit=1)
-            since = latest(tx, agent_id, Entered, OnwardRefused, TransferCancelled, limit=1)
+            left = tx.latest(agent_id, Left, limit=1)
+            since = tx.latest(agent_id, Entered, OnwardRefused, TransferCancelled, limit=1)
         if not left or left[0].session_id != sessions[0].id:
             return ""
         if since and since[0].seq > left[0].seq:
@@ -198,7 +197,7 @@ class AgentContext:
         if "model" not in seat.options:
             return None
         with self._context.nexus_store.change() as tx:
-            before = latest(tx, agent_id, VisitStarted, limit=1)
+            before = tx.latest(agent_id, VisitStarted, limit=1)
             tx.note(VisitStarted(agent_id=agent_id, run=run_id))
         repository = self._context.store.repository
         try:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from sqlalchemy import select, update
-
 from wsap_core.errors import PluginError, StorageError, UsageError, WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
@@ -18,14 +16,11 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub.remote_games import RemoteGames, keep_game
+from wsap_nexus.hub.remote_games import RemoteGames
 from wsap_nexus.store.errors import is_passing
 from wsap_nexus.store.events.nexus import GameAvailable, GameFailed, GameInMaintenance, GameOffline
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
-from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.game_info import GameInfo
-
-_GAME, _WORLD = METADATA.tables["game"], METADATA.tables["world"]
 
 Status = Literal["available", "maintenance", "offline"]
 _STATUS_EVENTS: Mapping[Status, type[GameAvailable | GameInMaintenance | GameOffline]] = {
@@ -102,7 +97,7 @@ class CircuitBreaker:
             recent = tuple(t for t in before.failed_at if tx.now - t < WINDOW)
             failed_at = (*recent, tx.now)[-1000:]
             too_often = before.status == "available" and len(failed_at) >= self._limit
-            tx.connection.execute(update(_WORLD).where(_WORLD.c.id == world_id).values(failures=_WORLD.c.failures + 1))
+            tx.count_failure(world_id)
             tx.note(GameFailed(game=game, world=world_id, error=reason, recent=len(failed_at)))
             standing = Availability(before.status, before.reason, failed_at)
             if too_often:
@@ -117,15 +112,14 @@ class CircuitBreaker:
     def _all(self) -> dict[str, Availability]:
         if self._known is None:
             with self._nexus_store.look() as tx:
-                rows = tx.connection.execute(select(_GAME))
-                self._known = {row.name: _standing(row.status, row.reason, row.data) for row in rows}
+                self._known = {game.name: _standing(game.status, game.reason, game.data) for game in tx.games()}
         return self._known
 
     def _keep(self, tx: Transaction, game: str, standing: Availability) -> None:
         self._all()[game] = standing
         times = {_TIMES: list(standing.failed_at)}
         failures = len(standing.failed_at)
-        keep_game(tx, game, times, status=standing.status, reason=standing.reason, failures=failures)
+        tx.keep_game(game, times, status=standing.status, reason=standing.reason, failures=failures)
 
 
 def _standing(status: str, reason: str, data: Mapping[str, Any]) -> Availability:
@@ -160,7 +154,7 @@ class Catalog:
             PluginError: the game can't be loaded.
         """
         if game in self.remote_games.specs():
-            return self.remote_games.specs()[game]
+            return self.remote_games.specs()[game].with_options(options or {})
         for reference in self.wanted or ():
             # A game in a file is also known by its own name once it has been loaded.
             if reference not in self.known and names_object(reference):

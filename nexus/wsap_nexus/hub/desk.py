@@ -174,6 +174,8 @@ class NexusAdapter:
             f"{info.name}: {info.description} Genre: {info.genre or 'unknown'}. Seats: {info.capacity}.",
             f"Skills used there: {', '.join(info.skill_domains) or 'none declared'}. It is {status}",
         ]
+        for term, values in spec.terms.items():
+            parts.append(f"You may enter it with {term}={' or '.join(values)}.")
         for rule in spec.transfer_rules:
             met = "you have it" if skills.get(rule.domain, 0.0) >= rule.threshold else f"from level {rule.threshold:g}"
             parts.append(f"{rule.domain} is worth {rule.description or rule.bonus.name} there ({met}).")
@@ -227,7 +229,7 @@ class NexusAdapter:
 
 def _terms(given: Mapping[str, Any]) -> EntryRequest:
     goals = str(given.get("goals") or "").strip()
-    named = ("exit_when", "spawn", "difficulty", "avatar", "respawn", "world", "seat")
+    named = ("exit_when", "spawn", "loadout", "difficulty", "avatar", "respawn", "world", "seat")
     steps = int(given["steps"]) if given.get("steps") else None
     return EntryRequest(
         (goals,) if goals else (), steps=steps, **{name: str(given[name]) for name in named if given.get(name)}

@@ -25,8 +25,8 @@ from wsap_nexus.agents.chronicle import death_words, respawn_words
 from wsap_nexus.agents.exit_rules import parse_condition
 from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, DiedAsleepError, RosterFullError
-from wsap_nexus.hub.item_transfer import by_reason, lose_world, take_items
-from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, EntryRequest, SessionRecord, WorldRecord
+from wsap_nexus.hub.item_transfer import by_reason, take_items
+from wsap_nexus.store.entities import USUAL_TERMS, AgentIdentity, AvatarRecord, EntryRequest, SessionRecord, WorldRecord
 from wsap_nexus.store.events.sessions import Died, Entered, TransferCancelled
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.worlds.port import WorldPort, avatar_in
@@ -72,7 +72,7 @@ def prepare_enter(tx: Transaction, agent_id: str, spec: AdapterSpec, terms: Entr
         AgentPausedError: it is paused.
         AlreadyInWorldError: it is in a world, or on its way into one.
         RosterFullError: it has the maximum of living bodies in the game.
-        UsageError: the requested avatar does not exist.
+        UsageError: the requested avatar does not exist, or the game does not take the spawn, loadout or difficulty.
         ConfigError: the exit condition is invalid.
     """
     agent = tx.agent(agent_id)
@@ -87,6 +87,7 @@ def prepare_enter(tx: Transaction, agent_id: str, spec: AdapterSpec, terms: Entr
     avatar = _choose_avatar(tx, agent, spec, terms)
     if avatar is not None and not tx.has_state(avatar.world_id):
         raise UsageError(f"The world of {avatar.avatar.avatar_id!r} ({avatar.world_id}) no longer exists.")
+    _check_terms(spec, terms, avatar)
     carried = [record.item.item_id for record in tx.items(agent_id, place="escrow")]
     world_id = avatar.world_id if avatar else None
     transfer_id = tx.prepare(agent_id, "enter", world_id=world_id, game=spec.name, terms=terms.to_json(), items=carried)
@@ -141,7 +142,9 @@ async def enter_world(
             await leave(sleeping, "suspend")
         avatar = await avatar_in(world, seat_name, prepared.avatar.avatar.avatar_id if prepared.avatar else None)
     else:
-        wanted = protocol.AvatarSpec(agent.name, spawn_location=prepared.terms.spawn, skill_bonuses=skills)
+        wanted = protocol.AvatarSpec(
+            agent.name, spawn_location=prepared.terms.spawn, starting_loadout=prepared.terms.loadout
+        )
         made = await world.create_avatar(seat_name, wanted)
         avatar = made or protocol.Avatar(f"{seat_name}@{world.spec.name}", world.spec.name)
     respawned = avatar.state is protocol.AvatarState.DESTROYED
@@ -251,7 +254,7 @@ def commit_death(tx: Transaction, prepared: PreparedEntry, record: WorldRecord, 
     tx.move_items(prepared.agent_id, found.receipt.admitted, **source, to_place="world", to_id=record.id)
     take_items(tx, prepared.agent_id, record.id, prepared.game, found.package, session="")
     if found.state is None:
-        lose_world(tx, prepared.agent_id, record.id)
+        tx.lose_items(prepared.agent_id, record.id)
         tx.end_world(record.id)
     else:
         tx.keep_world(record.id, snapshot=found.state)
@@ -275,11 +278,29 @@ def _choose_avatar(
     living = [b for b in bodies if b.avatar.state is not protocol.AvatarState.DESTROYED]
     if living and terms.avatar is None:
         return living[0]
-    if len(living) >= spec.max_avatars:
+    roster = protocol.AvatarRoster(agent.id, spec.name, [b.avatar for b in bodies], max_avatars=spec.max_avatars)
+    if not roster.can_create_new():
         raise RosterFullError(
             f"{agent.id!r} has {len(living)} living avatars in {spec.name!r}, the maximum; enter one of them."
         )
     return None
+
+
+def _check_terms(spec: AdapterSpec, terms: EntryRequest, avatar: AvatarRecord | None) -> None:
+    """Refuse terms that would change nothing: those that the game does not take, and those of a new body for one that
+    exists."""
+    for name, usual in USUAL_TERMS.items():
+        value, taken = getattr(terms, name), spec.terms.get(name, ())
+        if value == usual:
+            continue
+        if value not in taken:
+            there = f"it takes {name}={' or '.join((usual, *taken))}" if taken else f"it takes no {name}"
+            raise UsageError(f"{spec.display_title} has no {name}={single_line(value)[:80]}; {there}.")
+        if avatar is not None and name != "difficulty":
+            raise UsageError(
+                f"{name}={value} is for a new avatar, and {avatar.avatar.avatar_id!r} is in {spec.display_title} "
+                "already; leave it out, or enter with avatar=new."
+            )
 
 
 def _check_receipt(entry: protocol.Entry, receipt: protocol.Receipt, spec: AdapterSpec) -> None:

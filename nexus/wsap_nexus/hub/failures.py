@@ -7,9 +7,6 @@ import base64
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
-
-from sqlalchemy import Row
 
 from wsap_core.errors import (
     RecordMismatchError,
@@ -35,7 +32,7 @@ from wsap_nexus.hub.seating import START, KeptVenue
 from wsap_nexus.runs.logged import read_snapshot, read_step
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.trajectory import step_line
-from wsap_nexus.store.entities import SessionRecord, WorldRecord
+from wsap_nexus.store.entities import SessionRecord, TransferRecord, WorldRecord
 from wsap_nexus.store.errors import OneValueError, UnreadableError
 from wsap_nexus.store.events.agents import AgentFailed
 from wsap_nexus.store.events.endings import FAILED, WORLD_FAILED
@@ -68,6 +65,14 @@ def seats_of(repository: Repository, run_id: str) -> dict[str, str]:
         starts = repository.read_events(run_id, kinds=(START,))
         return {arrival["agent"]: arrival["seat"] for start in starts for arrival in start.data["arrivals"]}
     return {}
+
+
+def _arrival(repository: Repository, run_id: str, seat: str) -> int:
+    """Return the event of the last arrival in a seat of a world that lives; 0 if it can't be read."""
+    with contextlib.suppress(UnreadableError):
+        came = repository.last_event(run_id, "joined", seat=seat)
+        return 0 if came is None else came.seq
+    return 0
 
 
 def force_close(
@@ -197,7 +202,7 @@ class FailureHandler:
                     # The session goes on, and ends with the same transfer.
                     tx.settle(row.id, "cancelled", why=why)
 
-    def _unsettled(self, tx: Transaction, agent_id: str | None) -> list[Row[Any]]:
+    def _unsettled(self, tx: Transaction, agent_id: str | None) -> list[TransferRecord]:
         if agent_id is None:
             return tx.open_transfers()
         # An entry that is still to be made is not cancelled.
@@ -284,8 +289,10 @@ class FailureHandler:
         for session in sessions:
             if session.id not in counted:
                 seat = seats.get(session.agent_id, session.agent_id)
-                done = SessionStats.of_log(repository.read_events(run_id, kinds=("step",), seat=seat))
-                counted[session.id] = replace(done, steps=repository.count_events(run_id, "step", seat=seat))
+                since = 0 if living is None else _arrival(repository, run_id, seat)
+                done = SessionStats.of_log(repository.read_events(run_id, from_seq=since, kinds=("step",), seat=seat))
+                steps = repository.count_events(run_id, "step", from_seq=since, seat=seat)
+                counted[session.id] = replace(done, steps=steps)
 
         def close(tx: Transaction, *, bare: bool) -> list[SessionRecord]:
             closed = []

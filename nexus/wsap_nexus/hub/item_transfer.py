@@ -39,13 +39,6 @@ def take_items(
     return refused
 
 
-def lose_world(tx: Transaction, agent_id: str, world_id: str) -> None:
-    """Record an agent's items in a world that is not kept as lost."""
-    items = [record.item.item_id for record in tx.items(agent_id, place="world", place_id=world_id)]
-    why = "its world no longer exists"
-    tx.move_items(agent_id, items, from_place="world", from_id=world_id, to_place="lost", note=why)
-
-
 def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     """Return item ids grouped by reason."""
     found: dict[str, list[str]] = {}

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 from wsap_core.errors import RecordMismatchError, SnapshotError, StorageError, UsageError, WorldError, WsapError
-from wsap_core.seams.context import derive_seed
+from wsap_core.seams.context import Context, derive_seed
 from wsap_core.specs import AdapterSpec
+from wsap_core.untrusted import single_line
 from wsap_llm.secrets import redacted
-from wsap_nexus.errors import GameUnavailableError
+from wsap_nexus.errors import GameUnavailableError, WorldFailedError, WorldInterruptedError
 from wsap_nexus.http.retries import UNTIL_IT_WORKS
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
@@ -33,21 +34,43 @@ from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.open_run import OpenRun
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.restoring import restored, vacated
+from wsap_nexus.runs.restoring import played_to
 from wsap_nexus.runs.resume import Checkpoint, newest_state, read_past
-from wsap_nexus.runs.session import resolve_specs
-from wsap_nexus.runs.store import hold_run
+from wsap_nexus.runs.session import ResolvedSpecs, resolve_specs
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.store.errors import is_of_database
 from wsap_nexus.store.events.nexus import WorldRewound
-from wsap_nexus.store.history import find_tick, newest_tick
-from wsap_nexus.store.records import NewRun, RunStatus
+from wsap_nexus.store.history import TickPosition, find_tick, newest_tick
+from wsap_nexus.store.records import NewRun, RunRecord, RunStatus
+from wsap_nexus.store.run_lock import hold_run
 from wsap_nexus.tasks import ended
+from wsap_nexus.worlds.living import LivingPort
+from wsap_nexus.worlds.workers.rebuild import AGAIN, AT_WORK
 
 OFTEN = 2
 """Failures in a row after which a world that fails in a recorded tick goes back to the tick before."""
 
 _LOGGER = logging.getLogger(__name__)
+
+
+@dataclass
+class Losses:
+    """How often a world's worker has ended since its last tick."""
+
+    blamed: int = 0
+    at_work: int = 0
+    lost: int = 0
+
+    def count(self, to_blame: bool, at_work: bool) -> bool:
+        """Count the end of a worker, and return whether the game has failed: it ended it again, in the same tick."""
+        self.blamed += to_blame
+        self.at_work += at_work
+        self.lost += 1
+        return self.blamed > 1 or self.at_work > AT_WORK or self.lost > AGAIN
+
+
+def _failed(why: str, *, to_blame: bool, at_work: bool) -> WorldError:
+    return WorldFailedError(f"Its process ended: {why}.")
 
 
 @dataclass
@@ -100,6 +123,8 @@ class KeptWorlds:
     failures: FailureHandler
     sessions: SessionRunner
     _worlds: dict[str, OpenWorld] = field(default_factory=dict)
+    _losses: dict[str, Losses] = field(default_factory=dict)
+    """What ended the workers of each world since its last tick."""
     _failed: dict[str, int] = field(default_factory=dict)
     """Failures of each world since its last tick."""
     _games: dict[str, str] = field(default_factory=dict)
@@ -176,7 +201,7 @@ class KeptWorlds:
         return [name for name, kept in self._worlds.items() if kept.record.game == spec.name]
 
     def check(self, spec: AdapterSpec, world: str | None, seat: str | None) -> None:
-        """Raise UsageError if a game has no such world."""
+        """Raise UsageError if a game has no such world, or the world knows its seats and has no such one."""
         if "lives" not in spec.abilities:
             if world is not None or seat is not None:
                 raise UsageError(
@@ -187,6 +212,17 @@ class KeptWorlds:
         names = self._names(spec)
         if world is not None and world not in names:
             raise UsageError(f"{spec.display_title} has no world {world!r}; there are: {', '.join(names)}.")
+        where = world or next(iter(names), None)
+        if seat is None or where is None:
+            return
+        passages = self._worlds[where].passages
+        # Also the seats of those who came as themselves.
+        seats = dict.fromkeys([*passages.spec.seat_names, *(taken.name for taken in passages.run.plan.seats)])
+        if passages.spec.seat_names and seat not in seats:
+            raise UsageError(
+                f"The world {where!r} has no seat {single_line(seat)[:60]!r}; there are: {', '.join(seats)}. Leave out "
+                "seat to enter as yourself."
+            )
 
     async def join(self, prepared: PreparedEntry) -> str | None:
         """Bring an agent into a world in play before its next tick, and return the run; None if it is refused."""
@@ -279,8 +315,10 @@ class KeptWorlds:
             seat_controls=passages.controls,
             passages=passages,
             inbox=partial(repository.inbox, run_id),
+            make_world=partial(self._make, passages, world, spec, record),
             observers=[lambda step: passages.stays[step.seat].observe(step) if step.seat in passages.stays else None],
         )
+        passages.run.observe_ticks(lambda tick: self._has_ticked(world))
         kept = OpenWorld(world, record, run_id, passages)
         self._worlds[record.id] = kept
         context.live.runs[run_id], context.live.worlds[run_id] = passages.run, record.id
@@ -288,6 +326,24 @@ class KeptWorlds:
         # A fault of the machine ends it with an error that the log told already, and arrivals may hear.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         context.wakeups.ring_all()  # agents may wait until the game opens
+
+    def _has_ticked(self, world: KeptWorld) -> None:
+        self._losses.pop(world.name, None)
+
+    def _make(
+        self, passages: WorldPassages, world: KeptWorld, spec: AdapterSpec, record: WorldRecord, context: Context
+    ) -> LivingPort:
+        def on_loss(why: str, *, to_blame: bool, at_work: bool) -> WorldError:
+            losses = self._losses.setdefault(world.name, Losses())
+            if losses.count(to_blame, at_work):
+                return WorldFailedError(f"The game {record.game!r} failed: {why}.")
+            return WorldInterruptedError(f"The process of the world {record.id!r} ended: {why}.")
+
+        async def quiet(waiting: Collection[str]) -> None:
+            # The replies that agents wait for are to be in the log; a client is asked again at no cost.
+            await passages.run.until_decided(lambda seat: seat not in waiting and not passages.decides_elsewhere(seat))
+
+        return self.context.placement.make_living(spec, record, context, on_loss, quiet)
 
     def _record_of(self, world: KeptWorld, spec: AdapterSpec) -> WorldRecord:
         with self.context.nexus_store.change() as tx:
@@ -352,6 +408,9 @@ class KeptWorlds:
                 if not live.stopping:
                     await passages.let_all_out()
         except Exception as error:
+            if (interrupted := self._interruption(kept, error)) is not None:
+                passing = True
+                raise interrupted from error
             passing = self.context.storage.is_passing(error)
             if passing or is_of_database(error):
                 raise
@@ -373,11 +432,22 @@ class KeptWorlds:
             self.agent_context.over(kept.run_id)
             for held in (live.run_tasks, live.runs, live.ports, live.worlds):
                 held.pop(kept.run_id, None)
+            with contextlib.suppress(WorldError):  # a failure does not matter any more
+                await run.close_world()
             if failed and not live.stopping:
                 with contextlib.suppress(StorageError):
                     if self._ticks(kept.run_id) > begun:
                         self._failed.pop(kept.world.name, None)
                 self._try_later(kept.world, passing=passing)
+
+    def _interruption(self, kept: OpenWorld, error: Exception) -> WorldInterruptedError | None:
+        """Return the error after which a world goes on at once in another process; None for any other error."""
+        if isinstance(error, WorldInterruptedError):
+            _LOGGER.warning("%s It goes on from its log.", error)
+            return WorldInterruptedError(str(error))
+        if self.context.placement.must_stay_home(kept.record.game, error):
+            return WorldInterruptedError(f"The world {kept.record.id!r} can't be played in a worker: {error}")
+        return None
 
     async def _go_back(self, kept: OpenWorld, recorder: Recorder, error: Exception) -> None:
         """Set a world that can't be repeated back to its last whole tick; what comes after it stays in the log.
@@ -396,7 +466,7 @@ class KeptWorlds:
             if state is None or (state.step or 0) < reached:
                 position = find_tick(repository, record, reached)
                 specs = resolve_specs(replace(RunPlan.from_config(record.config), seats=()), self.context.host)
-                world = vacated(await restored(repository, record, specs, position))
+                world = await self._vacated(kept, record, specs, position)
                 to, after, agents, seats = reached, position.end, dict[str, bytes](), dict[str, Any]()
             else:
                 world, agents, seats = read_snapshot(state.body)
@@ -419,6 +489,16 @@ class KeptWorlds:
             tx.note(WorldRewound(game=game, world=name, tick=to, before=before, error=str(error)[:500]))
         _LOGGER.warning("The world %r went back from tick %d to tick %d.", kept.record.id, before, to)
 
+    async def _vacated(self, kept: OpenWorld, record: RunRecord, specs: ResolvedSpecs, position: TickPosition) -> bytes:
+        def make(context: Context) -> LivingPort:
+            return self.context.placement.make_living(specs.game, kept.record, context, _failed, offline=True)
+
+        run = await played_to(self.context.store.repository, record, specs, position, make)
+        try:
+            return await run.living.vacated()
+        finally:
+            await run.close_world()
+
     def _ticks(self, run_id: str) -> int:
         newest = self.context.store.repository.last_event(run_id, "tick")
         return 0 if newest is None else newest.step or 0
@@ -430,6 +510,5 @@ class KeptWorlds:
             record = tx.world(world_id) if sessions else None
         if record is not None:
             kept = self._worlds.get(world_id)
-            stays = {} if kept is None else {s.session.id: s.stats for s in kept.passages.stays.values()}
-            stats = {session.id: stays.get(session.id) or SessionStats() for session in sessions}
+            stats = {} if kept is None else {s.session.id: s.stats for s in kept.passages.stays.values()}
             self.failures.force_close(sessions, str(error), stats=stats, living=record)

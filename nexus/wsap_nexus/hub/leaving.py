@@ -18,7 +18,7 @@ from wsap_core.protocol.wire import encode
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.agents.skills import skill_gains
-from wsap_nexus.hub.item_transfer import lose_world, take_items
+from wsap_nexus.hub.item_transfer import take_items
 from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.errors import UnfitValueError
@@ -42,7 +42,7 @@ class WorldExit:
     stats: SessionStats
     death: DeathEvent | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Further final statistics. Any: JSON-ready."""
+    """Further final statistics; `told` are those that the game counted. Any: JSON-ready."""
     seconds: float = 0.0
     world_state: bytes | None = None
     """The world's state to store; None if nobody can return there."""
@@ -69,7 +69,7 @@ def commit_exit(
     tx.put_avatar(session.world_id, agent.id, world_exit.avatar, left_at=lifetime)
     refused = take_items(tx, agent.id, session.world_id, spec.name, world_exit.package, session=session.id)
     if world_exit.world_state is None and not lives_on:
-        lose_world(tx, agent.id, session.world_id)
+        tx.lose_items(agent.id, session.world_id)
     learn(tx, session, spec.skills or {}, stats)
     if world_exit.death is not None:
         tx.note(Died.of(world_exit.death, agent_id=agent.id, game=spec.name, session_id=session.id))
@@ -114,9 +114,9 @@ def close(
         NotInWorldError: the session is already closed.
     """
     agent = tx.agent(session.agent_id)
-    reward, done = round(stats.reward, 6), dict(sorted(stats.done.items()))
-    totals = {"reward": reward, "achievements": stats.achievements, "done": done, "seconds": round(seconds, 3)}
-    tx.close_session(session.id, reason=reason, steps=stats.steps, stats={**(details or {}), **totals})
+    totals = _totals(stats)
+    kept = {**(details or {}), **totals, "seconds": round(seconds, 3)}
+    tx.close_session(session.id, reason=reason, steps=stats.steps, stats=kept)
     tx.update_agent(agent.id, lifetime_steps=agent.lifetime_steps + stats.steps, playtime=agent.playtime + seconds)
     if memories is not None:
         tx.save_memories(agent.id, memories)
@@ -129,13 +129,23 @@ def close(
             run=session.run_id,
             reason=reason,
             steps=stats.steps,
-            reward=reward,
-            achievements=stats.achievements,
-            done=done,
+            **totals,
             avatar_state=avatar.value,
             items=list(items),
         )
     )
+
+
+def recount(tx: Transaction, session: SessionRecord, stats: SessionStats) -> None:
+    """Give a closed session the statistics of all its steps, of which the last came after it was closed."""
+    agent = tx.agent(session.agent_id)
+    tx.recount_session(session.id, steps=stats.steps, stats={**session.stats, **_totals(stats)})
+    tx.update_agent(agent.id, lifetime_steps=agent.lifetime_steps + stats.steps - session.steps)
+
+
+def _totals(stats: SessionStats) -> dict[str, Any]:
+    done = dict(sorted(stats.done.items()))
+    return {"reward": round(stats.reward, 6), "achievements": stats.achievements, "done": done}
 
 
 def in_any_case(nexus_store: NexusStore, close: Callable[..., T]) -> T:
@@ -199,4 +209,14 @@ async def exit_world(
     if package.transfer_id != transfer_id:
         raise WorldError(f"The game {world.spec.name!r} released a package of another transfer than {transfer_id!r}.")
     state = await world.snapshot() if keeps else None
-    return WorldExit("death" if died else reason, package, body, stats, death, seconds=seconds, world_state=state)
+    told = {} if seat.left is None else dict(seat.left.session_stats)
+    return WorldExit(
+        "death" if died else reason,
+        package,
+        body,
+        stats,
+        death,
+        {"told": told} if told else {},
+        seconds=seconds,
+        world_state=state,
+    )

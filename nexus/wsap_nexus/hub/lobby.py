@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Literal
 
-from sqlalchemy import select
-
 from wsap_core.errors import UnknownNameError
 from wsap_core.seams.clock import Clock
 from wsap_core.specs import AdapterSpec
@@ -20,10 +18,7 @@ from wsap_nexus.errors import GameUnavailableError, IncompatibleGameError
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.entering import PreparedEntry, cancel_entry, prepare_enter
 from wsap_nexus.store.entities import EntryRequest
-from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.game_info import GameInfo
-
-_SESSION = METADATA.tables["session"]
 
 
 class Capacity:
@@ -83,9 +78,8 @@ class Capacity:
             self._context.wakeups.ring_all()
 
     def _taken(self, spec: AdapterSpec) -> int:
-        query = select(_SESSION.c.run_id).where(_SESSION.c.game == spec.name, _SESSION.c.closed.is_(None)).distinct()
         with self._context.nexus_store.look() as tx:
-            runs = set(tx.connection.execute(query).scalars())
+            runs = {session.run_id for session in tx.open_sessions(game=spec.name)}
         return len(runs.union(self._closing.get(spec.name, ()))) + len(self._sitting.get(spec.name, ()))
 
 

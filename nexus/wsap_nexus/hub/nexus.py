@@ -26,11 +26,12 @@ from wsap_nexus.hub.listeners import PluginListeners
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession
 from wsap_nexus.hub.lobby import Capacity, Entrance
 from wsap_nexus.hub.remote_games import RemoteGames
-from wsap_nexus.hub.run_sessions import refuse_played, settle_cut_off_runs, settle_runs
+from wsap_nexus.hub.run_sessions import refuse_played, settle_runs
 from wsap_nexus.hub.scheduler import AgentTasks, Scheduler
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import Settings as Settings
 from wsap_nexus.hub.storage import StorageWatch
+from wsap_nexus.hub.thinking import Thoughts
 from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import InstalledSpecs
@@ -84,9 +85,11 @@ class Nexus:
                 host, self.settings.limits, store.repository, in_nexus=True, seed=self.settings.seed
             )
             services = replace(services, models=self._models, parts=InstalledSpecs(host))
-        self.services = services
         self.live = LiveState()
         """The state held in memory."""
+        self.thoughts = Thoughts(self.live)
+        """What agents' models are asked and are writing now."""
+        services = self.services = replace(services, views=services.views or self.thoughts)
         self.breaker = CircuitBreaker(self.nexus_store, self.settings.max_failures, on_close=self.live.stop_game)
         """The availability of games."""
         workers, timeouts, logs = self.settings.workers, self.settings.timeouts, self.settings.logs
@@ -94,8 +97,9 @@ class Nexus:
             WorkerPool(workers, timeouts, logs=logs) if workers else None,
             lambda: Context(clock=self.clock, services=journalled(self.services)),
             self.breaker.count,
+            living=self.settings.living_in_workers,
         )
-        self.remote_games = RemoteGames(self.nexus_store, self.settings.game_hosts, self.breaker.count)
+        self.remote_games = RemoteGames(self.nexus_store, host, self.settings.game_hosts, self.breaker.count)
         kept = [world.game for world in self.settings.worlds]
         self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker, kept=kept)
         self.storage = StorageWatch(store, self.nexus_store, self.live, self.settings.keep_bytes)
@@ -170,13 +174,13 @@ class Nexus:
         self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
         forget_unfinished(self.nexus_store)
         self.failures.settle()
-        settle_cut_off_runs(self.store.repository)
+        self.store.repository.settle_cut_off()
         self.kept.start()
         self.agent_context.start()
         self._listeners.start()
         self._seeing_out = asyncio.create_task(self.sessions.see_out(), name="see out")
         with self.nexus_store.change() as tx:
-            tx.note(NexusStarted(agents=tx.count_agents()))
+            tx.note(NexusStarted(agents=tx.count_agents(state="active")))
         self.remote_games.start()
         self._scheduler.start()
 

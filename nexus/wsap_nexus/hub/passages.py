@@ -19,7 +19,6 @@ from wsap_core.errors import WsapError
 from wsap_core.protocol import AvatarState
 from wsap_core.protocol.values import JsonValue
 from wsap_core.specs import AdapterSpec
-from wsap_core.worlds import World
 from wsap_llm.secrets import redacted
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.memory import AgentMemories
@@ -28,7 +27,7 @@ from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, commit_enter, enter_world
 from wsap_nexus.hub.failures import FailureHandler
-from wsap_nexus.hub.leaving import commit_exit, exit_world
+from wsap_nexus.hub.leaving import commit_exit, exit_world, in_any_case, recount
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
 from wsap_nexus.hub.seating import arrival_body, decider, patience_with
 from wsap_nexus.hub.sessions import SessionRunner
@@ -41,7 +40,9 @@ from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorded_agent import GONE
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.entities import AvatarRecord, SessionRecord, WorldRecord
-from wsap_nexus.worlds.port import LocalWorld, let_in_again
+from wsap_nexus.store.nexus_store import Transaction
+from wsap_nexus.worlds.living import LivingPort
+from wsap_nexus.worlds.port import let_in_again
 from wsap_nexus.worlds.seats import SeatPort
 
 STATS = "stats"
@@ -57,6 +58,8 @@ class Visit:
     face: SeatPort
     plays: bool = True
     """Whether the agent got to play; False for an arrival that the nexus refused, which is undone at once."""
+    stats: Callable[[], SessionStats] | None = None
+    """Returns the statistics that the log has, for an agent that has left; None for any other."""
 
 
 @dataclass
@@ -106,9 +109,12 @@ class WorldPassages:
 
     # --- for the run --------------------------------------------------------------------------------
 
+    def opened(self) -> None:
+        """Let viewers and waiting clients find the world."""
+        self.context.live.ports[str(self.run.run_id)] = self._port
+
     async def take(self, episode: int) -> None:
         """Carry out the waiting arrivals and departures."""
-        self.context.live.ports[str(self.run.run_id)] = self._port
         while self.waiting:
             await self.waiting.popleft()(episode)
 
@@ -152,6 +158,10 @@ class WorldPassages:
             raise error
         if (stay := self.stays.get(seat)) is not None:
             self.failures.agent_failed(stay.session.agent_id, error, stay.session)
+
+    def decides_elsewhere(self, seat: str) -> bool:
+        """Return whether an external client decides for a seat."""
+        return seat in self.stays and self.stays[seat].session.agent_id in self.context.live.external
 
     # --- coming ---------------------------------------------------------------------------------------
 
@@ -280,9 +290,11 @@ class WorldPassages:
         self.memories.ready.pop(name, None)
         if again and (mind := self._mind(arrival)) is not None:
             self.memories.begun[name] = mind
-        self._visits[name] = Visit(session, guest)
+        self._visits[name] = visit = Visit(session, guest)
         if not present:
             self.controls[name] = only_recorded()
+            if (past := self.past) is not None and past.later.is_last(arrival):
+                visit.stats = lambda: past.counted(arrival, resting)[0]
         limit = arrival.body["limit"]
         deadline = patience_with(
             self.context.catalog.spec(self.spec.name, self.record.options), self.context.settings.patience
@@ -337,6 +349,8 @@ class WorldPassages:
             return
         stay = self.stays.get(name)
         transfer = reason = ""
+        if recorded is None and visit.stats is not None:
+            self._recount(visit.session.agent_id, visit.stats)
         if recorded is not None:
             transfer, reason = str(recorded["transfer"]), str(recorded["reason"])
         elif stay is not None:
@@ -348,6 +362,20 @@ class WorldPassages:
                              episode, stay=stay, reason=reason, record=recorded is None)  # fmt: skip
         if out is not None and not out.done():
             out.set_result(None)
+
+    def _recount(self, agent_id: str, stats: Callable[[], SessionStats]) -> None:
+        """Count in an agent's last session here what came of its last choice after it was taken home."""
+        self.context.store.writer.flush()
+        with self.context.nexus_store.look() as tx:
+            mine = tx.sessions(agent_id=agent_id, world_id=self.record.id, limit=1)
+        found = stats()
+        for session in mine:
+            if session.closed is not None and session.steps != found.steps:
+
+                def count(tx: Transaction, *, bare: bool, session: SessionRecord = session) -> None:
+                    recount(tx, session, SessionStats(steps=found.steps) if bare else found)
+
+                in_any_case(self.context.nexus_store, count)
 
     async def _take_out(
         self,
@@ -368,7 +396,7 @@ class WorldPassages:
             departure = {"agent": session.agent_id, "transfer": transfer, "reason": reason}
             self.recorder.write("departed", departure, seat=name, episode=episode)
             self.context.store.writer.flush()
-        self._world.close_seat(name)
+        await self._port.close_seat(name)
         self.controls.pop(name, None)
         if stay is None:
             return
@@ -388,10 +416,5 @@ class WorldPassages:
             await self._let_out(name, 0, None)
 
     @property
-    def _world(self) -> World:
-        assert self.run.world is not None, "it is played"
-        return self.run.world
-
-    @property
-    def _port(self) -> LocalWorld:
-        return LocalWorld.of(self._world)
+    def _port(self) -> LivingPort:
+        return self.run.living

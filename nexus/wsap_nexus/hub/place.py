@@ -71,6 +71,7 @@ NEXUS_ACTIONS = protocol.ActionSpace(
             (
                 protocol.ParamDef("game", "a world's name"),
                 protocol.ParamDef("spawn", "safe|challenging|random", optional=True),
+                protocol.ParamDef("loadout", "what a new body carries, in the world's own words", optional=True),
                 protocol.ParamDef("difficulty", "easy|normal|hard|adaptive", optional=True),
                 protocol.ParamDef("goals", "what you want to do there", optional=True),
                 protocol.ParamDef(

@@ -7,18 +7,15 @@ comes back, the items would belong to the transfer forever.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
-
-from sqlalchemy import Row
+from typing import Literal, get_args
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_nexus.errors import TransitError
+from wsap_nexus.store.entities import TransferRecord
 from wsap_nexus.store.events.sessions import TransferSettled
 from wsap_nexus.store.nexus_store import Transaction
 
 Outcome = Literal["arrived", "returned"]
-
-# Any, in this module: rows of the table.
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def settle(tx: Transaction, agent_id: str, outcome: str, transfer: str | None = 
     return [_settle(tx, row, outcome) for row in rows]  # type: ignore[arg-type]  # looked up
 
 
-def _settle(tx: Transaction, row: Row[Any], outcome: Outcome) -> ResolvedTransfer:
+def _settle(tx: Transaction, row: TransferRecord, outcome: Outcome) -> ResolvedTransfer:
     items = _items(tx, row)
     there = outcome == "arrived" and row.world_id is not None and tx.has_world(row.world_id)
     place: Literal["escrow", "world", "lost"] = "escrow" if outcome == "returned" else "world" if there else "lost"
@@ -112,5 +109,5 @@ def _settle(tx: Transaction, row: Row[Any], outcome: Outcome) -> ResolvedTransfe
     return ResolvedTransfer(str(row.id), game, outcome, items, place)
 
 
-def _items(tx: Transaction, row: Row[Any]) -> tuple[str, ...]:
+def _items(tx: Transaction, row: TransferRecord) -> tuple[str, ...]:
     return tuple(r.item.item_id for r in tx.items(row.agent_id, place="transfer", place_id=str(row.id)))

@@ -13,25 +13,25 @@ import contextlib
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
-from sqlalchemy import Row, insert, select, update
-
-from wsap_core.errors import ProtocolVersionError, StorageError, UsageError, WireError, WsapError
-from wsap_core.protocol import Achievement, Action, TransferRule, TransitPackage
-from wsap_core.protocol.wire import Codec, encode
-from wsap_core.specs import AdapterSpec
+from wsap_core.errors import ProtocolVersionError, StorageError, UsageError, WsapError
+from wsap_core.host import PluginHost
+from wsap_core.protocol import TransitPackage
+from wsap_core.protocol.wire import Codec, dumps, encode
+from wsap_core.spec_json import spec_of_json, spec_to_json
+from wsap_core.specs import Ability, AdapterSpec, problems_of
+from wsap_core.untrusted import single_line
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.entering import cancel_entry
-from wsap_nexus.store.entities import WorldRecord
+from wsap_nexus.store.entities import USUAL_TERMS, GameRecord, TransferRecord, WorldRecord
 from wsap_nexus.store.events.nexus import GameJoined
 from wsap_nexus.store.events.sessions import TransferCancelled, TransferUnresolved
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
-from wsap_nexus.store.tables import METADATA
 from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.game_client import GameClient, GameLostError
 from wsap_nexus.worlds.http_lines import HttpLines
@@ -40,12 +40,21 @@ from wsap_nexus.worlds.remote_world import RemoteWorld
 
 # Any, in this module: JSON.
 
-_GAME, _TRANSFER = METADATA.tables["game"], METADATA.tables["transfer"]
 _KEPT = "elsewhere"
 """The key of a remote game's address in its row."""
 ASK_AGAIN = 15.0
 """Seconds between two attempts to reconcile a transfer."""
-_ABILITIES = frozenset({"seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages"})
+_ABILITIES = frozenset(get_args(Ability)) - {"lives", "influence", "irreversible"}
+"""The abilities that a world has in another process, too."""
+_ANY_AGENT = "random"
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_CUT = {"title": 80, "summary": 500, "genre": 80, "dimensions": 80, "language": 20}
+"""Texts of a game's description that are cut to so many characters."""
+_LONGEST = 4000
+"""The most characters of any other text in it."""
+_LARGEST = 2**20
+"""The most bytes of a game's description."""
+_SEATS = 1000
 _CODEC = Codec()
 _SEMVER = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)")
 
@@ -82,11 +91,13 @@ class RemoteGames:
     """The games of a nexus that run in other processes.
 
     Args:
+        host: the installed games and agents.
         allowed: allowed hosts besides this machine.
         on_failure: called once for each exit of a game's process.
     """
 
     nexus_store: NexusStore
+    host: PluginHost
     allowed: tuple[str, ...]
     on_failure: FailureListener
 
@@ -99,8 +110,8 @@ class RemoteGames:
         """Return the specs of the games by name."""
         if self._specs is None:
             with self.nexus_store.look() as tx:
-                rows = tx.connection.execute(select(_GAME.c.name, _GAME.c.data)).all()
-            self._specs = dict(_kept_specs(rows))
+                games = tx.games()
+            self._specs = dict(_kept_specs(games, self.host))
         return self._specs
 
     def world(self, spec: AdapterSpec, record: WorldRecord) -> RemoteWorld:
@@ -128,7 +139,7 @@ class RemoteGames:
         client = GameClient(url, token)
         try:
             told = await client.ask("GET", "/")
-            spec = read_spec(told, client)
+            spec = read_spec(told, client, self.host)
             if spec.name in taken:
                 raise UsageError(f"A game called {spec.name!r} is installed here; rename the remote one.")
         except BaseException:
@@ -137,7 +148,7 @@ class RemoteGames:
         known = self.specs().get(spec.name)
         data = {"url": client.url, "token": token, "told": told}
         with self.nexus_store.change() as tx:
-            keep_game(tx, spec.name, {_KEPT: data}, status="available", reason="")
+            tx.keep_game(spec.name, {_KEPT: data}, status="available", reason="")
             tx.note(GameJoined(game=spec.name, url=client.url, before=_url(known)))
         if known is not None and isinstance(known.factory, GameClient):
             await known.factory.close()
@@ -173,13 +184,13 @@ class RemoteGames:
         """Ask once about each unresolved transfer, settle those answered, and return how many are left."""
         with self.nexus_store.look() as tx:
             rows = [row for row in tx.transfers("unknown") if row.kind == "enter"]
-        by_game: dict[str, list[Row[Any]]] = {}
+        by_game: dict[str, list[TransferRecord]] = {}
         for row in rows:
             by_game.setdefault(str(row.data.get("game")), []).append(row)
         # Side by side, so that a game that does not answer holds up no other.
         return sum(await asyncio.gather(*(self._settle_with(game, each) for game, each in by_game.items())))
 
-    async def _settle_with(self, game: str, rows: Sequence[Row[Any]]) -> int:
+    async def _settle_with(self, game: str, rows: Sequence[TransferRecord]) -> int:
         """Ask one game about its unresolved transfers, and return how many are left."""
         spec = self.specs().get(game)
         if spec is None or not isinstance(spec.factory, GameClient):
@@ -225,7 +236,7 @@ class RemoteGames:
             else:
                 await self._wake.wait()
 
-    def _withdrawn(self, row: Row[Any], told: Mapping[str, Any]) -> None:
+    def _withdrawn(self, row: TransferRecord, told: Mapping[str, Any]) -> None:
         """Settle a transfer that the game has withdrawn: its items return, or were lost in the game."""
         if not isinstance(told.get("known"), bool):
             raise WorldFailedError("The game did not say whether it knew the transfer.")
@@ -251,18 +262,18 @@ class RemoteGames:
             tx.settle(row.id, "cancelled", withdrawn=encode(back))
             tx.note(TransferCancelled(agent_id=row.agent_id, transfer=row.id, why="withdrawn by the game"))
 
-    def _still_unknown(self, row: Row[Any], error: WsapError) -> None:
+    def _still_unknown(self, row: TransferRecord, error: WsapError) -> None:
         why = str(error)[:500]
         if row.data.get("why") != why:
             with self.nexus_store.change() as tx:
-                if tx.transfer_state(row.id) != "unknown":
-                    return
-                values = {"data": {**row.data, "why": why}}
-                tx.connection.execute(update(_TRANSFER).where(_TRANSFER.c.id == row.id).values(**values))
+                tx.say_why_unknown(row.id, why)
 
 
-def read_spec(told: Mapping[str, Any], client: GameClient) -> AdapterSpec:
-    """Return a game's spec from its bridge's answer; WorldFailedError or ProtocolVersionError if it is not usable."""
+def read_spec(told: Mapping[str, Any], client: GameClient, host: PluginHost | None = None) -> AdapterSpec:
+    """Return a game's spec from its bridge's answer; WorldFailedError or ProtocolVersionError if it is not usable.
+
+    Of the code, agents and commands that it names, only those remain that a game installed in `host` names as well.
+    """
     game = told.get("game")
     if not isinstance(game, dict):
         raise WorldFailedError(f"The service at {client.url} does not describe a game.")
@@ -270,8 +281,8 @@ def read_spec(told: Mapping[str, Any], client: GameClient) -> AdapterSpec:
     _check_version(version, client)
     client.echoes = told.get("echoes") is True
     try:
-        return _spec(game, version, client)
-    except (KeyError, TypeError, ValueError, AttributeError, WireError) as error:
+        return _spec(game, version, client, host)
+    except (TypeError, ValueError, RecursionError, WsapError) as error:
         raise WorldFailedError(f"The description of the game at {client.url} is invalid: {error}") from error
 
 
@@ -288,53 +299,69 @@ def _check_version(version: str, client: GameClient) -> None:
         )
 
 
-def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterSpec:
-    name = str(game["name"])
-    if not name or len(name) > 80 or not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-        raise ValueError(f"{name[:80]!r} can't be a game's name")
-    fewest, most = (int(n) for n in game.get("seats") or (1, 1))
-    if not 1 <= fewest <= most <= 1000:
-        raise ValueError("invalid seats; expected [fewest, most] with 1 <= fewest <= most <= 1000")
-    default = game.get("default_action")
-    skills = game.get("skills")
-    return AdapterSpec(
-        name,
-        str(game.get("summary") or name)[:500],
-        client,
-        title=str(game.get("title") or "")[:80],
-        abilities=tuple(a for a in game.get("abilities") or () if a in _ABILITIES),
-        seats=(fewest, most),
-        seat_names=tuple(str(n) for n in game.get("seat_names") or ()),
-        timing=game["timing"] if game.get("timing") in ("alternating", "simultaneous", "phased") else "free",
-        deadline=None if game.get("deadline") is None else float(game["deadline"]),
-        default_action=None if default is None else _CODEC.decode(Action, default, where="default action"),
-        achievements=tuple(_CODEC.decode(Achievement, a, where="achievement") for a in game.get("achievements") or ()),
-        skills=None if skills is None else {str(k): tuple(map(str, v)) for k, v in skills.items()},
-        transfer_rules=tuple(_CODEC.decode(TransferRule, r, where="rule") for r in game.get("transfer_rules") or ()),
-        max_avatars=int(game.get("max_avatars") or 1),
-        max_worlds=None if game.get("max_worlds") is None else max(1, int(game["max_worlds"])),
-        genre=str(game.get("genre") or "")[:80],
-        dimensions=str(game.get("dimensions") or "")[:80],
-        persistent=bool(game.get("persistent")),
-        language=str(game.get("language") or "en")[:20],
-        protocol_version=version,
+def _spec(game: Mapping[str, Any], version: str, client: GameClient, host: PluginHost | None) -> AdapterSpec:
+    name = game.get("name")
+    if not isinstance(name, str) or len(name) > 80 or not _NAME.fullmatch(name):
+        raise ValueError(f"{single_line(repr(name))[:80]} can't be a game's name")
+    _check_size(game)
+    cut = {key: game[key][:most] for key, most in _CUT.items() if isinstance(game.get(key), str)}
+    told = {"summary": name[: _CUT["summary"]], "max_avatars": 1, **game, **cut, "protocol_version": version}
+    spec = spec_of_json(told, client, _Trusted(host))
+    if wrong := problems_of(spec):
+        raise ValueError(" ".join(wrong))
+    if spec.seats[1] > _SEATS:
+        raise ValueError(f"it has {spec.seats[1]} seats; at most {_SEATS} are allowed")
+    agents = host.agents if host is not None else None
+    plays = agents is not None and agents.has(spec.default_agent) and agents.get(spec.default_agent).plays(name)
+    return replace(
+        spec,
+        abilities=tuple(a for a in spec.abilities if a in _ABILITIES),
+        terms={term: values for term, values in spec.terms.items() if term in USUAL_TERMS},
+        default_agent=spec.default_agent if plays else _ANY_AGENT,
     )
 
 
-def keep_game(tx: Transaction, name: str, data: Mapping[str, Any], **values: Any) -> None:
-    """Update or insert a game's row; `data` is merged into its stored data."""
-    before = tx.connection.execute(select(_GAME.c.data).where(_GAME.c.name == name)).scalar()
-    changed = {**values, "data": {**(before or {}), **data}}
-    if not tx.connection.execute(update(_GAME).where(_GAME.c.name == name).values(**changed)).rowcount:
-        tx.connection.execute(insert(_GAME).values(name=name, **{"failures": 0, **changed}))
+class _Trusted:
+    """Tells which code, agents and commands of a remote game may be used here: those that installed games name."""
+
+    def __init__(self, host: PluginHost | None) -> None:
+        self._host = host
+        self._known: set[str] | None = None
+
+    def __call__(self, text: str) -> bool:
+        if self._known is None:  # not before it is needed: this reads the specs of all games
+            self._known = set()
+            for entry in () if self._host is None else self._host.games.all():
+                spec_of_json(spec_to_json(entry.spec), "", self._note)  # reading a spec asks about all that it names
+        return text in self._known
+
+    def _note(self, text: str) -> bool:
+        assert self._known is not None  # set by the caller
+        self._known.add(text)
+        return False
 
 
-def _kept_specs(rows: Any) -> Iterator[tuple[str, AdapterSpec]]:
-    for row in rows:
-        kept = (row.data or {}).get(_KEPT)
+def _check_size(game: Mapping[str, Any]) -> None:
+    size = len(dumps(game))
+    if size > _LARGEST:
+        raise ValueError(f"it has {size} bytes; at most {_LARGEST} are allowed")
+    waiting: list[tuple[str, Any]] = [(key, value) for key, value in game.items() if key not in _CUT]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, str) and len(value) > _LONGEST:
+            raise ValueError(f"a text of {key} has {len(value)} characters; at most {_LONGEST} are allowed")
+        if isinstance(value, Mapping):
+            waiting += [(key, each) for pair in value.items() for each in pair]
+        elif isinstance(value, list):
+            waiting += [(key, each) for each in value]
+
+
+def _kept_specs(games: Sequence[GameRecord], host: PluginHost) -> Iterator[tuple[str, AdapterSpec]]:
+    for game in games:
+        kept = game.data.get(_KEPT)
         if isinstance(kept, dict):
             try:
-                yield row.name, read_spec(kept["told"], GameClient(kept["url"], kept.get("token")))
+                yield game.name, read_spec(kept["told"], GameClient(kept["url"], kept.get("token")), host)
             except WsapError:
                 continue  # stored by another version; the game has to register again
 

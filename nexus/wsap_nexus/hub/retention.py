@@ -16,16 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sqlalchemy import select
-
 from wsap_core.errors import WsapError
 from wsap_core.protocol.lines import plural
 from wsap_core.seams.clock import Clock
 from wsap_nexus.hub.context import LiveState
-from wsap_nexus.hub.prune import DAY, Pruned, day_before, prune
 from wsap_nexus.store.events.nexus import PruneFailed, PruneHeld
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
-from wsap_nexus.store.tables import CLOCK, METADATA, PRUNED
+from wsap_nexus.store.prune import DAY, Pruned, day_before, prune
+from wsap_nexus.store.tables import CLOCK, PRUNED
 
 FIRST = 600.0
 """Seconds from the start to the first deletion."""
@@ -39,7 +37,6 @@ SHARE = 0.1
 """The share of all recordings, and of all events, that one deletion takes at most; more if they are kept for less than
 20 days, so that it keeps up."""
 
-_NEXUS_EVENT = METADATA.tables["nexus_event"]
 _MINUTE = 60.0
 _STARTING = 60.0
 # Seconds in which a start writes its events.
@@ -153,15 +150,8 @@ def _stored(tx: Transaction, name: str) -> float | None:
 
 def _before_start(tx: Transaction) -> float:
     """Return the time of the newest event from before this start; the present time if there is none."""
-    event = _NEXUS_EVENT.c
-    started = tx.connection.execute(
-        select(event.seq, event.time).where(event.kind == "started").order_by(event.seq.desc()).limit(1)
-    ).one_or_none()
-    if started is None:
-        return tx.now
-    earlier = select(event.time).where(event.seq < started.seq, event.time < started.time - _STARTING)
-    found = tx.connection.execute(earlier.order_by(event.seq.desc()).limit(1)).scalar()
-    return tx.now if found is None else float(found)
+    found = tx.time_before_start(within=_STARTING)
+    return tx.now if found is None else found
 
 
 def _day(moment: float) -> str:

@@ -16,7 +16,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Text, cast, exists, or_, select, update
 from typing_extensions import override
 
 from wsap_core.errors import SnapshotError, WsapError
@@ -36,14 +35,14 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.run import Run
-from wsap_nexus.runs.store import Store, is_played
+from wsap_nexus.runs.store import Store
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events.endings import INTERRUPTED, RUN_FAILED
 from wsap_nexus.store.events.sessions import Entered
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
-from wsap_nexus.store.records import EventRecord, RunStatus
+from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import NEXUS, Repository
-from wsap_nexus.store.tables import METADATA
+from wsap_nexus.store.run_lock import is_played
 
 Tell = Callable[[str], None]
 
@@ -250,32 +249,9 @@ def _saved(nexus_store: NexusStore, agent: str) -> SavedMemories:
         return SavedMemories.from_bytes(tx.memories(agent))
 
 
-_RUN, _EVENT, _SESSION = (METADATA.tables[name] for name in ("run", "event", "session"))
-
 # Any, in this module: JSON.
 
 
 def config_of(plan: RunPlan) -> dict[str, Any]:
     """Return the configuration of a run, marked as the nexus' own even before it has a session."""
     return {**plan.to_config(), NEXUS: True}
-
-
-def settle_cut_off_runs(repository: Repository) -> None:
-    """Mark visits and sessions cut off by a kill as interrupted, and delete runs that no agent entered.
-
-    Runs with an open session are left alone, since the nexus resumes them. Call it before the nexus plays.
-    """
-    stays = exists().where(_SESSION.c.run_id == _RUN.c.id)
-    own = or_(
-        _RUN.c.game == NEXUS,
-        stays.where(_SESSION.c.world_id != _SESSION.c.run_id),
-        cast(_RUN.c.config, Text).contains(f'"{NEXUS}":true'),
-        exists().where(_EVENT.c.run_id == _RUN.c.id, _EVENT.c.kind == "start"),  # of an older version
-    )
-    left = _RUN.c.status == RunStatus.RUNNING.value, own, ~stays.where(_SESSION.c.closed.is_(None))
-    entered = or_(_RUN.c.game == NEXUS, stays)
-    with repository.database.write() as connection:
-        connection.execute(update(_RUN).where(*left, entered).values(status=RunStatus.INTERRUPTED.value))
-        never = connection.execute(select(_RUN.c.id).where(*left)).scalars().all()
-    for run_id in never:
-        repository.delete_run(run_id)

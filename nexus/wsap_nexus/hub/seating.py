@@ -38,7 +38,7 @@ def run_plan(context: HubContext, entries: Sequence[PreparedEntry], names: Seque
             seats.append(seat_plan(name, agent, spec.name, spec.default_agent))
     seed = entry_seed(context.settings.seed, entries[0])
     steps, every = entries[0].terms.steps, context.settings.snapshot_every
-    return RunPlan(spec.name, tuple(seats), seed, steps, {}, every, live="live" in spec.abilities)
+    return RunPlan(spec.name, tuple(seats), seed, steps, {}, every, irreversible="irreversible" in spec.abilities)
 
 
 def deciders_for(

@@ -61,6 +61,8 @@ class Settings:
     """Failures of a game within ten minutes after which it is taken offline."""
     workers: int = 0
     """Number of worker processes for worlds, and at least one for each game in play; 0 for worlds in this process."""
+    living_in_workers: bool = False
+    """Whether worlds that live run in workers, too; experimental."""
     timeouts: WorkerTimeouts = field(default_factory=WorkerTimeouts)
     logs: Path | None = None
     """The folder for the output of games in workers; None to discard it."""

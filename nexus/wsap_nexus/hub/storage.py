@@ -26,13 +26,14 @@ from wsap_core.errors import (
     StorageUnavailableError,
     WsapError,
 )
+from wsap_nexus.errors import WorldInterruptedError
 from wsap_nexus.hub.context import LiveState
-from wsap_nexus.hub.prune import DAY, prune
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.errors import is_passing, lack
 from wsap_nexus.store.eventlog import TRY_AGAIN
 from wsap_nexus.store.events.nexus import AgentsHeld
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.store.prune import DAY, prune
 from wsap_nexus.store.room import can_write, free_bytes, log_bytes, used_bytes
 from wsap_nexus.tasks import ended
 
@@ -153,10 +154,12 @@ class StorageWatch:
     def is_passing(self, error: BaseException) -> bool:
         """Return whether an error is due to a fault of the machine, rather than to an agent, a game or a request.
 
+        The end of a worker counts as one, as long as the world in it goes on from its log.
+
         What failed is to be repeated after `sound`. An error of code in this process that names a lack of files, memory
         or space is one if that lack is found, too; otherwise only now and then, as it may be over by now.
         """
-        if is_passing(error):
+        if is_passing(error) or isinstance(error, WorldInterruptedError):
             return True
         cause = lack(error)
         if cause is None:

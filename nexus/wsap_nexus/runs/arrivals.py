@@ -28,14 +28,14 @@ class Arrivals:
 
     all: Mapping[int, LoggedPassage]
     """The arrivals, oldest first."""
-    outcomes: Mapping[str, str]
-    """Transfer of an arrival -> `ARRIVED` or `WITHDRAWN`, where recorded."""
+    outcomes: Mapping[int, str]
+    """`ARRIVED` or `WITHDRAWN`, where recorded. What was withdrawn may arrive again by the same transfer."""
     departures: Mapping[int, LoggedPassage] = field(default_factory=dict)
     """The departure that follows an arrival in its seat."""
 
     def outcome(self, arrival: LoggedPassage) -> str | None:
         """Return the outcome of an arrival; None if it is not recorded, as in logs of older versions."""
-        return self.outcomes.get(arrival.transfer)
+        return self.outcomes.get(arrival.seq)
 
     def leaves(self, arrival: LoggedPassage) -> bool:
         """Return whether the agent's departure is recorded."""
@@ -62,7 +62,7 @@ class Arrivals:
 
     def settled(self, took_place: Callable[[LoggedPassage], bool]) -> Arrivals:
         """Return the arrivals with an outcome for each; a function tells those that are not recorded."""
-        found = {each.transfer: ARRIVED if took_place(each) else WITHDRAWN for each in self.unsettled}
+        found = {each.seq: ARRIVED if took_place(each) else WITHDRAWN for each in self.unsettled}
         return Arrivals(self.all, {**self.outcomes, **found}, self.departures)
 
     @property
@@ -93,21 +93,23 @@ def read_arrivals(
         for kind in PASSAGES
         for event in repository.read_events(run_id, from_seq=from_seq, to_seq=to_seq, kinds=(kind,))
     ]
-    outcomes = {
-        str(event.data["transfer"]): event.kind
-        for kind in OUTCOMES
-        for event in repository.read_events(run_id, from_seq=from_seq, kinds=(kind,))
-    }
+    told = [event for kind in OUTCOMES for event in repository.read_events(run_id, from_seq=from_seq, kinds=(kind,))]
     here = {logged.seat: logged.seq for logged in there}
     arrivals: dict[int, LoggedPassage] = {}
     departures: dict[int, LoggedPassage] = {}
-    for event in sorted(passages, key=lambda event: event.seq):
+    outcomes: dict[int, str] = {}
+    last_by: dict[str, int] = {}  # transfer -> its last arrival so far
+    for event in sorted([*passages, *told], key=lambda event: event.seq):
+        if event.kind in OUTCOMES:
+            if (arrived := last_by.get(str(event.data["transfer"]))) is not None:
+                outcomes[arrived] = event.kind
+            continue
         for logged in read_life(event):
             if not isinstance(logged, LoggedPassage):
                 continue
             if logged.arrives:
                 arrivals[logged.seq] = logged
-                here[logged.seat] = logged.seq
+                here[logged.seat] = last_by[logged.transfer] = logged.seq
             elif (arrived := here.pop(logged.seat, None)) is not None:
                 departures[arrived] = logged
     return Arrivals(arrivals, outcomes, departures)
@@ -135,10 +137,10 @@ def read_there(
 
 
 def took_place(tx: Transaction, repository: Repository, run_id: str, arrival: LoggedPassage) -> bool:
-    """Return whether an arrival whose outcome is not in the log was committed; call it while nothing is in transit."""
+    """Return whether an arrival whose outcome is not in the log was committed."""
     state = tx.transfer_state(arrival.transfer)
     if state is not None:
-        return state != "cancelled"
+        return state == "done"
     # The transfer was pruned. An agent that was let in has acted at least once, or is still there.
     seat, agent = arrival.seat, str(arrival.body["agent"])
     later = repository.read_events(run_id, from_seq=arrival.seq + 1, kinds=("joined",))

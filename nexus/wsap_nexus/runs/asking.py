@@ -7,33 +7,52 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from wsap_core.errors import AgentError, WsapError
+from wsap_core.errors import AgentError, WireError, WsapError
 from wsap_core.protocol import Action
-from wsap_core.untrusted import error_line
+from wsap_core.protocol.wire import dumps
+from wsap_core.untrusted import error_line, raised_at
 from wsap_nexus.worlds.seats import SeatPort, default_action
 
 T = TypeVar("T")
 
 
-async def ask(question: Callable[[], T | Awaitable[T]], who: str, seat: str) -> T:
-    """Call an agent's method, synchronous or not, and return its result; AgentError, naming `who`, if it raises."""
+async def ask(question: Callable[[], T | Awaitable[T]], who: str, seat: str, *, deciding: bool = False) -> T:
+    """Call an agent's method, synchronous or not, and return its result.
+
+    Raises:
+        AgentError: the agent raised or exited; the message names `who`.
+        TimeoutError: it raised that while `deciding`, so that its decision is late.
+    """
     try:
         answer: Any = question()  # Any: an agent's methods may be synchronous or not
         if inspect.isawaitable(answer):
             answer = await answer
-    except (WsapError, TimeoutError, asyncio.CancelledError):
+    except WsapError:
         raise
-    except Exception as error:
-        raise AgentError.of(seat, f"{who} raised {error_line(error, kind=True)}") from error
+    except TimeoutError as error:
+        if deciding:
+            raise
+        raise _raised(seat, who, error) from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise _raised(seat, who, error) from error  # something of its own was cancelled, not this run
+    except (Exception, SystemExit) as error:
+        raise _raised(seat, who, error) from error
     value: T = answer
     return value
+
+
+def _raised(seat: str, who: str, error: BaseException) -> AgentError:
+    return AgentError.of(seat, f"{who} raised {error_line(error, kind=True)}{raised_at(error)}")
 
 
 async def decide(seat: SeatPort, asked: Awaitable[object], deadline: float | None) -> tuple[Action, bool]:
     """Return an agent's decision, or after the deadline in seconds the seat's default action; and whether it was late.
 
     Raises:
-        AgentError: the decision is not an action, or there is no default action.
+        AgentError: the decision is not an action that can be recorded, or there is no default action.
     """
     try:
         async with asyncio.timeout(deadline):
@@ -51,4 +70,11 @@ async def decide(seat: SeatPort, asked: Awaitable[object], deadline: float | Non
     if not isinstance(action, Action):
         said = f"The agent of seat {seat.agent_id!r} decided on a {type(action).__name__}, not an Action."
         raise AgentError.of(seat.agent_id, said)
+    if action.parameters:
+        try:
+            dumps(action.parameters)
+        except (WireError, ValueError, TypeError, RecursionError) as error:
+            why = "It is nested too deeply." if isinstance(error, RecursionError) else error_line(error)
+            said = f"The agent of seat {seat.agent_id!r} decided on an action that can't be recorded: {why}"
+            raise AgentError.of(seat.agent_id, said) from error
     return action, False

@@ -28,6 +28,8 @@ class ChatCounts:
     """Skipped because the model's reply could not be used."""
     unasked: int = 0
     """Steps without a model call: those of other agents, or later steps of a decision for several steps."""
+    of_world: int = 0
+    """Calls of the world itself, such as a storyteller's, which decide for no seat."""
 
 
 def chat_lines(
@@ -50,6 +52,7 @@ def chat_lines(
     decided: dict[str, tuple[list[dict[str, str]], str]] = {}
     for event in repository.read_events(run.id, kinds=("call", "step")):
         if event.seat is None:  # a call of the world itself
+            counts.of_world += event.kind == "call"
             continue
         try:
             data: Any = event.data
@@ -58,7 +61,7 @@ def chat_lines(
                 sent[event.seat] = [*before, *map(_message, data["messages"])]
                 if data["purpose"] in DECIDING:
                     reply = read_reply(data["reply"])
-                    said = {"role": "assistant", "content": f"{data['prefill'] or ''}{reply.text}"}
+                    said = {"role": "assistant", "content": f"{data['prefill'] or ''}{reply.message.text()}"}
                     decided[event.seat] = [*sent[event.seat], said], reply.thinking or ""
                 continue
             info = read_decision(data["decision"]) or DecisionInfo()

@@ -15,16 +15,13 @@ from typing import Literal
 
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.worlds.waiting import TOLD_OF_WAITING
-from wsap_nexus.tasks import ended
+from wsap_nexus.tasks import TURNS, ended
 
 WORLD_TIMEOUT = 180.0
 """Seconds that a world which does not report waiting for other seats may take for a recorded step; longer than the
 timeout for a restarted remote game."""
 
 State = Literal["busy", "for its place", "for the world", "for others"]
-
-TURNS = 20
-"""Turns of the event loop after which every woken task has run."""
 
 
 async def is_set_within(seconds: float, event: asyncio.Event, clock: Clock) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from wsap_core.errors import WireError
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.agent import Usage
-from wsap_core.seams.model import Abilities, Finish, ImagePart, Message, Part, Reply, Request, TextPart
+from wsap_core.seams.model import Abilities, Finish, FunctionCall, ImagePart, Message, Part, Reply, Request, TextPart
 from wsap_core.seams.model_errors import BackendError
 from wsap_llm.journal import ToolJournal
 from wsap_llm.middleware.record import failure_of, kind_of
@@ -32,8 +32,9 @@ class PictureBook:
         self._known: dict[str, None] = {}
 
     def keep(self, messages: Iterable[Message]) -> list[Message | dict[str, Any]]:
-        """Return messages with each picture replaced by its name, and record new pictures first."""
-        return [m if isinstance(m.content, str) else self._kept(m.role, m.content) for m in messages]
+        """Return messages with calls as text and each picture replaced by its name, and record new pictures first."""
+        plain = [Message(m.role, m.text()) if m.calls else m for m in messages]
+        return [m if isinstance(m.content, str) else self._kept(m.role, m.content) for m in plain]
 
     def note(self, messages: Iterable[Mapping[str, Any]]) -> None:
         """Remember the pictures that recorded messages name: they are in the log."""
@@ -225,7 +226,8 @@ def read_reply(data: Mapping[str, Any]) -> Reply:
         tuple(finish.get("probabilities", ())),  # missing in older runs, as is `served`
         finish.get("served", ""),
     )
-    return Reply(data["text"], data["thinking"], ended)
+    calls = tuple(FunctionCall(call["name"], call["arguments"]) for call in data.get("calls", ()))
+    return Reply(data["text"], data["thinking"], ended, calls)
 
 
 def chances_of(call: Mapping[str, Any]) -> Iterable[tuple[str, float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from wsap_core.errors import UsageError, WireError
@@ -148,7 +148,7 @@ def read_life(event: EventRecord) -> Iterator[LifeEvent]:
 
 
 def read_whole_life(repository: Repository, run_id: str) -> Iterator[LifeEvent]:
-    """Yield a run's ticks (without the positions of their starts), influences and rewinds; WireError if damaged."""
+    """Yield a run's ticks, influences and rewinds; WireError if damaged."""
     rewound: int | None = None
     for event in repository.read_events(run_id, kinds=("tick", "influence", "rewound", "snapshot")):
         if event.kind == "rewound":
@@ -157,7 +157,7 @@ def read_whole_life(repository: Repository, run_id: str) -> Iterator[LifeEvent]:
             notes = _notes_in(e for e in late_events(repository, event) if not _after(e, rewound))
             yield LoggedRewind(event.seq, rewound, read_snapshot(event.body)[0], notes)
             rewound = None
-        yield from (replace(e, after=None) if isinstance(e, LoggedTick) else e for e in read_life(event))
+        yield from read_life(event)
 
 
 def _after(event: EventRecord, tick: int) -> bool:

@@ -21,6 +21,10 @@ def label_of(agent: str, config: Mapping[str, Any]) -> str:
         return agent
 
 
+STOPPED = "stopped"
+"""The status of a world that lives by itself and was left at a tick, as `wsap sandbox run --ticks` leaves it."""
+
+
 def row_of(repository: Repository, record: RunRecord, status: str, *, resumable: bool) -> dict[str, Any]:
     """Return a run as JSON-ready data, as `wsap runs --json` prints it.
 
@@ -53,7 +57,7 @@ def row_of(repository: Repository, record: RunRecord, status: str, *, resumable:
         **({"world": summary["world"]} if "world" in summary else {}),
         "seats": seats,
         "status": status,
-        "resumable": resumable and status in ("interrupted", "failed") and not replay,
+        "resumable": resumable and status in ("interrupted", STOPPED, "failed") and not replay,
         "replay": bool(replay),
         "replays": replay if isinstance(replay, str) else None,
         "branched_from": record.config.get("branched_from"),
@@ -105,7 +109,7 @@ def _reason(repository: Repository, record: RunRecord, status: str, summary: Map
     if status == "finished":
         cut_off = summary.get("cut_off")
         return None if not cut_off else str(CutOff(**cut_off))
-    if status != record.status.value:
+    if status not in (record.status.value, STOPPED):
         return "its process ended before the run did"
     if reason := summary.get("reason"):
         return str(reason)

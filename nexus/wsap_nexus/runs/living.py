@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,7 +14,6 @@ from wsap_core.errors import RecordMismatchError, UsageError, WorldError, WsapEr
 from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
-from wsap_core.worlds import World
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.life_log import LifeEvent, LoggedInfluence, LoggedPassage, LoggedRewind, Notes
 from wsap_nexus.runs.recorder import Recorder
@@ -24,6 +22,7 @@ from wsap_nexus.runs.rounds import Between, Playing
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.runs.world_calls import WorldJournal
+from wsap_nexus.worlds.living import LivingPort, alone_in
 
 Inbox = Callable[[], Sequence[tuple[int, Mapping[str, JsonValue]]]]
 """Returns the waiting influences, each with its number and body."""
@@ -31,6 +30,10 @@ Inbox = Callable[[], Sequence[tuple[int, Mapping[str, JsonValue]]]]
 
 class Passages(Protocol):
     """Lets agents into and out of a world in play."""
+
+    def opened(self) -> None:
+        """Take notice that the world is there, before anything is restored or repeated."""
+        ...
 
     async def take(self, episode: int) -> None:
         """Carry out the waiting arrivals and departures."""
@@ -57,7 +60,7 @@ class Passages(Protocol):
 class Life:
     """The ticks of a world in one run. Only `play` advances it: it verifies recorded ticks, then makes new ones."""
 
-    world: World
+    port: LivingPort
     tally: SeatTally
     recorder: Recorder
     controls: Controls
@@ -107,7 +110,11 @@ class Life:
             await self._drive(episode)
         finally:
             order.deadlock.leave(WORLD)
+        if self.again and self.order is not None:
+            await self.order.ended(WORLD)  # seats may have acted after the last recorded tick
         if not self.done:
+            self.between.close()
+            await self.port.rest()
             await self.between.reached(self.loops)
             self.between.leave(over=True)
             for seat in seats:
@@ -123,9 +130,10 @@ class Life:
             if not await self.controls.wait_until_running(last):
                 return
             last = self.controls.clock.now()
-            if self.passages is not None and (self.order is None or self.order.over):
-                await self.passages.take(episode)
-            await self._take_influences(episode)
+            async with alone_in(self.port):
+                if self.passages is not None and (self.order is None or self.order.over):
+                    await self.passages.take(episode)
+                await self._take_influences(episode)
             await self._new_tick(episode)
 
     @property
@@ -133,8 +141,7 @@ class Life:
         return self.limit is not None and self.tally.steps >= self.limit
 
     async def _new_tick(self, episode: int) -> None:
-        after = None if self.order is None else self.recorder.latest
-        tick = await self._advance()
+        tick, after = await self._advance()
         if self.order is not None:
             await self.order.ended(WORLD)
         self._record(episode, tick, after)
@@ -148,7 +155,7 @@ class Life:
     async def _repeat(self, episode: int, logged: LifeEvent) -> None:
         order = self.order or ReplayOrder()
         if isinstance(logged, LoggedRewind):
-            await self.world.settle()
+            await self.port.settle()
             self.recorder.rewound(logged.to, logged.world)
             self.notes.went_back(logged.to, logged.notes)
             self.journal.rewind()
@@ -167,41 +174,48 @@ class Life:
             if self.passages is None:
                 raise UsageError("Agents of a nexus entered this world in play, so only a nexus can resume it.")
             await order.reach(made)
-            await self.passages.again(logged)
+            with order.deadlock.world(WORLD):  # a departure waits for the seat
+                await self.passages.again(logged)
             order.passed(made)
             return
         if logged.begun is not None:
             with order.deadlock.place(WORLD):
                 await order.reach(logged.begun)
             order.passed(logged.begun)
-        after = None if self.order is None else self.recorder.latest
-        tick = await self._advance()
+        tick, after = await self._advance()
         await order.reach(made)
         if dumps(tick) != logged.line:
             raise RecordMismatchError(
-                f"{self.world.spec.name!r} diverged from the recording in tick {logged.number}, so the run can't be "
-                "resumed. Has the game changed?"
+                f"{self.port.spec.name!r} diverged from the recording in tick {logged.number}, so the run can't be "
+                f"{'repeated' if self.again else 'resumed'}. Has the game changed?"
             )
         order.passed(made)
         if self.again:
             self._record(episode, tick, after)
         await self._passed(tick, new=self.again)
 
-    async def _advance(self) -> Tick:
+    async def _advance(self) -> tuple[Tick, int | None]:
+        """Return the next tick and, in a run with seats, the last event before it started."""
+        after = -1
+
+        def begun() -> None:
+            nonlocal after
+            after = self.recorder.latest
+
         self.interrupted, self.ticking_since = True, time.monotonic()
         try:
             if self.order is None:
-                tick = await self.world.advance()
+                tick = await self.port.advance(begun)
             else:
                 with self.order.deadlock.world(WORLD):
-                    tick = await self.world.advance()
+                    tick = await self.port.advance(begun)
         finally:
             self.ticking_since = None
         self.interrupted = False
         # A run's first tick may have any number: the world may have started in another run.
         if tick.number != self.number + 1 and (self.number or tick.number < 1):
-            raise WorldError(f"The game {self.world.spec.name!r} gave tick {tick.number} after tick {self.number}.")
-        return tick
+            raise WorldError(f"The game {self.port.spec.name!r} gave tick {tick.number} after tick {self.number}.")
+        return tick, None if self.order is None else after
 
     async def _passed(self, tick: Tick, *, new: bool) -> None:
         self.number, self.done = tick.number, tick.done
@@ -209,6 +223,8 @@ class Life:
         self.journal.passed(tick.number)
         self.count(new)
         if self.loops:
+            self.between.close()
+            await self.port.rest()
             await self.between.reached(self.loops)
         if new and not tick.done:
             await self.save(tick.number)
@@ -236,5 +252,4 @@ class Life:
                 self.recorder.influence(episode, body, number, said=said)
 
     async def _influence(self, body: Mapping[str, JsonValue]) -> str:
-        said = self.world.influence(body)
-        return await said if inspect.isawaitable(said) else said
+        return await self.port.influence(body)

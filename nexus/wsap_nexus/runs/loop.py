@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
-from wsap_core.errors import PluginError, RecordMismatchError
+from wsap_core.errors import AgentError, RecordMismatchError
 from wsap_core.protocol import Action, Observation
+from wsap_core.protocol.wire import dumps
 from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesDefault, UsesVision
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import single_line
@@ -27,9 +29,12 @@ from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.rounds import Between, RoundEnd
 from wsap_nexus.runs.tally import ForcedStreak, SeatTally
 from wsap_nexus.runs.trajectory import step_line
-from wsap_nexus.worlds.seats import SeatPort, default_action, leave
+from wsap_nexus.worlds.seats import SeatPort, Told, default_action, leave, let_go, take_step
 
 T = TypeVar("T")
+
+TOO_LATE = "it took too long"
+"""Why the default action was taken of a decision that missed its deadline."""
 
 THOUGHT = 900.0
 """Seconds that an agent may take to reflect or plan in a world with a deadline, whose other seats wait meanwhile."""
@@ -73,6 +78,7 @@ class SeatLoop:
         self._looked = past.looked.get(seat.agent_id)
         """Position of an observation recorded without a decision."""
         self._decide_along = decide_along
+        self._again, self._finished = past.again, past.finished and not past.life
         self.after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None
         """Called after each new decision."""
         self.more_state: Callable[[], Mapping[str, Any]] | None = None
@@ -81,7 +87,7 @@ class SeatLoop:
         """Whether its controls are those of this seat alone, so that they can stop it while it waits."""
         self.between: Between | RoundEnd | None = None
         """Passed before each observation: between two ticks of a world that lives, or at the end of a round."""
-        self._live = "live" in seat.world.spec.abilities
+        self._irreversible = "irreversible" in seat.world.spec.abilities
         self._began: float | None = None  # when the last new decision began
         self._plan: tuple[str, ...] = ()
         self._planned = 1
@@ -96,8 +102,12 @@ class SeatLoop:
         """Whether the loop is processing a result; whether it waits for its next decision."""
         self.deciding_since: float | None = None
         """When the current decision began, in seconds of the monotonic clock; None while none is being made."""
+        self.not_deciding = asyncio.Event()
+        """Set while `deciding_since` is None."""
+        self.not_deciding.set()
         self.let_go = False
-        """Whether the seat was removed from the world, rather than leaving by choice."""
+        """Whether the seat is being, or was, removed from the world, rather than leaving by choice; then it sees and
+        chooses nothing any more."""
 
     @property
     def at_rest(self) -> bool:
@@ -131,7 +141,7 @@ class SeatLoop:
 
     async def episode(self, number: int) -> None:
         """Play an episode, from 0, until it is over, the agent leaves, the limit is reached, or the run is stopped."""
-        while not self.seat.done and self.seat.left is None and not self.reached_limit:
+        while not (self.is_over or self.let_go or self.reached_limit):
             if self._history and isinstance(self._history[0], LoggedLeave):
                 return
             self.taking_in, self.idle = False, True
@@ -142,7 +152,9 @@ class SeatLoop:
             else:
                 observation, after = await self._observe(self._order, number)
             self.idle = False
-            if self._history:
+            if self._again and not self._history:
+                await self._repeated_all()
+            if self._history and not self._again:
                 if not await self._controls.yield_to_loop():
                     return
             elif not await self._controls.wait_until_running(self._began):
@@ -151,7 +163,9 @@ class SeatLoop:
                 self._began = self._controls.clock.now()
             if not self.seat.ended and self._goals.due(observation.current_goals):
                 await self._make_plan(number, observation)
-            if self._history:
+            if self._again:
+                await self._play_again(number, observation, after)
+            elif self._history:
                 await self._repeat(observation)
             else:
                 await self._decide_and_act(number, observation, after)
@@ -161,8 +175,16 @@ class SeatLoop:
         """The number, from 1, of the next recorded or new decision."""
         return 1 + (self._history[0].step if self._history else self.tally.steps)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its episode is over, or its agent has left the world."""
+        return self.seat.done or self.seat.left is not None
+
     async def leave(self, episode: int) -> None:
-        """Remove the seat from a world where others continue; the removal is replayed if recorded, else recorded."""
+        """Remove the seat from a world where others continue; the removal is replayed if recorded, else recorded.
+
+        A seat whose episode is over by then is not removed.
+        """
         order = self._order or ReplayOrder()
         self.let_go = True
         self.taking_in = False  # a tick that comes before the removal must not wait for it
@@ -172,10 +194,21 @@ class SeatLoop:
             self._history.popleft()
             await order.reach(logged.made)
             order.passed(logged.made)
-        else:
-            await order.ended(self.seat.agent_id)
+            if self._again:
+                self._recorder.left(self.seat.agent_id, episode, self.tally.steps)
+            await leave(self.seat)
+            return
+        await order.ended(self.seat.agent_id)
+        removed = False
+
+        def told() -> None:
+            nonlocal removed
+            removed = True
             self._recorder.left(self.seat.agent_id, episode, self.tally.steps)
-        await leave(self.seat)
+
+        if not self.is_over:
+            await let_go(self.seat, told)
+        self.let_go = removed
 
     async def conclude(self, episode: int) -> None:
         """Let the agent reflect at the end of play, if it implements `LooksBack`."""
@@ -225,10 +258,10 @@ class SeatLoop:
             observation = await self.seat.observe()
         if mark is not None:
             order.passed(mark)
-        if not isinstance(logged, LoggedStep):
-            again = mark is not None
+        if self._again or not isinstance(logged, LoggedStep):
+            again = mark is not None and not self._again
             self._recorder.observation(self.seat.agent_id, episode, observation.step, observation, again=again)
-        return observation, self._recorder.latest if mark is None else mark[0]
+        return observation, self._recorder.latest if mark is None or self._again else mark[0]
 
     async def _decide_and_act(self, episode: int, observation: Observation, after: int) -> None:
         seat, number = self.seat.agent_id, self.tally.steps
@@ -238,20 +271,20 @@ class SeatLoop:
         if self.seat.ended:
             action, info = GAME_OVER, None  # the agent is not asked
         else:
-            asked = self._ask(lambda: self.agent.decide(observation))
-            self.deciding_since = time.monotonic()
-            try:
+            asked = self._ask(lambda: self.agent.decide(observation), deciding=True)
+            with self._deciding():
                 action, late = await decide(self.seat, asked, self._deadline)
-            finally:
-                self.deciding_since = None
             info = self._how(before, late)
+        told: Told | None = None
         if self._order is not None:
             await self._order.ended(seat)
             self.acting = True
-            self._recorder.chosen(seat, episode, number, action, info, after=after)
-            if self._live:
+            told = partial(self._recorder.chosen, seat, episode, number, action, info, after=after)
+            if self._irreversible:
+                told()
                 await self._recorder.committed()
-        outcome = await self.seat.step(action, self._key(number))
+                told = None
+        outcome = await take_step(self.seat, action, self._key(number), told)
         self.taking_in = True
         await self._take_in(episode, observation, outcome, info, before)
         self.acting = False
@@ -260,7 +293,7 @@ class SeatLoop:
         info = self._told()
         if forced:
             usage = NO_USAGE if info is None or info is before else info.usage
-            return DecisionInfo(forced=True, usage=usage, cause="it took too long")
+            return DecisionInfo(forced=True, usage=usage, cause=TOO_LATE)
         return info
 
     async def _take_in(
@@ -290,13 +323,70 @@ class SeatLoop:
         if self._controls.pauses_when_forced:
             self._forced.check(observation, outcome, info)
 
+    @property
+    def unrepeated(self) -> int | None:
+        """The number, from 1, of the first recorded step that is not repeated yet; None if there is none."""
+        return next((1 + item.step for item in self._history if isinstance(item, LoggedStep)), None)
+
+    async def _repeated_all(self) -> None:
+        """Wait until a replay is stopped where the recorded run was; RecordMismatchError if that was over here."""
+        if self._finished:
+            raise RecordMismatchError(
+                f"{self.seat.world.spec.name!r} goes on after step {self.tally.steps} of seat {self.seat.agent_id!r}, "
+                "with which the recorded run ended, so the run can't be repeated. Has the game changed?"
+            )
+        await asyncio.Event().wait()
+
+    async def _play_again(self, episode: int, observation: Observation, after: int) -> None:
+        """Take the next recorded choice in a run that replays another, and verify its result."""
+        seat, number, logged = self.seat.agent_id, self.tally.steps, self._history.popleft()
+        assert not isinstance(logged, LoggedLeave)  # the episode ends before it
+        choice = logged.choice if isinstance(logged, LoggedStep) else logged
+        if self._order is None:
+            self._recorder.observation(seat, episode, observation.step, observation)
+        before, info = self._told(), logged.info
+        action = logged.action if choice is None else choice.action
+        if self._decide_along and not self.seat.ended:
+            decided = await self._decide_again(observation, interrupted=_was_late(info))
+            action, info = (action, info) if decided is None else (decided, self._told())
+        if self._order is not None:
+            if choice is not None:
+                await self._order.reach(choice.made)
+                self._order.passed(choice.made)
+            self.acting = True
+            self._recorder.chosen(seat, episode, number, action, info, after=after)
+            with self._order.deadlock.world(seat):
+                outcome = await self._act_again(self._order, action, choice, None)
+        else:
+            outcome = await self.seat.step(action)
+        if isinstance(logged, LoggedChoice):
+            await asyncio.Event().wait()  # the recorded run was stopped before this came of it
+            return
+        self.taking_in = True
+        if step_line(seat, outcome.action, outcome.result) != logged.line:
+            raise self._diverged(logged, outcome.action)
+        await self._take_in(episode, observation, outcome, info, before)
+        self.acting = False
+
+    def _diverged(self, logged: LoggedStep, action: Action) -> RecordMismatchError:
+        """Return the error of a replayed step with another action or result than recorded."""
+        where = f"at step {logged.step + 1} of seat {logged.seat!r}"
+        cannot = f"so the run can't be {'repeated' if self._again else 'resumed'}"
+        if _as_line(action) != _as_line(logged.action):
+            return RecordMismatchError(
+                f"The agent {self.tally.agent!r} decides on {action.name!r} {where}, where "
+                f"{logged.action.name!r} is recorded, {cannot}. Has the agent changed?"
+            )
+        game = self.seat.world.spec.name
+        return RecordMismatchError(f"{game!r} diverged from the recording {where}, {cannot}. Has the game changed?")
+
     async def _repeat(self, observation: Observation) -> None:
         """Replay a recorded step and verify its result; if only the choice was recorded, the step is new."""
         logged = self._history.popleft()
         assert not isinstance(logged, LoggedLeave)  # the episode ends before it
         choice = logged.choice if isinstance(logged, LoggedStep) else logged
         before = self._told()
-        if self._decide_along and not self.seat.ended and not self._live:
+        if self._decide_along and not self.seat.ended and not self._irreversible:
             await self._decide_again(observation, interrupted=logged.info is not None and logged.info.forced)
         if choice is not None and self._order is not None:
             await self._order.reach(choice.made)
@@ -316,12 +406,8 @@ class SeatLoop:
             await self._take_in(logged.episode, observation, outcome, logged.info, before)
             self.acting = False
             return
-        line = step_line(self.seat.agent_id, outcome.action, outcome.result)
-        if line != logged.line:
-            raise RecordMismatchError(
-                f"{self.seat.world.spec.name!r} diverged from the recording at step {logged.step + 1} of seat "
-                f"{logged.seat!r}, so the run can't be resumed. Has the game changed?"
-            )
+        if step_line(self.seat.agent_id, outcome.action, outcome.result) != logged.line:
+            raise self._diverged(logged, logged.action)
         await self._ask(lambda: self.agent.reflect(outcome.result))
         self._record_lessons(logged.episode, logged.step)
         if self._decide_along and not self._history and logged.info is not None and not logged.info.forced:
@@ -334,8 +420,10 @@ class SeatLoop:
             self._controls.repeated()
 
     def _key(self, number: int, *, again: bool = False) -> ChoiceKey | None:
-        """Return the key of a choice for a live world; None for other worlds."""
-        return ChoiceKey(f"{self._recorder.name}/{self.seat.agent_id}/{number + 1}", again) if self._live else None
+        """Return the key of a choice for an irreversible world; None for other worlds."""
+        return (
+            ChoiceKey(f"{self._recorder.name}/{self.seat.agent_id}/{number + 1}", again) if self._irreversible else None
+        )
 
     async def _act_again(
         self, order: ReplayOrder, action: Action, choice: LoggedChoice | None, key: ChoiceKey | None
@@ -354,17 +442,19 @@ class SeatLoop:
         finally:
             acting.cancel()
 
-    async def _decide_again(self, observation: Observation, *, interrupted: bool) -> None:
-        """Let the agent decide during the replay, to restore its own state.
+    async def _decide_again(self, observation: Observation, *, interrupted: bool) -> Action | None:
+        """Let the agent decide during the replay, to restore its own state, and return its decision.
 
-        A decision that was interrupted at its deadline is interrupted again, as soon as the agent awaits something.
+        A decision that was interrupted at its deadline is interrupted again, as soon as the agent awaits something or
+        needs a reply that is not recorded; then None is returned.
         """
+        asked = self._ask(lambda: self.agent.decide(observation), deciding=True)
         if not interrupted:
-            await self._ask(lambda: self.agent.decide(observation))
-            return
-        with suppress(TimeoutError):
+            return (await decide(self.seat, asked, None))[0]
+        with suppress(TimeoutError, *((RecordMismatchError,) if self._again else ())):
             async with asyncio.timeout(0):
-                await self._ask(lambda: self.agent.decide(observation))
+                await asked
+        return None
 
     def settle(self) -> None:
         """Record model usage added to the last decision after its step was logged, such as a memory's summary."""
@@ -399,20 +489,35 @@ class SeatLoop:
     async def _think(self, question: Callable[[], T | Awaitable[T]]) -> T:
         """Ask the agent something while others may wait for it."""
         limit = None if self._deadline is None else max(self._deadline, THOUGHT)
-        self.deciding_since = time.monotonic()
         try:
-            async with asyncio.timeout(limit):
-                return await self._ask(question)
+            with self._deciding():
+                async with asyncio.timeout(limit):
+                    return await self._ask(question)
         except TimeoutError:
-            if limit is None:
-                raise
-            raise PluginError(
+            raise AgentError.of(
+                self.seat.agent_id,
                 f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r} reflected or planned for more than "
-                f"{limit:g} s while others waited."
+                f"{limit:g} s while others waited.",
             ) from None
+
+    @contextmanager
+    def _deciding(self) -> Iterator[None]:
+        self.deciding_since = time.monotonic()
+        self.not_deciding.clear()
+        try:
+            yield
         finally:
             self.deciding_since = None
+            self.not_deciding.set()
 
-    async def _ask(self, question: Callable[[], T | Awaitable[T]]) -> T:
+    async def _ask(self, question: Callable[[], T | Awaitable[T]], *, deciding: bool = False) -> T:
         seat = self.seat.agent_id
-        return await ask(question, f"The agent {self.tally.agent!r} in seat {seat!r}", seat)
+        return await ask(question, f"The agent {self.tally.agent!r} in seat {seat!r}", seat, deciding=deciding)
+
+
+def _was_late(info: DecisionInfo | None) -> bool:
+    return info is not None and info.forced and info.cause == TOO_LATE
+
+
+def _as_line(action: Action) -> str:
+    return dumps({"name": action.name, "parameters": action.parameters})

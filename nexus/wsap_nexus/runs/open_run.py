@@ -125,10 +125,12 @@ class OpenRun(Run):
             self._passages.failed(name, error)
         if self.controls.stopping:
             return
-        if not loop.seat.done and loop.seat.left is None:
+        if not loop.is_over:
             await loop.leave(self._episode)
         loop.taking_in = loop.idle = False
         self._between.moved()
         await self._finish(loop)
+        if self._order is not None:
+            self._order.deadlock.leave(name)  # it waits to be let out, and nothing recorded waits for it
         await self._passages.departed(name)
         self._loops.remove(loop)

@@ -81,7 +81,7 @@ class RunPlan:
     """Episodes; None for as many as the steps allow, or for one if these are not limited either."""
     whole: bool = True
     """Whether an open episode of several seats is finished after the step limit; False for runs of earlier versions."""
-    live: bool = False
+    irreversible: bool = False
     """Whether the world can't be rewound, so that a choice is committed before the world is told."""
     lives: bool = False
     """Whether the world goes on by itself; `steps` limits its ticks, too."""
@@ -116,8 +116,8 @@ class RunPlan:
         return SeatTally(seat.name, seat.agent, redacted(seat.options), hash=hash_)
 
     def for_game(self, game: AdapterSpec) -> RunPlan:
-        """Return the plan with `lives` and `live` set from the game's abilities."""
-        return replace(self, lives="lives" in game.abilities, live="live" in game.abilities)
+        """Return the plan with `lives` and `irreversible` set from the game's abilities."""
+        return replace(self, lives="lives" in game.abilities, irreversible="irreversible" in game.abilities)
 
     @property
     def asked_episodes(self) -> int | None:
@@ -126,8 +126,8 @@ class RunPlan:
 
     @property
     def in_order(self) -> bool:
-        """Whether the order of actions matters: with several seats, or in a world that lives or is live."""
-        return len(self.seats) > 1 or self.open or ((self.lives or self.live) and bool(self.seats))
+        """Whether the order of actions matters: with several seats, or in a world that lives or is irreversible."""
+        return len(self.seats) > 1 or self.open or ((self.lives or self.irreversible) and bool(self.seats))
 
     @property
     def identities(self) -> dict[str, str]:
@@ -169,7 +169,7 @@ class RunPlan:
             "options": redacted(self.options),
             "snapshot_every": self.snapshot_every,
             **({CHAINED_KEY: CHAINED} if self.chained else {}),
-            **({"live": True} if self.live else {}),
+            **({"irreversible": True} if self.irreversible else {}),
             **({"lives": True} if self.lives else {}),
             **({"open": True} if self.open else {}),
             **({} if self.branched_from is None else {"branched_from": dict(self.branched_from)}),
@@ -189,7 +189,7 @@ class RunPlan:
                 options=config["options"],
                 snapshot_every=config["snapshot_every"],
                 chained=is_chained(config),
-                live=bool(config.get("live")),
+                irreversible=is_irreversible(config),
                 lives=bool(config.get("lives")),
                 open=bool(config.get("open")),
                 branched_from=config.get("branched_from"),
@@ -200,6 +200,11 @@ class RunPlan:
 
 def _identity(seat: SeatPlan) -> dict[str, str]:
     return {} if seat.identity is None else {"mind": seat.identity}
+
+
+def is_irreversible(config: Mapping[str, Any]) -> bool:
+    """Return whether the world of a recorded plan can't be rewound."""
+    return bool(config.get("irreversible") or config.get("live"))  # "live" in runs recorded before it was renamed
 
 
 def _anchored(reference: str) -> str:

@@ -13,6 +13,7 @@ from wsap_core import protocol
 from wsap_core.errors import PluginError, UsageError, WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
+from wsap_core.seams.context import Context
 from wsap_core.seams.game import GameAdapter
 from wsap_core.seams.services import RunReader
 from wsap_core.specs import AdapterSpec
@@ -34,7 +35,8 @@ from wsap_nexus.store.history import TickPosition, find_tick
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.worlds.port import LocalWorld, avatar_in, let_in_again
+from wsap_nexus.worlds.living import LivingPort
+from wsap_nexus.worlds.port import avatar_in, let_in_again
 from wsap_nexus.worlds.seats import SeatPort, leave
 
 
@@ -86,6 +88,9 @@ class Revisited:
         """Seats whose agents were let in and did not get to play."""
         self._going: dict[str, asyncio.Future[None]] = {}
         self._goes = asyncio.Event()
+
+    def opened(self) -> None:
+        """Do nothing: nobody views the world meanwhile."""
 
     async def take(self, episode: int) -> None:
         """Do nothing: there are no new arrivals and departures."""
@@ -140,20 +145,34 @@ class Revisited:
         if face.left is None and body.state is protocol.AvatarState.BOUND:
             await leave(face)
         await self._port.release(body.avatar_id, transfer)
-        assert self.run.world is not None, "it is played"
-        self.run.world.close_seat(seat)
+        await self._port.close_seat(seat)
         self.controls.pop(seat, None)
         if out is not None and not out.done():
             out.set_result(None)
 
     @property
-    def _port(self) -> LocalWorld:
-        assert self.run.world is not None, "it is played"
-        return LocalWorld.of(self.run.world)
+    def _port(self) -> LivingPort:
+        return self.run.living
 
 
 async def restored(repository: Repository, record: RunRecord, specs: ResolvedSpecs, position: TickPosition) -> World:
-    """Return the world of a run as it was after a tick, without model calls and without recording.
+    """Return the world of a run as it was after a tick, in this process; see `played_to`."""
+    world = (await played_to(repository, record, specs, position)).world
+    assert world is not None  # it was played
+    return world
+
+
+async def played_to(
+    repository: Repository,
+    record: RunRecord,
+    specs: ResolvedSpecs,
+    position: TickPosition,
+    make_world: Callable[[Context], LivingPort] | None = None,
+) -> Run:
+    """Return a run with its world as it was after a tick, without model calls and without recording.
+
+    Args:
+        make_world: makes an open world; by default in this process.
 
     Raises:
         UsageError: the world does not live.
@@ -173,23 +192,13 @@ async def restored(repository: Repository, record: RunRecord, specs: ResolvedSpe
         passages = _passages(repository, record, past, position)
         run = passages.run = OpenRun(
             plan, specs.game, {}, past=past, controls=controls, seat_controls=passages.controls, passages=passages,
-            run_id=record.id,
+            run_id=record.id, make_world=make_world,
         )  # fmt: skip
     else:
         own = {seat.name: Controls() for seat in plan.seats}
         run = Run(plan, specs.game, silent, past=past, controls=controls, seat_controls=own)
     await run.play()
-    assert run.world is not None  # it was played
-    return run.world
-
-
-def vacated(world: World) -> bytes:
-    """Return the state of a world after all agents have left their seats."""
-    for name, seat in list(world.seats.items()):
-        if seat.left is None:
-            seat.leave()
-        world.close_seat(name)
-    return world.snapshot()
+    return run
 
 
 def _passages(repository: Repository, record: RunRecord, past: Checkpoint, position: TickPosition) -> Revisited:

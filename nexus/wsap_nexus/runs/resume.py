@@ -11,10 +11,17 @@ from wsap_core.protocol.wire import Codec
 from wsap_core.seams.clock import Clock
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.runs import logged
-from wsap_nexus.runs.life_log import PASSAGES, LifeEvent, LoggedTick, read_life, read_notes
+from wsap_nexus.runs.life_log import (
+    PASSAGES,
+    LifeEvent,
+    LoggedRewind,
+    LoggedTick,
+    read_life,
+    read_notes,
+    read_whole_life,
+)
 from wsap_nexus.runs.memory import AT_END, MemorySnapshot
 from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.recorded_agent import Decided
 from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, ReplayOrder, position_of_event
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
 from wsap_nexus.runs.totals import TOTALS, Tell, Totals, count, read_totals, read_world_usage, silent, with_progress
@@ -70,8 +77,10 @@ class Checkpoint:
     """Whether the replay is recorded as a new run, rather than restoring an earlier state."""
     replays: str | None = None
     """The run that is replayed."""
-    script: Mapping[str, Sequence[Decided]] = field(default_factory=dict)
-    """Recorded decisions of the seats whose prompts an older version made, in a replay."""
+    finished: bool = False
+    """Whether that run was played to its end."""
+    gone: frozenset[str] = frozenset()
+    """The seats whose agents are not asked in a replay."""
 
     def order(self, clock: Clock) -> ReplayOrder:
         """Return the recorded order of the seats' actions."""
@@ -83,7 +92,9 @@ class Checkpoint:
                 elif choice := item.choice if isinstance(item, logged.LoggedStep) else item:
                     marks += (choice.seen, choice.made)
                     marks += () if choice.let_go is None else (choice.let_go,)
-        for lived in () if self.again else self.life:
+        for lived in self.life:
+            if isinstance(lived, LoggedRewind):
+                continue  # seats have no recorded steps in a world that went back
             if isinstance(lived, LoggedTick) and lived.begun is not None:
                 marks.append(lived.begun)
             marks.append(position_of_event(lived.seq, WORLD))
@@ -141,7 +152,9 @@ def read_past(
         totals = Totals(plan.tallies(), -1 if snapshot is None else snapshot.seq)
     past = Checkpoint(tallies=totals.tallies, totals=totals, seconds=totals.seconds, offline=until is not None)
     past.last_episode = max(tally.episode for tally in totals.tallies.values()) if latest is not None else -1
-    reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq, totals=totals, live=plan.live)
+    reading = _Reading(
+        past, codec, after=-1 if snapshot is None else snapshot.seq, totals=totals, irreversible=plan.irreversible
+    )
     kinds = (*KINDS, *AMONG_SEVERAL) if plan.in_order else KINDS
     to_seq = None if until is None else until.end + 1
     events = repository.read_events(run_id, from_seq=reading.first, to_seq=to_seq, kinds=kinds)
@@ -153,20 +166,36 @@ def read_past(
     if until is None:
         past.lessons = read_lessons(repository, run_id)
         past.memories = read_memories(repository, run_id)
-        # Decisions already made in a live world are not repeated.
-        asked = reading.decided if plan.live else 0 if snapshot is None else snapshot.seq
+        # Decisions already made in an irreversible world are not repeated.
+        asked = reading.decided if plan.irreversible else 0 if snapshot is None else snapshot.seq
         past.calls = read_call_events(repository, run_id, from_seq=asked)
         past.world_usage = read_world_usage(repository, run_id, totals)
     past.world_calls = read_world_calls(repository, run_id, snapshot=snapshot)
     if plan.lives and until is None:
         past.notes = read_notes(repository, run_id, snapshot)
-    if plan.live:  # it resumes in the present
+    if plan.irreversible:  # it resumes in the present
         past.first_episode = max(0, past.last_episode)
     if snapshot is not None:
         past.tick, past.saved = snapshot.step, snapshot.seq
         past.world, past.agents, past.seats = logged.read_snapshot(snapshot.body)
         past.first_episode = snapshot.episode
     return past
+
+
+def read_again(repository: Repository, run_id: str, plan: RunPlan, past: Checkpoint) -> None:
+    """Add everything that is recorded of a run to a checkpoint from which it is repeated from its start.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    read = Checkpoint(tallies=plan.tallies())
+    reading = _Reading(read, Codec(), after=-1, totals=Totals(read.tallies, -1))
+    for event in repository.read_events(run_id, kinds=(*KINDS, *AMONG_SEVERAL) if plan.in_order else KINDS):
+        reading.take(event)
+    reading.end()
+    past.history, past.looked = read.history, read.looked
+    if plan.lives:
+        past.life.extend(read_whole_life(repository, run_id))
 
 
 def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) -> dict[str, list[dict[str, Any]]]:
@@ -257,13 +286,15 @@ class _Reading:
         past: the checkpoint to build, with a tally for each seat.
         after: the event of the saved state; the events to replay come after it.
         totals: the totals in the tallies.
-        live: whether the world can't be rewound: only a choice without a result is replayed.
+        irreversible: whether the world can't be rewound: only a choice without a result is replayed.
     """
 
-    def __init__(self, past: Checkpoint, codec: Codec, *, after: int, totals: Totals, live: bool = False) -> None:
+    def __init__(
+        self, past: Checkpoint, codec: Codec, *, after: int, totals: Totals, irreversible: bool = False
+    ) -> None:
         self._since = totals.seq + 1 if totals.since is None else totals.since
-        self._live = live
-        self.first = self._since if live else min(after + 1, self._since)
+        self._irreversible = irreversible
+        self.first = self._since if irreversible else min(after + 1, self._since)
         """The first event to read."""
         self.decided = self.first
         """The event of the last choice, in runs where choices are recorded before their steps."""
@@ -275,9 +306,13 @@ class _Reading:
         self._history: dict[str, deque[logged.Logged]] = {seat: deque() for seat in past.tallies}
         self._choices: dict[str, logged.LoggedChoice] = {}  # whose steps have not come yet
         self._looked: dict[str, int] = {}
+        self._left: set[str] = set()
+        self._over: set[str] = set()
+        """The seats whose last step ended their episode."""
 
     def take(self, event: EventRecord) -> None:
         seat = event.seat or ""
+        self._begin(event.kind, seat)
         match event.kind:
             case "run" | "episode" | "tick" if event.seq <= self._counted:
                 pass
@@ -295,7 +330,7 @@ class _Reading:
                 self._choices.clear()
                 self._looked.clear()
                 self._past.open_choices.clear()
-            case "observation":
+            case "observation" if seat not in self._left:  # once such a look was recorded; nobody repeats it
                 self._looked[seat] = event.seq
             case "chosen":
                 self.decided = event.seq
@@ -303,10 +338,17 @@ class _Reading:
                 self._looked.pop(seat, None)
                 if event.seq >= self._since:
                     self._past.open_choices.chosen(seat, event.seq)
-            case "left" if seat in self._choices:
-                self._choices[seat] = replace(self._choices[seat], left=event.seq)
+            case "joined":
+                self._left.discard(seat)
             case "left":
-                self._add(logged.LoggedLeave(event.seq, seat, event.episode, event.step or 0))
+                self._leave(event, seat)
+
+    def _begin(self, kind: str, seat: str) -> None:
+        """Note that a seat plays again, or that all do."""
+        if kind in ("episode", "rewound"):
+            self._over.clear()
+        elif kind == "joined":
+            self._over.discard(seat)
 
     def end(self) -> None:
         """Add the choices without a step, and the observations without a choice."""
@@ -329,11 +371,19 @@ class _Reading:
         if event.seq > self._counted:
             count(self._past.tallies, event)
             self._past.open_choices.resolved(seat)
-        if event.seq > self.after and not self._live:
+        if event.seq > self.after and not self._irreversible:
             step = logged.read_step(event.seq, event.episode, event.step or 0, event.body, self._codec)
             self._add(replace(step, choice=choice))
+            (self._over.add if step.result.done else self._over.discard)(seat)
         else:
             self._looked.pop(seat, None)
+
+    def _leave(self, event: EventRecord, seat: str) -> None:
+        self._left.add(seat)
+        if seat in self._choices:
+            self._choices[seat] = replace(self._choices[seat], left=event.seq)
+        elif seat not in self._over:  # once such a removal was recorded; nobody repeats it
+            self._add(logged.LoggedLeave(event.seq, seat, event.episode, event.step or 0))
 
     def _amend(self, event: EventRecord, seat: str) -> None:
         if event.seq > self._counted:

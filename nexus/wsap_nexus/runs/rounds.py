@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from wsap_core.seams.clock import Clock
-from wsap_nexus.runs.deadlock import TURNS, is_set_within
+from wsap_nexus.runs.deadlock import is_set_within
+from wsap_nexus.tasks import TURNS
 
 
 class Playing(Protocol):
@@ -50,6 +51,10 @@ class Between:
     def moved(self) -> None:
         """Report that a seat has processed its result, or has ended."""
         self._moved.set()
+
+    def close(self) -> None:
+        """Let no seat pass until `leave`."""
+        self._open.clear()
 
     async def reached(self, seats: Sequence[Playing]) -> None:
         """Close the barrier until `leave`, and return once no seat is processing a result."""

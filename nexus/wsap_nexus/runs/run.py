@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 from math import inf
 
-from wsap_core.errors import WsapError
+from wsap_core.errors import RecordMismatchError, WsapError
 from wsap_core.protocol import Tick
 from wsap_core.seams.agent import Agent, Usage
 from wsap_core.seams.clock import Clock, SystemClock
-from wsap_core.seams.context import derive_seed
+from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
@@ -39,8 +39,9 @@ from wsap_nexus.runs.summary import CutOffBy, RunSummary, cut_off, score, warn
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.totals import TotalsWriter, silent, tell_repeating
 from wsap_nexus.runs.trajectory import WORLD
-from wsap_nexus.runs.venue import OwnVenue, Venue
+from wsap_nexus.runs.venue import LivingVenue, OwnVenue, Venue
 from wsap_nexus.runs.world_calls import WorldJournal, journalled
+from wsap_nexus.worlds.living import LivingPort
 from wsap_nexus.worlds.seats import SeatPort
 
 OVERTIME = 1000
@@ -60,6 +61,8 @@ class Run:
         inbox: returns the waiting influences on a world that lives.
         on_tick: called with each new tick of such a world.
         passages: lets agents into and out of an open world.
+        make_world: makes the world of a run without seats of its own, given the game's context; by default in this
+            process.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class Run:
         inbox: Inbox = tuple,
         on_tick: Callable[[Tick], None] | None = None,
         passages: Passages | None = None,
+        make_world: Callable[[Context], LivingPort] | None = None,
     ) -> None:
         self.plan, self.spec, self.run_id = plan, spec, run_id
         self.controls = controls or Controls()
@@ -113,6 +117,8 @@ class Run:
         self._notes = Notes(self._recorder, self._past.notes, tick=self._past.tick or 0)
         own_services = replace(self.services, log=self._notes) if plan.lives else self.services
         around = journalled(own_services, self.world_journal)
+        if venue is None and make_world is not None:
+            venue = LivingVenue(make_world, Context(clock=self._clock, services=around))
         self._venue = venue or OwnVenue(
             spec, plan.seed, plan.options, self._clock, around, skills=skills, offline=offline
         )
@@ -120,7 +126,7 @@ class Run:
         self._life: Life | None = None
         self._between = Between(waited_for=spec.timing != "free")
         # So many are replayed again if the run is stopped before the next snapshot.
-        since = sum(map(len, self._past.history.values())) + len(self._past.life)
+        since = 0 if self._past.again else sum(map(len, self._past.history.values())) + len(self._past.life)
         self._saver = Saver(plan.snapshot_every, self._recorder, self._venue, agents, self._loops, self._gone, since)
         self._saver.open = plan.open
         self._together = len(plan.seats) > 1 and not plan.lives and spec.timing != "free"
@@ -175,6 +181,17 @@ class Run:
         """The world, once play has started, if it is in this process."""
         return self._venue.world
 
+    @property
+    def living(self) -> LivingPort:
+        """The world, once play has started, if it lives."""
+        assert self._venue.living is not None, "it lives, and is played"
+        return self._venue.living
+
+    async def close_world(self) -> None:
+        """Close a world that lives once it is not played any more."""
+        if self._venue.living is not None:
+            await self._venue.living.close()
+
     def loop(self, name: str) -> SeatLoop:
         """Return the loop of an open seat, once play has started."""
         return next(loop for loop in self._loops if loop.seat.agent_id == name)
@@ -206,6 +223,15 @@ class Run:
         since = {loop.seat.agent_id: loop.deciding_since for loop in self._loops}
         return {seat: now - began for seat, began in since.items() if began is not None}
 
+    async def until_decided(self, counts: Callable[[str], bool]) -> None:
+        """Wait until no seat that `counts` has an agent that is deciding."""
+        while waits := [
+            loop.not_deciding.wait()
+            for loop in self._loops
+            if not loop.not_deciding.is_set() and counts(loop.seat.agent_id)
+        ]:
+            await asyncio.gather(*waits)
+
     @property
     def ticking(self) -> float | None:
         """Seconds for which the current tick of a world that lives has been carried out; None between two ticks."""
@@ -225,7 +251,10 @@ class Run:
             StorageError: an event could not be recorded.
         """
         self._started = time.monotonic()
-        telling = asyncio.create_task(tell_repeating(self._past.history, self.services.progress or silent))
+        known = {} if self._past.again else self._past.history  # a replay shows its steps itself
+        telling = None
+        if any(known.values()):
+            telling = asyncio.create_task(tell_repeating(known, self.services.progress or silent))
         try:
             await self._set_up()
             summary = await self._play()
@@ -237,7 +266,8 @@ class Run:
             self._keep_memories()
             return summary
         finally:
-            telling.cancel()
+            if telling is not None:
+                telling.cancel()
             for loop in self._loops:
                 await loop.aclose()
 
@@ -246,8 +276,8 @@ class Run:
             self._memories.keep(loop.seat.agent_id, loop.tally.steps, loop.lessons, error)
 
     async def _play(self) -> RunSummary:
-        # A live world does not show any more that its last episode had ended.
-        over = self.plan.live and self._past.last_episode >= 0 and all(tally.done for tally in self.tallies)
+        # An irreversible world does not show any more that its last episode had ended.
+        over = self.plan.irreversible and self._past.last_episode >= 0 and all(tally.done for tally in self.tallies)
         while True:
             if self._episode > self._past.last_episode:
                 seed = derive_seed(self.plan.seed, self._episode)
@@ -266,10 +296,20 @@ class Run:
             if self._episode > self._past.last_episode:
                 await self._saver.save_if_due(self._episode)
         if not self.controls.stopping:
+            self._check_all_repeated()
             for loop in self._loops:
                 if loop.seat.agent_id not in self._gone:
                     await loop.conclude(self._episode)
         return self.summary()
+
+    def _check_all_repeated(self) -> None:
+        """Raise RecordMismatchError if a replay is over before all recorded steps are repeated."""
+        for loop in self._loops if self._past.again else ():
+            if loop.unrepeated is not None:
+                raise RecordMismatchError(
+                    f"{self.spec.name!r} ended before step {loop.unrepeated} of seat {loop.seat.agent_id!r}, which is "
+                    "recorded, so the run can't be repeated. Has the game changed?"
+                )
 
     def _is_over(self) -> bool:
         if self._life is not None and not self._life.done:
@@ -294,6 +334,8 @@ class Run:
         plan = self.plan
         seated = () if plan.open else plan.seats
         seats = await self._venue.open([s.name for s in seated], derive_seed(plan.seed, self._episode))
+        if self._passages is not None:
+            self._passages.opened()
         agent_options: list[Options] = []
         self._order = self._saver.order = self._past.order(self._clock) if plan.in_order else None
         for seat_plan in seated:
@@ -301,14 +343,14 @@ class Run:
             limit = None if plan.steps is None else plan.steps + OVERTIME * self.whole_episodes
             spec = self._agent_specs[seat_plan.name]
             self._loops.append(self._loop(seat_plan, spec, seats[seat_plan.name], agent_options, limit))
-        if plan.lives and (world := self._venue.world) is not None and world.lives:
+        if plan.lives and (world := self._venue.living) is not None:
             past = self._past
             self._life = Life(
                 world, self._tallies[WORLD], self._recorder, self.controls, limit=plan.steps, history=past.life,
                 order=self._order, inbox=self._inbox, passages=self._passages, again=past.again, number=past.tick or 0,
                 between=self._between, loops=self._loops, notes=self._notes, journal=self.world_journal,
                 count=self._count, save=self._save_after_tick,
-                go_back=self._venue.port.restore, observers=self._observers_of_ticks,
+                go_back=world.restore, observers=self._observers_of_ticks,
             )  # fmt: skip
         check_used(f"The agent {' or '.join(sorted({repr(s.agent) for s in seated}))}", *agent_options)
         for loop in self._loops:
@@ -363,12 +405,13 @@ class Run:
         tasks += life
         life_alone = life and self._loops and self.plan.steps is None and not self.plan.open
         stuck = await side_by_side(
-            tasks, self.controls, order.deadlock, ends_before=life if life_alone else (), more=self._more
-        )
+            tasks, self.controls, None if self._order is None else order.deadlock,
+            ends_before=life if life_alone else (), more=self._more if self.plan.open else None,
+        )  # fmt: skip
         if stuck is not None:
-            raise stuck_at(stuck, self.spec.name, self._loops)
-        if self.world is not None and self._life is not None:
-            await self.world.settle()
+            raise stuck_at(stuck, self.spec.name, self._loops, again=self._past.again)
+        if self._life is not None:
+            await self._life.port.settle()
             # Then a version with other ticks can resume it, too, or show its last tick.
             if not self._loops and not self._life.interrupted:
                 await self._saver.save_at_stop(self._episode, self._life.number)
@@ -396,7 +439,7 @@ class Run:
         controls = self._seat_controls.get(loop.seat.agent_id) if among_others else None
         await play_until_stopped(loop, self._episode, controls, self.controls)
         among_others = among_others and not self.controls.stopping
-        if among_others and not loop.seat.done and loop.seat.left is None:
+        if among_others and not loop.is_over:
             # It reached its limit or was stopped: the others must not wait for it.
             await loop.leave(self._episode)
         if among_others and not self.controls.stopping and loop.seat.left is not None:
@@ -428,3 +471,6 @@ class Run:
             await self._saver.save_if_due(self._episode)
         for observer in self._observers:
             observer(step)
+        stops = self._past.again and not self._past.finished and not self.plan.lives
+        if stops and all(loop.unrepeated is None for loop in self._loops):
+            self.controls.stop()  # where the recorded run stopped

@@ -13,6 +13,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.resume import can_be_saved
 from wsap_nexus.runs.venue import Venue
+from wsap_nexus.worlds.living import alone_in
 
 SHARE = 20
 """A state is kept again after this many times the time that it took: at most a twentieth of the time is spent on it."""
@@ -78,12 +79,13 @@ class Saver:
             return
         if not self.venue.port.can_snapshot or not (self.order is None or self.order.over):
             return
-        here = [loop for loop in self.loops if loop.seat.agent_id not in self.gone]
-        settled = {loop.seat.agent_id: loop for loop in here if loop.at_rest or self._decides_elsewhere(loop)}
-        agents = {name: _state(loop) for name, loop in settled.items() if can_be_saved(self.agents[name])}
-        seats = {loop.seat.agent_id: loop.state() for loop in self.loops}
-        world = await self.venue.port.snapshot()
-        self.recorder.keep_state(tick, world, agents, seats, whole=len(agents) == len(here))
+        async with alone_in(self.venue.port):
+            here = [loop for loop in self.loops if loop.seat.agent_id not in self.gone]
+            settled = {loop.seat.agent_id: loop for loop in here if loop.at_rest or self._decides_elsewhere(loop)}
+            agents = {name: _state(loop) for name, loop in settled.items() if can_be_saved(self.agents[name])}
+            seats = {loop.seat.agent_id: loop.state() for loop in self.loops}
+            world = await self.venue.port.snapshot()
+            self.recorder.keep_state(tick, world, agents, seats, whole=len(agents) == len(here))
         self._kept = self.recorder.latest
         after = self.clock()
         self._due = after + max(PAUSE, SHARE * (after - began))
@@ -93,10 +95,11 @@ class Saver:
 
     async def save(self, episode: int, tick: int | None = None) -> None:
         """Record a snapshot now."""
-        here = [loop for loop in self.loops if loop.seat.agent_id not in self.gone]
-        agents = {loop.seat.agent_id: _state(loop) for loop in here}
-        seats = {loop.seat.agent_id: loop.state() for loop in self.loops}
-        self.recorder.snapshot(episode, await self.venue.port.snapshot(), agents, seats, tick)
+        async with alone_in(self.venue.port):
+            here = [loop for loop in self.loops if loop.seat.agent_id not in self.gone]
+            agents = {loop.seat.agent_id: _state(loop) for loop in here}
+            seats = {loop.seat.agent_id: loop.state() for loop in self.loops}
+            self.recorder.snapshot(episode, await self.venue.port.snapshot(), agents, seats, tick)
         self.since = 0
 
     def put_off(self, decisions: int) -> None:

@@ -19,7 +19,7 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import PictureBook, SeatJournal
 from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.plan import SeatPlan
-from wsap_nexus.runs.recorded_agent import GONE, RecordedAgent
+from wsap_nexus.runs.recorded_agent import GONE
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.resume import Checkpoint
@@ -68,11 +68,8 @@ class Seating:
             self.seed, "agent", plan.name, config=options, clock=self.clock,
             services=replace(self.services, journal=journal), agent_id=plan.name, world=game.display_title, game=game,
         )  # fmt: skip
-        if (script := past.script.get(plan.name)) is not None:
-            agent: object = RecordedAgent(script)
-        else:
-            agent = build(spec.factory, context)
-            given.append(options)
+        agent: object = build(spec.factory, context)
+        given.append(options)
         if not isinstance(agent, Agent):
             raise UsageError(f"{plan.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
         return agent

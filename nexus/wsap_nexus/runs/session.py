@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,19 +22,20 @@ from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import clean, secrets_of
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.life_log import read_whole_life
 from wsap_nexus.runs.logged import read_snapshot
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.observers import Observer
-from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.recorded_agent import read_decided
+from wsap_nexus.runs.patience import CallTooLong, watched
+from wsap_nexus.runs.plan import RunPlan, is_irreversible
+from wsap_nexus.runs.recorded_agent import GONE, decides_again
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.resume import Checkpoint, read_call_events, read_memories, read_past, read_world_calls
+from wsap_nexus.runs.resume import Checkpoint, read_again, read_call_events, read_memories, read_past, read_world_calls
 from wsap_nexus.runs.run import Run
-from wsap_nexus.runs.store import Store, hold_run
+from wsap_nexus.runs.store import Store
 from wsap_nexus.runs.summary import RunSummary
 from wsap_nexus.runs.totals import silent
 from wsap_nexus.store.records import NewRun, RunStatus
+from wsap_nexus.store.run_lock import hold_run
 
 MemoriesOf = Callable[[AdapterSpec, RunPlan, str, Recorder, Checkpoint | None], RunMemories]
 """Creates the memories of a run from its game, plan, id, recorder and checkpoint."""
@@ -101,7 +102,7 @@ class RunHandle:
 
     async def _play(self) -> tuple[RunSummary, dict[str, Any] | None]:
         try:
-            summary = await self.run.play()
+            summary = await self._watched()
         except BaseException as error:
             plan = self.run.plan
             clean(error, secrets_of([plan.options, *(seat.options for seat in plan.seats)], os.environ))
@@ -113,10 +114,17 @@ class RunHandle:
             if self._models is not None:
                 await self._models.aclose()
         stopped = self.run.controls.stopping
-        noted = self._note_end(RunStatus.INTERRUPTED if stopped else RunStatus.FINISHED, None)
+        noted = self._note_end(RunStatus.INTERRUPTED if stopped else RunStatus.FINISHED, None, summary)
         if self._store is not None and self.run.run_id is not None:
             await self._store.writer.flushed()  # others in this event loop play on meanwhile
         return summary, noted
+
+    async def _watched(self) -> RunSummary:
+        try:
+            with watched():
+                return await self.run.play()
+        except CallTooLong as error:
+            raise error.as_error(self.run.spec.name) from error
 
     def _close(self, status: RunStatus, error: BaseException) -> None:
         try:
@@ -126,27 +134,32 @@ class RunHandle:
         except WsapError:
             pass  # the log failed, too: do not hide the error that ended the run
 
-    def _note_end(self, status: RunStatus, error: BaseException | None) -> dict[str, Any] | None:
+    def _note_end(
+        self, status: RunStatus, error: BaseException | None, ended: RunSummary | None = None
+    ) -> dict[str, Any] | None:
         store, run_id = self._store, self.run.run_id
         if store is None or run_id is None:
             return None
         reason = str(error) or type(error).__name__ if isinstance(error, Exception) else None
-        summary = self.run.summary(failed=status is RunStatus.FAILED, reason=reason).to_json()
+        summary = (ended or self.run.summary(failed=status is RunStatus.FAILED, reason=reason)).to_json()
         more = {} if error is None else {"error": f"{type(error).__name__}: {error}"}
         self._recorder.note("stopped", status=status.value, seconds=round(self.run.own_seconds(), 3), **more)
         store.writer.set_status(run_id, status, summary)
         return summary
 
 
-def resolve_specs(plan: RunPlan, host: PluginHost) -> ResolvedSpecs:
+def resolve_specs(plan: RunPlan, host: PluginHost, *, gone: Collection[str] = ()) -> ResolvedSpecs:
     """Return the specs of a plan's game, with its options, and of each seat's agent.
+
+    Args:
+        gone: seats whose agents are not asked, and need not be installed.
 
     Raises:
         UnknownNameError: there is no such game or agent.
         UsageError: the game's options are invalid.
         PluginError: a game or agent can't be loaded.
     """
-    agents = {seat.name: load_agent_spec(seat.agent, host) for seat in plan.seats}
+    agents = {seat.name: GONE if seat.name in gone else load_agent_spec(seat.agent, host) for seat in plan.seats}
     game = load_adapter_spec(plan.game, host).with_options(plan.options)
     return ResolvedSpecs(game, agents)
 
@@ -179,7 +192,7 @@ def start(
     For agents of the database use `wsap_nexus.hub.play_as.start_as`.
 
     Args:
-        past: recorded replies of models to reuse; see `replies_of`.
+        past: the recorded run to repeat; see `replies_of`.
         run_id: the run's id; by default a new one.
         careful: whether every request to a model is committed before it is sent.
         around: further options; see `RunOptions`.
@@ -187,7 +200,9 @@ def start(
     Raises:
         WsapError: a part can't be loaded, the id is taken, or the database can't be written; nothing is recorded then.
     """
-    found = _checked(plan, parts or resolve_specs(plan, host))
+    gone = past.gone if past is not None else ()
+    found = parts or resolve_specs(plan, host, gone=gone)
+    found = _checked(plan, replace(found, agents={**found.agents, **dict.fromkeys(gone, GONE)}))
     plan = plan.for_game(found.game)
     again = past is not None and past.offline
     new = NewRun(
@@ -262,28 +277,39 @@ def refuse_run_of_nexus(store: Store, run_id: str) -> None:
 
 
 def replies_of(name: str, store: Store) -> tuple[RunPlan, Checkpoint]:
-    """Return the plan of a recorded run and a checkpoint to replay it offline.
+    """Return the plan of a recorded run and a checkpoint to repeat it offline.
+
+    Its recorded choices are taken and its recorded replies of models are used; a result that differs ends the replay
+    with RecordMismatchError.
 
     Raises:
         UnknownNameError: there is no such run.
-        UsageError: its world can't be rewound.
+        UsageError: its world can't be rewound, or others of a nexus acted in it.
     """
     record = store.repository.get_run(name)
-    if record.config.get("live"):
+    if is_irreversible(record.config):
         raise UsageError(
             f"The world of run {record.id!r} can't be rewound, so the run can't be played again; "
             f"look at it with: wsap replay {record.id}"
         )
-    calls = read_call_events(store.repository, record.id)
-    memories = read_memories(store.repository, record.id)
-    script = read_decided(store.repository, record.id, calls)
-    world = read_world_calls(store.repository, record.id)
-    past = Checkpoint(
-        calls=calls, memories=memories, world_calls=world, offline=True, again=True, script=script, replays=record.id
-    )
+    if store.repository.is_of_nexus(record.id) and store.repository.count_events(record.id, "step"):
+        raise UsageError(
+            f"Run {record.id!r} was played in a nexus, where its world and its agents have a life outside the run, so "
+            f"it can't be played again; look at it with: wsap replay {record.id}"
+        )
     plan = RunPlan.from_config(record.config)
-    if plan.lives:
-        past.life.extend(read_whole_life(store.repository, record.id))
+    calls = read_call_events(store.repository, record.id)
+    past = Checkpoint(
+        calls=calls,
+        memories=read_memories(store.repository, record.id),
+        world_calls=read_world_calls(store.repository, record.id),
+        offline=True,
+        again=True,
+        gone=frozenset(seat.name for seat in plan.seats if not decides_again(calls.get(seat.name, ()))),
+        replays=record.id,
+        finished=record.status is RunStatus.FINISHED,
+    )
+    read_again(store.repository, record.id, plan, past)
     if plan.branched_from is not None:
         first = next(store.repository.read_events(record.id, kinds=("snapshot",)))
         past.world, past.tick = read_snapshot(first.body)[0], first.step
@@ -325,6 +351,7 @@ def _session(
         services = replace(services, models=models)
     if run_id is not None and isinstance(services.models, ModelPool):
         services.models.belongs_to(run_id)
+    services = replace(services, run=run_id or "", identities=plan.identities)
     if services.parts is None:
         services = replace(services, parts=InstalledSpecs(host))
     again = past is not None and past.offline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from wsap_core.errors import RecordMismatchError
 from wsap_nexus.runs.controls import Controls
@@ -24,7 +25,8 @@ async def play_until_stopped(loop: SeatLoop, episode: int, own: Controls | None,
         if not playing.done() and not run.stopping:
             if loop.acting:
                 # The world was told of its choice: remove the seat, and process the result.
-                await loop.leave(episode)
+                if not loop.let_go:  # else its recorded removal is being repeated
+                    await loop.leave(episode)
                 await playing
             else:
                 await ended(playing)
@@ -37,23 +39,29 @@ async def play_until_stopped(loop: SeatLoop, episode: int, own: Controls | None,
 async def side_by_side(
     tasks: Sequence[asyncio.Task[None]],
     controls: Controls,
-    deadlock: DeadlockDetector,
+    deadlock: DeadlockDetector | None,
     *,
     ends_before: Sequence[asyncio.Task[None]],
-    more: asyncio.Event,
+    more: asyncio.Event | None,
 ) -> str | None:
     """Wait until all tasks but those in `ends_before` are done, or the run is stopped; then cancel the rest.
 
-    In a deadlock of the replay, return the seat whose recorded turn does not come. `more` is set when tasks were added.
+    In a deadlock of the replay, return the seat whose recorded turn does not come. `more` is set when tasks were added;
+    None if none ever is.
     """
     stop = asyncio.create_task(controls.until_stopped())
-    standing = asyncio.create_task(deadlock.noticed())
+    standing = None if deadlock is None else asyncio.create_task(deadlock.noticed())
     pending: set[asyncio.Task[None]] = set(tasks)
-    adding = asyncio.create_task(more.wait())
+    adding = None if more is None else asyncio.create_task(more.wait())
     try:
         while pending - set(ends_before):
-            done, _ = await asyncio.wait({*pending, stop, standing, adding}, return_when=asyncio.FIRST_COMPLETED)
-            if adding in done:
+            awaited: set[asyncio.Future[Any]] = {*pending, stop}
+            if standing is not None:
+                awaited.add(standing)
+            if adding is not None:
+                awaited.add(adding)
+            done, _ = await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            if more is not None and adding in done:
                 more.clear()
                 adding = asyncio.create_task(more.wait())
                 pending |= {task for task in tasks if not task.done()}
@@ -63,18 +71,18 @@ async def side_by_side(
                     task.result()
             if stop in done:
                 break
-            if standing in done and pending:
+            if standing is not None and standing in done and pending:
                 return standing.result()
     finally:
         await ended(*tasks, stop, standing, adding)
     return None
 
 
-def stuck_at(name: str, game: str, loops: Sequence[SeatLoop]) -> RecordMismatchError:
+def stuck_at(name: str, game: str, loops: Sequence[SeatLoop], *, again: bool) -> RecordMismatchError:
     """Return the error of a replay that never reaches the recorded turn of a seat, or of a world that lives."""
     numbers = {loop.seat.agent_id: loop.next_decision for loop in loops}
     where = f"step {numbers[name]} of seat {name!r}" if name in numbers else "the next tick"
     return RecordMismatchError(
         f"{game!r} does not reach {where}, which is recorded and which all seats wait for, so the run can't be "
-        "resumed. Has the game changed?"
+        f"{'repeated' if again else 'resumed'}. Has the game changed?"
     )

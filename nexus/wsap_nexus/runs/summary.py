@@ -267,7 +267,7 @@ def counts(seats: Sequence[SeatTally], world: SeatTally | None = None) -> dict[s
             **({"causes": causes} if causes else {}),
         },
         **({"outcomes": outcomes} if outcomes else {}),
-        "usage": dict(vars(usage)),
+        "usage": asdict(usage),
         **({WORLD: told} if told else {}),
     }
 

@@ -14,6 +14,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
+from wsap_nexus.worlds.living import LivingPort
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
 from wsap_nexus.worlds.seats import SeatPort
 
@@ -25,6 +26,8 @@ class Venue:
     """The world, once it is open."""
     world: World | None = None
     """The same, once open, if it is the run's own and in this process."""
+    living: LivingPort | None = None
+    """The same, once open, if it lives."""
     one_episode = True
     """Whether play ends with the first episode."""
 
@@ -35,6 +38,30 @@ class Venue:
     async def reset(self, seed: int) -> None:
         """Start another episode."""
         raise NotImplementedError
+
+
+class LivingVenue(Venue):
+    """A world that lives, in this process or a worker, created for one run; agents come into it in play.
+
+    Args:
+        make: makes the world, given the game's context.
+    """
+
+    one_episode = False
+
+    def __init__(self, make: Callable[[Context], LivingPort], context: Context) -> None:
+        self._make, self._context = make, context
+
+    @override
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
+        self.port = self.living = port = self._make(self._context)
+        self.world = port.world if isinstance(port, LocalWorld) else None
+        await port.begin(seed)
+        return {name: await port.open_seat(name) for name in seats}
+
+    @override
+    async def reset(self, seed: int) -> None:
+        await self.port.begin(seed)
 
 
 @dataclass(eq=False)
@@ -56,6 +83,7 @@ class OwnVenue(Venue):
     offline: bool = False
     port: LocalWorld = field(init=False)
     world: World | None = field(default=None, init=False)
+    living: LivingPort | None = field(default=None, init=False)
     one_episode = False
 
     @override
@@ -63,6 +91,7 @@ class OwnVenue(Venue):
         context = Context(clock=self.clock, services=self.services)
         self.port = LocalWorld(self.spec, self.seed, self.options, context, offline=self.offline)
         world = self.world = self.port.world
+        self.living = self.port if world.lives else None
         await world.reset(seed)
         opened = {name: world.open_seat(name) for name in seats}
         await self._admit(world, seed)

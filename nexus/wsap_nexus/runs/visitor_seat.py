@@ -21,7 +21,7 @@ from wsap_core.untrusted import single_line
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.worlds.seats import HasSpec, SeatPort
+from wsap_nexus.worlds.seats import HasSpec, SeatPort, Told, let_go, take_step, tells
 
 OWN_GOAL = "own"
 """The type of an agent's own goals, which the world does not measure."""
@@ -114,6 +114,11 @@ class VisitorSeat:
         self._seen: int | None = None
 
     @property
+    def tells(self) -> bool:
+        """Whether the world's seat is a `TellingSeat`, so that this is one, too."""
+        return tells(self.inner)
+
+    @property
     def action_space(self) -> protocol.ActionSpace:
         """The world's actions, and `exit_game`."""
         return self._space
@@ -144,12 +149,12 @@ class VisitorSeat:
         """Return the game's view of what this seat sees now."""
         return await self.inner.look()
 
-    async def step(self, action: protocol.Action, key: ChoiceKey | None = None) -> Outcome:
+    async def step(self, action: protocol.Action, key: ChoiceKey | None = None, told: Told | None = None) -> Outcome:
         """Carry out an action, including `exit_game`, and return its outcome."""
         if action.name == EXIT_GAME.name and self._offers:
-            outcome = await self._exit(action)
+            outcome = await self._exit(action, told)
         else:
-            outcome = await self.inner.step(action, key)
+            outcome = await take_step(self.inner, action, key, told)
         if self._decision >= self._fresh and self._decision in self._whispered:
             self._read(sorted(self._whispered[self._decision]))
         self._decision += 1
@@ -162,6 +167,10 @@ class VisitorSeat:
         """Take the agent out of the world by force."""
         return self.inner.leave(mode)
 
+    async def let_go(self, told: Told) -> None:
+        """Take the agent out of the world by force, unless its episode is over by then; see `TellingSeat`."""
+        await let_go(self.inner, told)
+
     def _listen(self) -> None:
         known = {letter for heard in self._whispered.values() for letter in heard}
         new = {letter: text for letter, text in self._waiting().items() if letter not in known}
@@ -170,13 +179,17 @@ class VisitorSeat:
             texts = [[letter, text] for letter, text in sorted(new.items())]
             self._recorder.write(WHISPER, {"seat": self.agent_id, "decision": self._decision, "texts": texts})
 
-    async def _exit(self, action: protocol.Action) -> Outcome:
+    async def _exit(self, action: protocol.Action, told: Told | None) -> Outcome:
         action, wrong = check_action(action, {EXIT_GAME.name: EXIT_GAME})
         if wrong:
             observation = await self.inner.observe()
+            if told is not None:
+                told()
             return Outcome(action, protocol.ActionResult(False, wrong, observation=observation), stepped=False)
         given = action.parameters
-        out = await self.inner.step(protocol.Action("jack_out", {"mode": given.get("mode", "dormant")}))
+        out = await take_step(
+            self.inner, protocol.Action("jack_out", {"mode": given.get("mode", "dormant")}), None, told
+        )
         if out.left is not None:
             destination = str(given.get("destination") or "").strip()
             onward = "" if destination.lower() in ("", "nexus", "none") else destination

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from wsap_core.errors import RecordMismatchError, WireError
 from wsap_core.protocol.wire import encode
-from wsap_core.seams.model import Abilities, Backend, Chunk, Reply, Request, collect
+from wsap_core.seams.model import Abilities, Backend, OnText, Reply, Request
 from wsap_core.seams.model_errors import PAUSES, BackendError
 from wsap_core.seams.options import with_prefix
 from wsap_core.seams.services import Services, WorldModels
 from wsap_core.untrusted import single_line
 from wsap_llm.keys import request_key
-from wsap_llm.middleware.record import chunks_of, failure_of
+from wsap_llm.middleware.record import failure_of
 from wsap_llm.secrets import clean, secrets_in
 from wsap_nexus.runs.journal import read_reply
 from wsap_nexus.runs.recorder import Recorder
@@ -277,32 +277,32 @@ class _WorldModel:
         self._owner = owner
         self._secrets = secrets
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         journal = self._owner.journal
-        answer = await (self._asked(request) if journal is None else self._journalled(request, journal))
+        asked = self._asked(request, on_text) if journal is None else self._journalled(request, on_text, journal)
+        answer = await asked
         if isinstance(answer, BackendError):
             raise answer
-        for chunk in chunks_of(answer):
-            yield chunk
+        return answer
 
-    async def _journalled(self, request: Request, journal: WorldJournal) -> Answer:
+    async def _journalled(self, request: Request, on_text: OnText | None, journal: WorldJournal) -> Answer:
         digest = request_key(self.model, request)
         found = journal.find(request.key, digest)
         if found is not None and (found.late or not journal.offline):
             return found.answer
         if found is None:
             await journal.ask(request.key, digest)
-        answer = await self._asked(request) if found is None else found.answer
+        answer = await self._asked(request, on_text) if found is None else found.answer
         if isinstance(answer, BackendError):
             await journal.fail(request.key, digest, self.model, answer)
         else:
             await journal.reply(request.key, digest, self.model, request.purpose, answer)
         return answer
 
-    async def _asked(self, request: Request) -> Answer:
+    async def _asked(self, request: Request, on_text: OnText | None) -> Answer:
         """Return the model's answer; an error that pauses the run, such as a reached limit, is raised instead."""
         try:
-            return await collect(cast(Backend, self._backend), request)
+            return await cast(Backend, self._backend).complete(request, on_text)
         except PAUSES:
             raise
         except BackendError as error:

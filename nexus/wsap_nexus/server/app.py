@@ -41,7 +41,7 @@ def create_app(
     app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
     state = app.state
     state.nexus, state.tokens = nexus, tokens
-    state.idempotency, state.feed = IdempotencyStore(nexus.nexus_store), events.Feed(nexus.nexus_store)
+    state.idempotency, state.feed = IdempotencyStore(nexus.nexus_store), events.Feed(nexus.nexus_store, nexus.thoughts)
     state.streams = Streams(limits)
     errors.install(app)
     include_routes(app)

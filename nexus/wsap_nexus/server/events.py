@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from sqlalchemy import func, select
 
 from wsap_core.errors import StorageError
 from wsap_core.protocol.wire import dumps
@@ -26,18 +25,18 @@ from wsap_nexus.http.replies import answer
 from wsap_nexus.http.streams import Bell, EventStream, Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.hub.thinking import Thoughts
 from wsap_nexus.hub.waits import waits
 from wsap_nexus.server import responses
 from wsap_nexus.store.errors import is_passing
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore
-from wsap_nexus.store.tables import METADATA
 
 router = APIRouter(tags=["nexus"])
-_AGENT = METADATA.tables["agent"]
 _SEQ = 2**63 - 1
 _LOG = logging.getLogger("wsap_nexus.server")
-
+THINKING = "thinking"
+"""The kind of what models are asked and are writing now, which is not in the log."""
 
 KEPT = 2048
 """Events in memory."""
@@ -68,10 +67,11 @@ class Line:
 class Feed:
     """The events of a nexus."""
 
-    def __init__(self, nexus_store: NexusStore) -> None:
+    def __init__(self, nexus_store: NexusStore, thoughts: Thoughts) -> None:
         self._nexus_store = nexus_store
         self.bell = Bell()
-        """Rings at each event."""
+        """Rings at each event, and while somebody watches at what models are asked and write."""
+        thoughts.listen(self.bell.ring)
         self._lines: deque[Line] = deque(maxlen=KEPT)
         nexus_store.listen(self._take)
 
@@ -109,7 +109,8 @@ def line_of(event: NexusEvent) -> Line:
 
 
 def _text(event: NexusEvent) -> str:
-    return f"id: {event.seq}\nevent: {event.kind}\ndata: {dumps(event.to_json())}\n\n"
+    number = f"id: {event.seq}\n" if event.seq else ""
+    return f"{number}event: {event.kind}\ndata: {dumps(event.to_json())}\n\n"
 
 
 # --- routes ---------------------------------------------------------------------------------------
@@ -164,8 +165,7 @@ async def health(nexus: Hub, request: Request, who: Reader) -> Response:
 
 def _count(nexus: Nexus) -> int:
     with nexus.nexus_store.look() as tx:
-        query = select(func.count()).select_from(_AGENT).where(_AGENT.c.state != "removed")
-        return int(tx.connection.execute(query).scalar_one())
+        return tx.count_agents()
 
 
 @router.get(
@@ -192,6 +192,9 @@ async def events(
 
     A number beyond the newest event is refused (`EVENTS_AHEAD`): the database was replaced since. Without the token of
     an event's agent, its body has only public fields, and events about what agents say, think and earn are omitted.
+
+    What models are asked and are writing now is told only to those who name its kind, `thinking`, at most five times a
+    second. These events are not in the log and have no number: a stream that is resumed begins with the current state.
     """
     state = request.app.state
     feed: Feed = state.feed
@@ -207,8 +210,15 @@ async def events(
         passes = (agent is None or about.agent_id == agent) and (not wanted or about.kind in wanted)
         return line.seen_by(who) if passes else ""
 
-    later = _told_after(feed, feed.last() if start is None else start, told, until)
-    return EventStream(later, state.streams, who)
+    watcher = nexus.thoughts.watch() if THINKING in wanted and who is not None else None
+
+    def thinking() -> str:
+        events = () if watcher is None else watcher.news()
+        seen = (event for event in events if (agent is None or event.agent_id == agent) and sees_event(who, event))
+        return "".join(map(_text, seen))
+
+    later = _told_after(feed, feed.last() if start is None else start, told, until, thinking)
+    return EventStream(later, state.streams, who, watcher)
 
 
 def _refuse_ahead(nexus_store: NexusStore, start: int) -> None:
@@ -222,14 +232,14 @@ def _refuse_ahead(nexus_store: NexusStore, start: int) -> None:
 
 
 def _told_after(
-    feed: Feed, after: int, told: Callable[[Line], str], until: int | None
+    feed: Feed, after: int, told: Callable[[Line], str], until: int | None, thinking: Callable[[], str]
 ) -> Callable[[], Awaitable[str | None]]:
     async def later() -> str | None:
         nonlocal after
         while until is None or after < until:
             fresh = feed.bell.fresh()
             lines, after = feed.after(after)
-            text = "".join(map(told, lines))
+            text = "".join(map(told, lines)) + thinking()
             if text:
                 return text
             if not lines:

@@ -15,15 +15,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
-
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.http.refusals import KeyInUseError, KeyReusedError
 from wsap_nexus.http.replies import Reply
+from wsap_nexus.store.entities import AnswerRecord
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
-from wsap_nexus.store.tables import METADATA
 
-_ANSWER = METADATA.tables["answer"]
 KEPT_SECONDS = 24 * 3600.0
 """Seconds to keep replies, while the nexus runs."""
 _IN_PROGRESS = 0
@@ -96,8 +93,8 @@ class IdempotencyStore:
     def _now(self, tx: Transaction) -> float:
         """Return the seconds since 1970, without the time in which the nexus did not run since its newest reply."""
         if self._newest is None:
-            newest = tx.connection.execute(select(func.max(_ANSWER.c.created))).scalar()
-            self._newest = tx.now if newest is None else float(newest)
+            newest = tx.newest_answer()
+            self._newest = tx.now if newest is None else newest
         return self._newest + self._monotonic() - self._began
 
     def _find(self, who: str, key: str, request: IdempotentRequest) -> Reply | asyncio.Task[Reply]:
@@ -123,10 +120,9 @@ class IdempotencyStore:
         task.add_done_callback(lambda _: self._open.pop((who, key), None))
         return task
 
-    def _stored(self, who: str, key: str) -> Row[Any] | None:
+    def _stored(self, who: str, key: str) -> AnswerRecord | None:
         with self._nexus_store.look() as tx:
-            query = select(_ANSWER).where(_where(who, key), _ANSWER.c.created >= self._now(tx) - KEPT_SECONDS)
-            return tx.connection.execute(query).one_or_none()
+            return tx.answer(who, key, since=self._now(tx) - KEPT_SECONDS)
 
     async def _do(self, who: str, key: str, request: IdempotentRequest) -> Reply:
         try:
@@ -154,25 +150,19 @@ class IdempotencyStore:
         with self._nexus_store.change() as tx:
             now = self._now(tx)
             if fresh:
-                tx.connection.execute(delete(_ANSWER).where(_where(who, key)))
-                tx.connection.execute(insert(_ANSWER).values(scope=who, key=key, created=now, **values))
+                tx.put_answer(who, key, created=now, **values)
             else:
-                tx.connection.execute(update(_ANSWER).where(_where(who, key)).values(created=now, **values))
+                tx.change_answer(who, key, created=now, **values)
             if self._count % _SWEEP_EVERY == 1:
-                tx.connection.execute(delete(_ANSWER).where(_ANSWER.c.created < now - KEPT_SECONDS))
+                tx.drop_answers_before(now - KEPT_SECONDS)
 
     def _finish(self, who: str, key: str, reply: Reply) -> None:
         with self._nexus_store.change() as tx:
-            values = {"status": reply.status, "body": reply.body}
-            tx.connection.execute(update(_ANSWER).where(_where(who, key)).values(**values))
+            tx.change_answer(who, key, status=reply.status, body=reply.body)
 
     def _forget(self, who: str, key: str) -> None:
         with self._nexus_store.change() as tx:
-            tx.connection.execute(delete(_ANSWER).where(_where(who, key)))
-
-
-def _where(who: str, key: str) -> ColumnElement[bool]:
-    return (_ANSWER.c.scope == who) & (_ANSWER.c.key == key)
+            tx.drop_answer(who, key)
 
 
 def _check_same(fingerprint: str, request: IdempotentRequest, key: str) -> None:

@@ -1,21 +1,22 @@
-"""Policies received over the wire API, which must not name files or programs of this machine."""
+"""Policies received over the wire API, which must not name files, programs, secrets or servers."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from wsap_core.errors import UnknownNameError, UsageError
-from wsap_core.protocol.values import JsonValue
+from wsap_core.host import PluginHost
 from wsap_core.references import load_agent_spec
+from wsap_core.specs import part_options
+from wsap_core.untrusted import single_line
+from wsap_llm.backends.pool import find_backend
+from wsap_nexus.agents.identity import declared_option
 from wsap_nexus.http.refusals import ForbiddenError
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.runs.plan import agent_named
 from wsap_nexus.server import requests
 from wsap_nexus.store.entities import EXTERNAL, Policy
-
-# The last part of an option's name -> what its value names.
-_OF_THIS_MACHINE = {"prompts": "a folder", "command": "a program", "cwd": "a folder"}
+from wsap_nexus.worlds.local_options import ELSEWHERE, can_be_path, check_value, refused
 
 
 def read_policies(
@@ -24,8 +25,9 @@ def read_policies(
     """Return the policies of a request, by game; the agent's current ones (`known`) may be repeated unchanged.
 
     Raises:
-        ForbiddenError: a policy names a file, a folder or a program.
-        UnknownNameError: an agent or game is not installed.
+        ForbiddenError: a policy names a file, a folder, a program, a secret or a server, or has an option that is not
+            declared.
+        UnknownNameError: an agent, a game or a part of an agent is not installed.
         UsageError: an `external` agent has options.
     """
     found: dict[str, Policy] = {}
@@ -41,37 +43,29 @@ def read_policies(
             raise UsageError("An agent that decides over the wire has no options.")
         policy = Policy(agent, {**shape.options, **model})
         if known is None or known.get(game) != policy:
-            for name, what in _named_here(policy.options):
-                raise ForbiddenError(
-                    f"The option {name[:80]} names {what} of this machine, which the wire API does not accept; "
-                    "set it where the nexus runs, with: wsap nexus agents"
-                )
+            check_options(policy, nexus.host)
         found[game] = policy
     return found
 
 
-def _named_here(options: Mapping[str, JsonValue], path: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in options.items():
-        here = f"{path}.{name}" if path else str(name)
-        what = _OF_THIS_MACHINE.get(str(name).rpartition(".")[2])
-        if what is not None and value:
-            yield here, what
-        yield from _in_value(value, here)
+def check_options(policy: Policy, host: PluginHost) -> None:
+    """Raise ForbiddenError unless the agent or one of its parts declares each option of a policy, and none names a
+    file, a program, a secret or a server."""
+    for name, value in policy.options.items():
+        known = declared_option(policy, name, host)
+        check_value(known, name, value, ELSEWHERE)
+        if known is None:
+            raise ForbiddenError(
+                f"The option {single_line(name)[:80]} is declared by no part of the agent {policy.agent!r}, and such "
+                f"an option can't be set over HTTP. Correct its name, or {ELSEWHERE}"
+            )
+        if known.names == "model" and value:
+            _check_model(name, str(value), host)
 
 
-def _in_value(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        yield from _named_here(value, path)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _in_value(item, path)
-    elif isinstance(value, str):
-        if value.startswith("@"):
-            yield path, "a file"
-        elif value.lstrip().startswith(("{", "[")):
-            # Text can be the JSON of a table, as on the command line.
-            try:
-                inside = json.loads(value)
-            except (ValueError, RecursionError):
-                return
-            yield from _in_value(inside, path)
+def _check_model(option: str, address: str, host: PluginHost) -> None:
+    """Refuse the address of a model that is a file or folder."""
+    spec, model = find_backend(host, address)
+    known = part_options(spec).get("model")
+    if known is not None and known.names == "path" and can_be_path(model):
+        raise refused(option, "a file or folder of this machine", ELSEWHERE)

@@ -80,7 +80,11 @@ class EnterRequest(TermsRequest):
     agent_id: str = Field(pattern=AGENT_ID)
     game: Word
     spawn: Literal["safe", "challenging", "random"] = "safe"
+    """Where a new avatar starts; `terms` of the game lists what it takes."""
+    loadout: Word = "default"
+    """What a new avatar carries; as `spawn`."""
     difficulty: Literal["easy", "normal", "hard", "adaptive"] = "normal"
+    """How hard the session is; as `spawn`."""
     avatar: Word | None = None
     """An avatar of the agent, or `new` for a new one; by default a dormant one."""
     respawn: Word | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 
 from fastapi import APIRouter, Request, Response
-from sqlalchemy import select
 
 from wsap_core.protocol import JackInResult
 from wsap_core.protocol.values import JsonValue
@@ -25,11 +24,9 @@ from wsap_nexus.server import requests, responses
 from wsap_nexus.server.deps import Live, Once10, OwnSession, SessionId, replies
 from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, open_session, the_agent
 from wsap_nexus.server.transit import ON_ITS_WAY, idempotent_enter, idempotent_exit, receipts
-from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.port import WorldPort
 
 router = APIRouter(prefix="/sessions/{session_id}", tags=["sessions"])
-_TRANSFER = METADATA.tables["transfer"]
 
 
 def _port(nexus: Nexus, live: LiveSession) -> WorldPort:
@@ -177,7 +174,7 @@ async def reset(live: Live) -> Response:
 
 def _transfer(nexus: Nexus, transfer_id: str, session_id: str) -> dict[str, JsonValue]:
     with nexus.nexus_store.look() as tx:
-        row = tx.connection.execute(select(_TRANSFER).where(_TRANSFER.c.id == transfer_id)).one_or_none()
-    if row is None or row.data.get("session") != session_id or row.state != "done":
+        transfer = tx.transfer(transfer_id)
+    if transfer is None or transfer.data.get("session") != session_id or transfer.state != "done":
         return {}
-    return dict(row.data)
+    return dict(transfer.data)

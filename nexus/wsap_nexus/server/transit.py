@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from sqlalchemy import select
 
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Action, TransitPackage
@@ -23,10 +22,8 @@ from wsap_nexus.server.deps import Once30, replies
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.seats import next_observation, the_agent
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
-from wsap_nexus.store.tables import METADATA
 
 router = APIRouter(tags=["transit"])
-_TRANSFER = METADATA.tables["transfer"]
 _FIRST_SECONDS = 10.0
 """Seconds to wait for an agent's first observation."""
 ON_ITS_WAY = "The agent is in transit; repeat the request with the same key."
@@ -169,6 +166,5 @@ def receipts(nexus: Nexus, session_id: str, kind: str) -> dict[str, Any]:
     """Return the data of a session's completed transfer ("enter" or "leave"); empty if there is none."""
     with nexus.nexus_store.look() as tx:
         session = tx.session(session_id)
-        where = (_TRANSFER.c.agent_id == session.agent_id) & (_TRANSFER.c.kind == kind) & (_TRANSFER.c.state == "done")
-        rows = tx.connection.execute(select(_TRANSFER.c.data).where(where).order_by(_TRANSFER.c.id.desc())).all()
-    return next((dict(row.data) for row in rows if row.data.get("session") == session_id), {})
+        made = tx.transfers("done", agent_id=session.agent_id, kind=kind)
+    return next((dict(each.data) for each in reversed(made) if each.data.get("session") == session_id), {})

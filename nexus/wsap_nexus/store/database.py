@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
-from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -37,7 +36,7 @@ from wsap_nexus.store.files import (
     reading_uri,
 )
 from wsap_nexus.store.json_values import JSON_COLUMNS
-from wsap_nexus.store.server import LONGEST_SECONDS, limit, server_engine
+from wsap_nexus.store.server import LONGEST_SECONDS, Connections, limit, server_engine
 from wsap_nexus.store.soundness import check_after_unclean_end, mark, problems
 
 BUSY_SECONDS = 5.0
@@ -78,8 +77,9 @@ class Database:
         """Called, on any thread, when the file turns out to be damaged while it is in use."""
         self._busy_seconds = busy_seconds
         self._writing = threading.Lock()
-        self._identity = identity_of(Path(where)) if self.is_sqlite else None
-        self._opened: WeakSet[Any] = WeakSet()
+        self.identity: Identity | None = identity_of(Path(where)) if self.is_sqlite else None
+        """Which file was opened; None for a server."""
+        self._connections: Connections | None = None
 
     @classmethod
     def open(
@@ -105,7 +105,7 @@ class Database:
             ConfigError: the URL is invalid.
             MissingServiceError: the driver is not installed.
         """
-        url, opened = _url(os.fspath(location)), WeakSet[Any]()
+        url, connections = _url(os.fspath(location)), None
         if url.get_backend_name() == "sqlite":
             path = Path(url.database or "").absolute()
             prepare_file(path, create=create and not read_only, read_only=read_only)
@@ -117,9 +117,10 @@ class Database:
         else:
             where = url.render_as_string(hide_password=True)
             checked = False
-            engine = server_engine(url, where, opened)
+            connections = Connections(where)
+            engine = server_engine(url, where, connections)
         database = cls(engine, where, read_only=read_only, busy_seconds=busy_seconds)
-        database._opened = opened
+        database._connections = connections
         try:
             database._bring_up_to_date()
             if checked:
@@ -215,11 +216,11 @@ class Database:
 
         A connection keeps the file that it opened: what it writes would be lost, and acknowledged nevertheless.
         """
-        if self._identity is None:
+        if self.identity is None:
             return
-        if self.fence is not None:
+        if self.fence is not None:  # it looks at the file, too
             self.fence(None)
-        if not is_same(Path(self.where), self._identity):
+        elif not is_same(Path(self.where), self.identity):
             raise _replaced(self.where)
 
     @contextmanager
@@ -256,8 +257,8 @@ class Database:
     def close(self) -> None:
         """Close all connections, also one to a server that a thread still has; the last process makes a checkpoint."""
         self.engine.dispose()
-        for driver in list(self._opened):
-            driver.close()
+        if self._connections is not None:
+            self._connections.close()
 
     def __enter__(self) -> Self:
         return self

@@ -107,6 +107,10 @@ class AvatarRecord:
     """The agent's lifetime steps when it left the avatar."""
 
 
+USUAL_TERMS = {"spawn": "safe", "loadout": "default", "difficulty": "normal"}
+"""Term of an entry -> its value in every game."""
+
+
 @dataclass(frozen=True)
 class EntryRequest:
     """The request to enter a world."""
@@ -116,9 +120,9 @@ class EntryRequest:
     """An exit condition; see `wsap_nexus.agents.exit_rules`."""
     steps: int | None = None
     """The maximum number of decisions; None for no limit."""
-    spawn: str = "safe"
-    """"safe", "challenging" or "random"."""
-    difficulty: str = "normal"
+    spawn: str = USUAL_TERMS["spawn"]
+    """"safe", "challenging" or "random"; see `AdapterSpec.terms`."""
+    difficulty: str = USUAL_TERMS["difficulty"]
     """"easy", "normal", "hard" or "adaptive"."""
     avatar: str | None = None
     """An avatar's id or its world's; "new" for a new avatar; None for a dormant one if there is one, else a new one."""
@@ -128,11 +132,14 @@ class EntryRequest:
     """The id of a living world; None for any."""
     seat: str | None = None
     """The character to play; None to enter as itself."""
+    loadout: str = USUAL_TERMS["loadout"]
+    """What a new avatar carries, in the game's words."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the request as JSON-ready data."""
         data = asdict(self) | {"goals": list(self.goals)}
-        return {name: value for name, value in data.items() if value is not None or name not in ("world", "seat")}
+        later = {"world": None, "seat": None, "loadout": USUAL_TERMS["loadout"]}  # left out, as before there were any
+        return {name: value for name, value in data.items() if name not in later or value != later[name]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EntryRequest:
@@ -157,6 +164,78 @@ class SessionRecord:
     steps: int = 0
     terms: EntryRequest = EntryRequest()
     stats: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TransferRecord:
+    """An agent on its way into a world or out of it."""
+
+    id: str
+    agent_id: str
+    kind: str
+    """"enter" or "leave"."""
+    state: str
+    """"prepared", "done", "cancelled" or "unknown"."""
+    created: str
+    world_id: str | None
+    """The world on the other side, once there is one."""
+    data: Mapping[str, Any]
+    """What was agreed and what came of it. Any: JSON."""
+
+
+@dataclass(frozen=True)
+class GoalRecord:
+    """A meta-goal of an agent."""
+
+    agent_id: str
+    id: str
+    state: Literal["active", "reached", "abandoned"]
+    since: int
+    """The number of the event that set it."""
+    data: Mapping[str, Any]
+    """See `wsap_nexus.agents.metagoals`. Any: JSON."""
+
+
+@dataclass(frozen=True)
+class MessageRecord:
+    """A message to one recipient."""
+
+    id: int
+    sender: str
+    recipient: str
+    kind: str
+    """"broadcast", "direct", "team", or "talk" from a person."""
+    content: str
+    created: str
+    read: bool
+
+
+@dataclass(frozen=True)
+class AnswerRecord:
+    """The answer to a request with an idempotency key, or the intent of one that is being handled."""
+
+    scope: str
+    """Whose key it is."""
+    key: str
+    fingerprint: str
+    """The hash of the request."""
+    status: int
+    """The status of HTTP; 0 while it is being handled."""
+    body: str
+    created: float
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """A game whose availability was set or changed, or that is remote."""
+
+    name: str
+    status: str
+    """"available", "maintenance" or "offline"."""
+    reason: str
+    failures: int
+    data: Mapping[str, Any]
+    """Times of failures, and the spec of a remote game. Any: JSON."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ class RecordedRuns:
 
     def events(self, run: str, *kinds: str, after: int = -1) -> Iterator[Mapping[str, Any]]:
         """Yield the events of a run, oldest first, as in the export."""
-        run_id = self._repository.get_run(run).id
+        # Most callers have the whole id, and a prefix takes longer to find.
+        run_id = run if self._repository.has_run(run) else self._repository.get_run(run).id
         for event in self._repository.read_events(run_id, from_seq=after + 1, kinds=kinds or None):
             yield event_data(event)
 

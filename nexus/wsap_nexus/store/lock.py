@@ -73,7 +73,8 @@ class _FileLock:
             self._lock.acquire(timeout=patience)
         except Timeout:
             raise _refusal(self._database) from None
-        found = [(path, identity_of(path)) for path in (self._file, Path(self._database.where))]
+        # Of the database, the file that was opened: it can have been replaced before the lock was acquired.
+        found = [(self._file, identity_of(self._file)), (Path(self._database.where), self._database.identity)]
         self._held = [(path, identity) for path, identity in found if identity is not None]
         self._database.fence = lambda connection: self.check()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, inspect, text
 
 from wsap_core.errors import NotADatabaseError, StorageVersionError
+from wsap_core.installing import install_line
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -49,7 +50,7 @@ def check_known(current: str | None, where: str) -> None:
     if current is not None and current not in known:
         raise StorageVersionError(
             f"The database {where} was created by a newer version of WSAP (its revision is {current!r}, "
-            f"this version knows up to {HEAD!r}); update with: pip install --upgrade wsap-nexus"
+            f"this version knows up to {HEAD!r}); update with: {install_line('wsap-nexus', newer=True)}"
         )
 
 

@@ -15,7 +15,11 @@ from sqlalchemy import text
 
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.repositories.answers import AnswerRepository
+from wsap_nexus.store.repositories.games import GameRepository
+from wsap_nexus.store.repositories.goals import GoalRepository
 from wsap_nexus.store.repositories.items import ItemRepository
+from wsap_nexus.store.repositories.messages import MessageRepository
 from wsap_nexus.store.repositories.sessions import SessionRepository
 from wsap_nexus.store.repositories.worlds import WorldRepository
 
@@ -26,7 +30,15 @@ _LOGGER = logging.getLogger(__name__)
 Listener = Callable[[NexusEvent], None]
 
 
-class Transaction(SessionRepository, WorldRepository, ItemRepository):
+class Transaction(
+    SessionRepository,
+    WorldRepository,
+    ItemRepository,
+    GoalRepository,
+    MessageRepository,
+    GameRepository,
+    AnswerRepository,
+):
     """Reads and writes the nexus' records; created by `NexusStore`."""
 
 

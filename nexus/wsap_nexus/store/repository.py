@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib import metadata
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Text, cast, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, Text, cast, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from wsap_core.errors import StorageError, UnknownNameError, UsageError
@@ -177,7 +177,7 @@ class Repository:
         *,
         limit: int | None = None,
         since: datetime | None = None,
-        game: str | None = None,
+        games: Collection[str] | None = None,
         agent: str | None = None,
         without_nexus: bool = False,
         without_replays: bool = False,
@@ -186,13 +186,14 @@ class Repository:
 
         Args:
             since: only runs changed since then.
+            games: only runs of games of these names; see `names_of`.
             agent: only runs of this installed agent or agent of the nexus.
             without_nexus: leave out runs in the nexus.
             without_replays: leave out replays, so that nothing is counted twice.
         """
         query = select(_RUN).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(limit)
-        if game is not None:
-            query = query.where(_RUN.c.game == game)
+        if games is not None:
+            query = query.where(_RUN.c.game.in_(games))
         if agent is not None:
             query = query.where(_played_by(agent))
         if without_nexus:
@@ -237,6 +238,39 @@ class Repository:
                     connection.execute(table.delete().where(table.c.run_id == run_id))
                 if not connection.execute(_RUN.delete().where(_RUN.c.id == run_id)).rowcount:
                     raise self._unknown(run_id)
+
+    def settle_cut_off(self) -> None:
+        """Mark visits and sessions cut off by a kill as interrupted, and delete runs that no agent entered.
+
+        Runs with an open session are left alone, since the nexus resumes them. Call it before the nexus plays.
+        """
+        stays = exists().where(_SESSION.c.run_id == _RUN.c.id)
+        own = or_(
+            _RUN.c.game == NEXUS,
+            stays.where(_SESSION.c.world_id != _SESSION.c.run_id),
+            cast(_RUN.c.config, Text).contains(f'"{NEXUS}":true'),
+            exists().where(_EVENT.c.run_id == _RUN.c.id, _EVENT.c.kind == "start"),  # of an older version
+        )
+        left = _RUN.c.status == RunStatus.RUNNING.value, own, ~stays.where(_SESSION.c.closed.is_(None))
+        entered = or_(_RUN.c.game == NEXUS, stays)
+        with self.database.write() as connection:
+            connection.execute(update(_RUN).where(*left, entered).values(status=RunStatus.INTERRUPTED.value))
+            never = connection.execute(select(_RUN.c.id).where(*left)).scalars().all()
+        for run_id in never:
+            self.delete_run(run_id)
+
+    def newest_visit(self, agent_id: str) -> str | None:
+        """Return the id of an agent's newest run in the nexus itself, if it is among the last 200 of all agents."""
+        query = select(_RUN.c.id, _RUN.c.config).where(_RUN.c.game == NEXUS)
+        for name, config in self._rows(query.order_by(_RUN.c.created.desc()).limit(200)):
+            seats = config.get("seats") or [{}]
+            if seats[0].get("name") == agent_id:
+                return str(name)
+        return None
+
+    def count_runs(self) -> int:
+        """Return the number of runs."""
+        return int(self._rows(select(func.count()).select_from(_RUN))[0][0])
 
     def _delete_newest(self, run_id: str) -> bool:
         """Delete a piece of a run's events if there are more; return whether there were."""

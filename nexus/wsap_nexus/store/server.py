@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections.abc import Generator, MutableSet
+from collections.abc import Generator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, PoolProxiedConnection, create_engine, event
 from sqlalchemy.engine import URL
@@ -40,11 +42,42 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def server_engine(url: URL, where: str, opened: MutableSet[Any]) -> Engine:
+class Connections:
+    """The connections of the driver to one database: once it is closed, all of them are, and no more can be opened.
+
+    A pool closes only those that are in it. One that a thread uses meanwhile, or opens just then, would stay open.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._open: WeakSet[Any] = WeakSet()
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def connect(self, *words: Any, **values: Any) -> Any:
+        """Open a connection; StorageError if the database was closed, also meanwhile."""
+        driver = None if self._closed else _class().connect(*words, **values)
+        with self._lock:
+            if driver is not None and not self._closed:
+                self._open.add(driver)
+                return driver
+        if driver is not None:
+            driver.close()
+        raise errors.StorageError(f"The database {self._where} was closed.")
+
+    def close(self) -> None:
+        """Close them all; from now on `connect` refuses."""
+        with self._lock:
+            self._closed = True
+        for driver in list(self._open):
+            driver.close()
+
+
+def server_engine(url: URL, where: str, connections: Connections) -> Engine:
     """Return an engine for a server; what the URL says about a connection takes precedence over the defaults here.
 
     Args:
-        opened: gets each connection of the driver when it is opened.
+        connections: opens them, and can close them.
 
     Raises:
         MissingServiceError: the driver is not installed.
@@ -59,8 +92,7 @@ def server_engine(url: URL, where: str, opened: MutableSet[Any]) -> Engine:
             f"The database {where} needs a driver that is not installed; "
             "install it with: pip install 'psycopg[binary]>=3.1'"
         ) from None
-    event.listen(engine, "do_connect", lambda dialect, record, words, values: _class().connect(*words, **values))
-    event.listen(engine, "connect", lambda driver, record: opened.add(driver))
+    event.listen(engine, "do_connect", lambda dialect, record, words, values: connections.connect(*words, **values))
     event.listen(engine, "checkin", _left)
     event.listen(engine, "checkout", _try_if_idle)
     return engine
@@ -98,11 +130,6 @@ def _class() -> type[psycopg.Connection[Any]]:
         """A connection that is closed, with an OperationalError, if the server does not answer in time."""
 
         longest: float | None = None
-
-        def __del__(self, *words: Any) -> None:
-            # One that a thread opens while the database is being closed is in no pool that anybody closes.
-            if hasattr(self, "pgconn"):
-                self.pgconn.finish()
 
         def wait(self, gen: Any, *words: Any, **values: Any) -> Any:
             return super().wait(self._limited(gen), *words, **values)

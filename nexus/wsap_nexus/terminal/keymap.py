@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,10 +11,11 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from wsap_core.authoring.typed import in_order, typed_action
 from wsap_core.protocol import TOOL, Action, ActionSpace, Observation
+from wsap_core.protocol.availability import choices_of
 from wsap_core.untrusted import single_line
 from wsap_llm.reply.schema import legal_actions
+from wsap_llm.reply.typed import in_order, named, typed_action
 from wsap_nexus.terminal.panels import flowing
 
 RESERVED = frozenset("qm?:/\t")
@@ -100,19 +102,24 @@ def completions(text: str, space: ActionSpace) -> list[str]:
     definition = space.find(name)
     if definition is None:
         return []
-    if len(definition.parameters) > 1 and "=" not in rest:
-        given, left = in_order(definition.parameters, rest)
-        if len(given) < len(definition.parameters):
-            begun = text[: len(text) - len(left)] if left else text
-            begun = begun if begun.endswith(" ") else f"{begun} "
-            choices = definition.parameters[len(given)].choices() or ()
-            return [f"{begun}{c}" for c in choices if c.lower().startswith(left.lower()) and c not in given.values()]
-    return [
-        f"{name} {parameter.name}={choice}" if len(definition.parameters) > 1 else f"{name} {choice}"
-        for parameter in definition.parameters
-        for choice in parameter.choices() or ()
-        if choice.lower().startswith(rest.lower()) or f"{parameter.name}={choice}".startswith(rest)
-    ]
+    parameters = definition.parameters
+    if (key_values := named(parameters, rest)) is not None:
+        key, begun = list(key_values.items())[-1]
+        asked = next((p for p in parameters if p.name == key), None)
+        kept = text[: text.rindex(f"{key}=") + len(key) + 1]
+        words = (asked.choices() if asked is not None else None) or ()
+        return [f"{kept}{c}" for c in words if c.lower().startswith(begun.lower())]
+    found: list[str] = []
+    for wanted in ([p for p in parameters if not p.optional], list(parameters)):
+        given, left = in_order(wanted, rest)
+        typing_a_word = bool(given) and not left and not text.endswith(" ")
+        if len(given) == len(wanted) or (typing_a_word and wanted[len(given) - 1].choices() is None):
+            continue
+        begun = text[: len(text) - len(left)] if left else text
+        begun = begun if begun.endswith(" ") else f"{begun} "
+        fits = [c for c in wanted[len(given)].choices() or () if c.lower().startswith(left.lower())]
+        found += [f"{begun}{c}" for c in [c for c in fits if c not in given.values()] or fits]
+    return list(dict.fromkeys(found))
 
 
 def why_not(action: Action, observation: Observation) -> str:
@@ -123,13 +130,33 @@ def why_not(action: Action, observation: Observation) -> str:
     return f"{action.name} is not possible now: {single_line(found.reason) or 'the game gives no reason'}."
 
 
+def with_words(text: str, observation: Observation) -> str:
+    """Return a typed text with the words of choices in place of the names and numbers that a person knows them by."""
+    name, _, rest = single_line(text).partition(" ")
+    told = observation.is_available(name)
+    choices = {} if told is None else choices_of(told)
+    words = {word for some in choices.values() for word in some}
+    known = {typed.casefold(): word for typed, word in observation.typed_names().items() if word in words}
+    known = {typed: word for typed, word in known.items() if typed not in {one.casefold() for one in words}}
+    if not rest or not known:
+        return text
+    some = "|".join(re.escape(typed) for typed in sorted(known, key=len, reverse=True))
+    pattern = re.compile(rf"(?<![^\s=\"'])(?:{some})(?![^\s\"'])", re.IGNORECASE)
+    # A letter such as the dotless i matches another one without being the same in `casefold`.
+    return f"{name} {pattern.sub(lambda found: known.get(found[0].casefold(), found[0]), rest)}"
+
+
 def typed_choice(text: str, space: ActionSpace, observation: Observation) -> tuple[Action | None, str]:
     """Return the typed action, or None with a reason that names only possible actions."""
-    action, reason = typed_action(text, ActionSpace(legal_actions(space, observation)))
-    if action is not None:
-        return action, ""
+    text = with_words(text, observation)
     name = single_line(text).partition(" ")[0]
-    return None, (why_not(Action(name), observation) if space.find(name) is not None else "") or reason
+    possible = legal_actions(space, observation)
+    declared = space.find(name)
+    refused = "" if declared is None else why_not(Action(name), observation)
+    if declared is not None and not refused and name not in {action.name for action in possible}:
+        possible = (*possible, declared)  # unlisted, as the runtime's `tell` where there are two seats
+    action, reason = typed_action(text, ActionSpace(possible))
+    return (action, "") if action is not None else (None, refused or reason)
 
 
 @dataclass
@@ -246,13 +273,14 @@ class Question:
         deeds: list[Text] = []
         tools: list[Text] = []
         impossible: list[Text] = []
+        offered = set(self._open.names)
         for action in self._space.actions:
             can = not why_not(Action(action.name), self.observation)
             cell = Text(no_wrap=True, overflow="ellipsis")
             cell.append(signs.get(action.name, ":"), "bold yellow" if can else "dim")
             told = phrases.get(action.name) if can and action.name in signs else None  # others are typed by name
             cell.append(f" {single_line(told or action.name)}", "" if can else "dim strike")
-            if not action.unlisted or (can and not action.is_tool):
+            if action.name in offered or not (can or action.unlisted):
                 (impossible if not can else tools if action.category in ASIDE else deeds).append(cell)
         if len(impossible) > MOST_IMPOSSIBLE:
             impossible = [Text(f"{len(impossible)} more are not possible now", "dim")]

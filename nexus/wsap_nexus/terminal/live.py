@@ -21,6 +21,7 @@ from wsap_core.errors import WsapError
 from wsap_core.protocol import Action, ActionSpace, Observation, View
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import error_line, single_line
+from wsap_llm.middleware.show import Thought
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.run import Run
@@ -32,7 +33,7 @@ from wsap_nexus.terminal.keymap import KEYS, KEYS_OF_PLAYERS, LINE_ASKED, LINE_W
 from wsap_nexus.terminal.panels import Scroll
 from wsap_nexus.terminal.screen import SMALLEST, Look, compose, fits, last_picture
 from wsap_nexus.terminal.spending import spending_so_far
-from wsap_nexus.terminal.story import Note, SeatScene, SeatStory, Stage, note_of
+from wsap_nexus.terminal.story import Note, SeatScene, SeatStory, Stage, Writing, note_of, writing_of
 
 PACES: tuple[float | None, ...] = (1, 2, 5, 10, 20, 50, 100, 200, None)
 """Steps per second, for + and -; None for full speed."""
@@ -92,6 +93,10 @@ class LiveView:
         """Seat of a person -> the game's view for it."""
         self._answered: float | None = None
         """When the person at the keyboard last chose, until the next question."""
+        self._thoughts: dict[Thought, None] = {}
+        """The requests to models that have no whole reply yet, the oldest first."""
+        self._asks = False
+        """Whether a model was asked in this run."""
         self._dirty = asyncio.Event()
         controls.pace = pace
 
@@ -129,6 +134,24 @@ class LiveView:
         if seat in self._stories:
             self._stories[seat].see(observation)
             self._dirty.set()
+
+    def began(self, thought: Thought) -> bool:
+        """Show what a seat's model is asked; to a person who plays, nothing of other seats."""
+        if self._interactive and thought.seat not in self._interactive:
+            return False
+        self._thoughts[thought] = None
+        self._asks = True
+        self._dirty.set()
+        return True
+
+    def moved(self, thought: Thought) -> None:
+        """Show what the model has written so far, or why it is waited for."""
+        self._dirty.set()
+
+    def ended(self, thought: Thought) -> None:
+        """Show the request no longer."""
+        self._thoughts.pop(thought, None)
+        self._dirty.set()
 
     async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
         """Return the action that the person at the keyboard chooses; called by the agent `human`."""
@@ -219,6 +242,7 @@ class LiveView:
         self._flush = None  # everything is committed, or never will be
         self._take(len(self._pending))
         self._question, self._help, self._held, self._remark = None, False, False, "the end"
+        self._asks = False
         width, height = self._console.size
         if not self._has_observation() or not fits(width, height):
             return
@@ -234,13 +258,16 @@ class LiveView:
 
     async def _draw(self, live: Live) -> None:
         size = None
+        written = None
         while True:
             began = self._clock()
-            # Redrawn after a resize even if nothing happens.
+            # Redrawn after a resize even if nothing happens, and while seconds are counted.
             size_now = self._console.size
-            if self._dirty.is_set() or size_now != size or not self._has_observation() or self._waited() is not None:
+            written_now = self._written()
+            still = size_now == size and written_now == written and self._has_observation() and self._waited() is None
+            if self._dirty.is_set() or not still:
                 self._dirty.clear()
-                size = size_now
+                size, written = size_now, written_now
                 await self.take_committed()
                 await self.update_own_views()
                 try:
@@ -331,7 +358,15 @@ class LiveView:
             spending_so_far(run),
             run.plan.episodes,
             self._notice,
+            self._written(),
         )
+
+    def _written(self) -> Writing | None:
+        """Return what a model is writing, of the seat that is shown if possible; None if none was ever asked."""
+        if not self._asks:
+            return None
+        shown = [thought for thought in self._thoughts if thought.seat == self._focus] or [*self._thoughts]
+        return writing_of(shown[-1], several=len(self._stories) > 1) if shown else Writing()
 
     def _look_at_world(self, run: Run) -> None:
         """Before the first step, show the seats' first observations."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from wsap_core.protocol import Achievement, EmbodiedObservation, Observation
+from wsap_core.protocol.lines import shown as in_words
 from wsap_core.untrusted import single_line
 from wsap_nexus.terminal.spending import brief, packed, parts, rate
-from wsap_nexus.terminal.story import LONGEST_MESSAGE, Note, SeatScene, Stage, folded
+from wsap_nexus.terminal.story import LONGEST_MESSAGE, Note, SeatScene, Stage, Writing, folded
 
 VITALS = {
     "health": "#e05a5a",
@@ -41,6 +42,24 @@ _WIDE = 50
 def number(value: float) -> str:
     """Return a number with at most two decimals: 3, 0.5, 12.25."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if math.isfinite(value) else str(value)
+
+
+def writing(now: Writing, width: int) -> Text:
+    """Return the end of what a model is writing, in one line, or what is waited for; empty if no model is asked."""
+    if not now.name:
+        return Text("")
+    if now.state:
+        line = Text.assemble(" ", (f"{single_line(now.name)[:40]}: ", "cyan"), single_line(now.state))
+        line.truncate(width, overflow="ellipsis")
+        return line
+    line = Text.assemble(" ", (f"{single_line(now.name)[:40]} is {'thinking' if now.thinks else 'writing'}: ", "cyan"))
+    room = width - line.cell_len - 1
+    text = single_line(now.text[-4 * width :])
+    if len(now.text) > 4 * width or cell_len(text) > room:
+        while cell_len(text) > room - 1:
+            text = text[max(1, (cell_len(text) - room) // 2) :]
+        text = f"…{text}"
+    return line.append(text, "dim italic")
 
 
 def vitals(scene: SeatScene, width: int) -> list[Text]:
@@ -286,6 +305,8 @@ def figures(stage: Stage, *, status: bool = False, now: bool = True) -> Text:
 
 
 def _figure(value: object) -> str:
+    if isinstance(value, Mapping | list | tuple):
+        return in_words(value)
     shown = "yes" if value is True else "no" if value is False else single_line(value)
     return number(value) if isinstance(value, float) else shown
 

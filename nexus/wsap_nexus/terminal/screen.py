@@ -63,7 +63,9 @@ def compose(stage: Stage, width: int, height: int, look: Look) -> RenderableType
         return Text(too_small(width, height) + " Make it larger, or press q to stop.", "bold yellow")
     taken = panels.spending(stage, width, 3 if height >= 30 else 2 if height >= 24 else 1)
     told = textwrap.wrap(single_line(stage.notice), width - 2, max_lines=2)
-    body = _help(look.help) if look.help else _body(stage, width, height - 3 - len(taken) - len(told), look)
+    written = [] if stage.writing is None else [panels.writing(stage.writing, width)]
+    rows = height - 3 - len(taken) - len(told) - len(written)
+    body = _help(look.help) if look.help else _body(stage, width, rows, look)
     news = _status_is_news(stage)
     root = Layout(name="root")
     root.split_column(
@@ -72,6 +74,7 @@ def compose(stage: Stage, width: int, height: int, look: Look) -> RenderableType
         *(Layout(line, size=1) for line in taken),
         *(Layout(Text(f" {line}", "yellow", no_wrap=True, overflow="ellipsis"), size=1) for line in told),
         Layout(body, name="body"),
+        *(Layout(line, size=1) for line in written),
         Layout(Text(f" {single_line(stage.keys)}", "dim", no_wrap=True, overflow="ellipsis"), size=1),
     )
     return root

@@ -10,6 +10,7 @@ from operator import attrgetter
 from wsap_core.protocol import Achievement, Action, ActionResult, Observation, View
 from wsap_core.seams.agent import DecisionInfo
 from wsap_core.untrusted import single_line, strip_control
+from wsap_llm.middleware.show import Thought
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.terminal.spending import Spent
 
@@ -17,6 +18,9 @@ KEPT = 200
 """Number of last actions that are kept."""
 
 NOTHING_SPENT = Spent()
+
+BEGUN = 0.5
+"""Seconds after which a request is shown that has no text yet."""
 
 LONGEST_REASON = 500
 """Maximum characters of an agent's reasoning, or of a short message."""
@@ -128,6 +132,27 @@ class SeatScene:
 
 
 @dataclass(frozen=True)
+class Writing:
+    """What a model is writing."""
+
+    name: str = ""
+    """The model, in a run of several seats with its seat; empty if none is writing."""
+    text: str = ""
+    thinks: bool = False
+    """Whether it is still thinking."""
+    state: str = ""
+    """What is waited for while there is no text: `reading 1,566 tokens, 43 s`."""
+
+
+def writing_of(thought: Thought, *, several: bool = False) -> Writing:
+    """Return what a model is writing; nothing of a request that has only begun, which most often has its reply soon."""
+    name = f"{thought.seat}, {thought.model}" if several else thought.model
+    if text := thought.text:
+        return Writing(name, text, thinks=not thought.draft.text)
+    return Writing() if thought.seconds < BEGUN and not thought.draft.waiting else Writing(name, state=thought.state)
+
+
+@dataclass(frozen=True)
 class Stage:
     """A run at one moment."""
 
@@ -151,6 +176,8 @@ class Stage:
     """Requested number of episodes, if any."""
     notice: str = ""
     """A message, such as that a call is retried after a wait."""
+    writing: Writing | None = None
+    """What a model is writing; None in a run without replies that are shown."""
 
     @property
     def seat(self) -> SeatScene:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import override
+
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.protocol import Action, AvatarSpec, Entry
 from wsap_core.protocol.wire import Codec
+from wsap_nexus.tasks import TURNS
+from wsap_nexus.worlds.living import LivingPort
 from wsap_nexus.worlds.port import WorldPort
 from wsap_nexus.worlds.seats import SeatPort, default_action, leave
 
@@ -153,12 +158,71 @@ class Bridge:
         return {"view": await self.seat(seat).look()}
 
     async def leave(self, seat: str, mode: str) -> Told:
-        """Remove an agent from its avatar by force."""
-        return {"jack_out": await leave(self.seat(seat), mode)}
+        """Remove an agent from its avatar by force, once."""
+        port = self.seat(seat)
+        return {"jack_out": await leave(port, mode) if port.left is None else port.left}
 
     async def default_action(self, seat: str) -> Told:
         """Return the action for a missed deadline; None if the game declares none."""
         return {"default_action": await default_action(self.seat(seat))}
+
+
+class LivingBridge(Bridge):
+    """A world that lives, with its open seats."""
+
+    AHEAD = 3
+    """Turns of the event loop for which the result of a seat is held back, so that the tick from which it comes is told
+    first."""
+
+    def __init__(self, port: LivingPort) -> None:
+        super().__init__(port)
+        self._living = port
+
+    async def advance(self) -> Told:
+        """Carry out the next tick."""
+        return {"tick": await self._living.advance(lambda: None)}
+
+    async def reached(self) -> Told:
+        """Return at once, after everything that the world was told before."""
+        return {}
+
+    async def rest(self) -> Told:
+        """Return once the seats have the results of the last tick."""
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        return {}
+
+    async def settle(self) -> Told:
+        """Wait for the work that the world still has when play ends."""
+        await self._living.settle()
+        return {}
+
+    async def influence(self, body: Any) -> Told:
+        """Apply an influence before the next tick."""
+        return {"said": await self._living.influence(body)}
+
+    async def close_seat(self, seat: str) -> Told:
+        """Forget the seat of an agent that has left."""
+        await self._living.close_seat(seat)
+        self._seats.pop(seat, None)
+        return {}
+
+    async def vacated(self) -> Told:
+        """Let all agents leave their seats, and return the state, in base64."""
+        return {"state": base64.b64encode(await self._living.vacated()).decode("ascii")}
+
+    async def let_go(self, seat: str) -> Told:
+        """Remove an agent from its avatar by force, unless its episode is over."""
+        port = self.seat(seat)
+        return {"jack_out": None if port.done or port.left is not None else await leave(port)}
+
+    @override
+    async def resolve(self, seat: str, action: Any) -> Told:
+        port = self.seat(seat)
+        told = await super().resolve(seat, action)
+        for _ in range(self.AHEAD if told["stepped"] else 0):
+            await asyncio.sleep(0)
+        return {**told, "left": port.left}  # it may have been removed meanwhile
 
 
 def _state(seat: SeatPort) -> Told:

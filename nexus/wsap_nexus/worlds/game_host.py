@@ -12,23 +12,21 @@ from fastapi import Response
 
 from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.protocol.values import JsonValue
+from wsap_core.protocol.wire import encode
 from wsap_core.seams.context import Context
+from wsap_core.spec_json import spec_to_json
 from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http.refusals import AbilityMissingError, KeyReusedError
 from wsap_nexus.http.replies import Reply, pending, reply_of
 from wsap_nexus.worlds.bridge import Bridge
+from wsap_nexus.worlds.local_options import check_value
 from wsap_nexus.worlds.port import LocalWorld
 
 ANSWERS_KEPT = 4096
 """Responses kept for retries, by idempotency key."""
 WORLDS_MOST = 1000
 """The maximum number of worlds in one process."""
-_SPEC_FIELDS = (
-    "name", "summary", "title", "abilities", "seats", "seat_names", "timing", "deadline", "default_action",
-    "achievements", "skills", "transfer_rules", "max_avatars", "max_worlds", "genre", "dimensions", "persistent",
-    "protocol_version", "language",
-)  # fmt: skip
 
 
 def echoing(told: Mapping[str, Any], key: str | None) -> dict[str, Any]:
@@ -37,10 +35,18 @@ def echoing(told: Mapping[str, Any], key: str | None) -> dict[str, Any]:
 
 
 class GameHost:
-    """The worlds of a game in this process, with responses by idempotency key and entries by transfer."""
+    """The worlds of a game in this process, with responses by idempotency key and entries by transfer.
+
+    Raises:
+        WireError: an option that the spec presets can't be written as JSON.
+    """
 
     def __init__(self, spec: AdapterSpec) -> None:
         self.spec = spec
+        named = {option.name for option in spec.options if option.names}
+        # Whoever asks may read it: not what is preset of files, programs, secrets and servers of this machine.
+        told = {**spec_to_json(spec), "preset": {k: v for k, v in spec.preset.items() if k not in named}}
+        self._described = encode(told)
         self.process_id = secrets.token_hex(8)
         """New for each process, so that a nexus detects a restart, which loses all worlds."""
         self.worlds: dict[str, Bridge] = {}
@@ -54,7 +60,7 @@ class GameHost:
             "protocol_version": PROTOCOL_VERSION,
             "boot": self.process_id,
             "echoes": True,
-            "game": {name: getattr(self.spec, name) for name in _SPEC_FIELDS},
+            "game": self._described,
         }
 
     def world(self, world_id: str) -> Bridge:
@@ -66,9 +72,15 @@ class GameHost:
     async def begin(
         self, world_id: str, *, world_seed: int, seed: int, options: Mapping[str, JsonValue]
     ) -> dict[str, Any]:
-        """Create a world and start its first episode; a world of the same name is closed first."""
+        """Create a world and start its first episode; a world of the same name is closed first.
+
+        Raises ForbiddenError if an option names a file, a program, a secret or a server of this process' machine.
+        """
         if world_id not in self.worlds and len(self.worlds) >= WORLDS_MOST:
             raise UsageError(f"This process has {WORLDS_MOST} worlds, which is the maximum.")
+        declared = {known.name: known for known in self.spec.options}
+        for name, value in options.items():
+            check_value(declared.get(name), name, value, "set it where the game is served")
         await self.end(world_id)
         hosted = self.worlds[world_id] = Bridge(LocalWorld(self.spec, world_seed, options, Context()))
         try:

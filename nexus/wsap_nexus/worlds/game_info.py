@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from wsap_core.specs import AdapterSpec
@@ -23,6 +24,8 @@ class GameInfo:
     skill_domains: tuple[str, ...] = ()
     protocol_version: str = PROTOCOL_VERSION
     transit_compatible: bool = False
+    terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Term of an entry (`spawn`, `loadout`, `difficulty`) -> the values that the game takes besides the default."""
     capacity: int = 1
     """Simultaneous agents: in total, or per world if the number of worlds is not limited."""
     active_agents: int = 0
@@ -45,5 +48,6 @@ class GameInfo:
             skill_domains=tuple(spec.skills or ()),
             protocol_version=spec.protocol_version,
             transit_compatible="transit" in spec.abilities,
+            terms=spec.terms,
             capacity=spec.seats[1] * (spec.max_worlds or 1),
         )

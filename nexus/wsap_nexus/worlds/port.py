@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from wsap_core import protocol
 from wsap_core.errors import RecordMismatchError, WorldError
+from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import AvatarGameAdapter, Transits
@@ -191,6 +192,35 @@ class LocalWorld:
         close = getattr(self.world.adapter, "close", None)
         if callable(close):
             await self._ask(close)
+
+    async def advance(self, begun: Callable[[], None]) -> protocol.Tick:
+        """Carry out and return the next tick."""
+        begun()
+        return await self.world.advance()
+
+    async def rest(self) -> None:
+        """Return at once: results arrive in the next turns of the event loop."""
+
+    async def settle(self) -> None:
+        """Wait for the work that the world still has when play ends."""
+        await self.world.settle()
+
+    async def influence(self, body: Mapping[str, JsonValue]) -> str:
+        """Apply an influence before the next tick."""
+        said: object = self.world.influence(body)
+        return cast(str, await said if inspect.isawaitable(said) else said)
+
+    async def close_seat(self, agent_id: str) -> None:
+        """Forget the seat of an agent that has left."""
+        self.world.close_seat(agent_id)
+
+    async def vacated(self) -> bytes:
+        """Let all agents leave their seats, and return the state."""
+        for name, seat in list(self.world.seats.items()):
+            if seat.left is None:
+                seat.leave()
+            self.world.close_seat(name)
+        return await self.snapshot()
 
     @property
     def _bodies(self) -> AvatarGameAdapter:

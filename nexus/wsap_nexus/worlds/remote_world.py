@@ -271,8 +271,11 @@ class RemoteSeat:
 
     async def step(self, action: protocol.Action, key: ChoiceKey | None = None) -> Outcome:
         """Carry out an action and return its outcome."""
+        return self.outcome(*await self.world.ask_turn("resolve", seat=self.agent_id, action=action))
+
+    def outcome(self, told: Mapping[str, Any], text: bytes | None) -> Outcome:
+        """Return the outcome in the reply to an action and the text of its observation, if any."""
         world = self.world
-        told, text = await world.ask_turn("resolve", seat=self.agent_id, action=action)
         result: protocol.ActionResult = world.read(protocol.ActionResult, told, "result")
         result = result if text is None else replace(result, observation=self._read(text))
         outcome = Outcome(

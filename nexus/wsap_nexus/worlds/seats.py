@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeGuard
 
 from wsap_core.protocol import Action, ActionSpace, JackOutResult, Observation, View
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
+
+Told = Callable[[], object]
+"""Called when something reaches a world."""
 
 
 class HasSpec(Protocol):
@@ -72,12 +75,54 @@ class SeatPort(Protocol):
         ...
 
     async def step(self, action: Action, key: ChoiceKey | None = None) -> Outcome:
-        """Carry out an action and return its outcome; only a `live` world takes a key."""
+        """Carry out an action and return its outcome; only an `irreversible` world takes a key."""
         ...
 
     def leave(self, mode: str = "dormant") -> JackOutResult | Awaitable[JackOutResult]:
         """Remove the agent from the world by force."""
         ...
+
+
+class TellingSeat(SeatPort, Protocol):
+    """A seat in a world that goes on in another process while it is asked, so that only the world itself knows the
+    order in which it is told of actions and removals."""
+
+    tells: bool
+    """Whether it is one; a seat without this attribute is not."""
+
+    async def step(self, action: Action, key: ChoiceKey | None = None, told: Told | None = None) -> Outcome:
+        """Carry out an action; `told` is called when the action reaches the world."""
+        ...
+
+    async def let_go(self, told: Told) -> None:
+        """Remove the agent by force, unless its episode is over by then; `told` is called if it was removed."""
+        ...
+
+
+def tells(seat: SeatPort) -> TypeGuard[TellingSeat]:
+    """Return whether a seat is a `TellingSeat`."""
+    return getattr(seat, "tells", False) is True
+
+
+async def take_step(seat: SeatPort, action: Action, key: ChoiceKey | None, told: Told | None) -> Outcome:
+    """Carry out an action; `told`, if given, is called when the action reaches the world."""
+    if tells(seat):
+        return await seat.step(action, key, told)
+    if told is not None:
+        told()
+    return await seat.step(action, key)
+
+
+async def let_go(seat: SeatPort, told: Told) -> None:
+    """Remove an agent that plays from its world by force; `told` is called when that reaches the world.
+
+    In another process its episode may be over by then. In that case nothing is done, and `told` is not called.
+    """
+    if tells(seat):
+        await seat.let_go(told)
+        return
+    told()
+    await leave(seat)
 
 
 async def leave(seat: SeatPort, mode: str = "dormant") -> JackOutResult:

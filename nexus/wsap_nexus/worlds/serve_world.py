@@ -7,7 +7,6 @@ stores their snapshots and logs. Register the game there with `POST /nexus/games
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,6 +16,7 @@ from fastapi import FastAPI
 
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.factories import Reference
+from wsap_core.references import load_adapter_spec
 from wsap_core.seams.game import GameAdapter
 from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
@@ -34,9 +34,9 @@ def world_app(spec: AdapterSpec, *, token: str | None = None) -> FastAPI:
     """Return the bridge of a game as an ASGI application; without a `token` it is open to everybody.
 
     Raises:
-        UsageError: the game calls language models, which a bridge does not have, or is `live`.
+        UsageError: the game calls language models, which a bridge does not have, or is `irreversible`.
     """
-    if "live" in spec.abilities:
+    if "irreversible" in spec.abilities:
         raise UsageError(
             f"{spec.display_title} already runs in its own process, so it can't be served by another; "
             "install it where the nexus runs."
@@ -75,17 +75,19 @@ def serve_world(
     """Serve a game to a nexus until the process gets a signal to stop.
 
     Args:
-        game: a spec, a class or factory, `module:attribute`, or an adapter object (for one world).
-        name: the game's name; required unless `game` is a spec.
+        game: a spec, the name of an installed game, a class or factory, `module:attribute`, or an adapter object (for
+            one world). What a class declares in `wsap_spec` is told to the nexus.
+        name: the game's name, which no game installed in the nexus may have; that of the spec or class when empty.
         host: the address to listen on; other than loopback only with a token.
         port: 0 for any free one.
         token: the token that the nexus must send; register it along with the address.
         ready: called with the base URL once the server is up; by default the URL is printed.
-        described: further fields of the spec: `abilities`, `seats`, `summary`, `skills`, `transfer_rules` ...
+        described: fields of the spec that differ: `abilities`, `seats`, `summary`, `skills`, `transfer_rules` ...
 
     Raises:
         ConfigError: it would be open to other machines without a token.
-        UsageError: the name is missing, or the port is taken.
+        UsageError: the game can't be served, or the port is taken.
+        WsapError: the game can't be loaded.
     """
     from wsap_nexus.http.listening import Address, listen
     from wsap_nexus.http.serving import HttpServer, raise_file_limit
@@ -110,12 +112,6 @@ def serve_world(
 
 
 def spec_for(game: AdapterSpec | Reference | GameAdapter, name: str, described: Mapping[str, Any]) -> AdapterSpec:
-    """Return the spec of a game to serve; UsageError if the name is missing."""
-    if isinstance(game, AdapterSpec):
-        return replace(game, **described) if described else game
-    if not name:
-        raise UsageError("A served game needs a name: serve_world(game, name=...).")
-    factory: Any = game
-    if not (isinstance(game, str) or inspect.isclass(game) or inspect.isroutine(game)):
-        factory = lambda: game  # noqa: E731 the adapter object itself
-    return AdapterSpec(**{"summary": name, **described, "name": name, "factory": factory})
+    """Return the spec of a game to serve; raises as `load_adapter_spec` does."""
+    spec = game if isinstance(game, AdapterSpec) else load_adapter_spec(game)
+    return replace(spec, name=name or spec.name, **described)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from wsap_core.cli.params import pairs
+from wsap_core.cli.params import pairs, typed_pairs
 from wsap_core.errors import UsageError
+from wsap_core.loading import MODEL_AGENT
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import command, print_lines, said
+from wsap_nexus.cli.model_options import refuse_key
 from wsap_nexus.cli.nexus.connection import looking, reading, running_on, writing
 from wsap_nexus.store.events.agents import AgentPaused, AgentResumed
 
 if TYPE_CHECKING:
+    from wsap_core.host import PluginHost
     from wsap_nexus.store.entities import Policy
     from wsap_nexus.store.nexus_store import NexusStore
 
@@ -53,8 +56,13 @@ def _decider_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--model", metavar="ADDRESS",
                      help="The language model that decides for it, such as ollama/qwen3:8b."),
         click.option("--memory", metavar="KIND", help="The kind of memory, such as fulltext."),
-        click.option("--policy", "policies", multiple=True, metavar="GAME=AGENT",
-                     help="The agent that decides in a game, in the nexus, or elsewhere (*); may be repeated."),
+        click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE",
+                     help="With --model, how it is asked, such as profile=brief or temperature=0.2; may be repeated."),
+        click.option("--model-option", "backend_options", multiple=True, metavar="KEY=VALUE",
+                     help="With --model, an option of its backend, such as num_ctx=16384; may be repeated."),
+        click.option("--policy", "policies", multiple=True, metavar="GAME=AGENT[,OPTION=VALUE...]",
+                     help="The agent that decides in a game, in the nexus, or elsewhere (*), such as "
+                     "crafter=llm,model=ollama/qwen3:8b,profile=brief; may be repeated."),
     )):  # fmt: skip
         command = option(command)
     return command
@@ -74,8 +82,7 @@ def _as_json(policies: Mapping[str, Policy]) -> dict[str, Any]:
 @_decider_options
 @click.option("--persona", metavar="TEXT", default="", help="Its character; @FILE reads it from a file.")
 def add(
-    *, name: str, title: str, model: str | None, memory: str | None, persona: str, policies: tuple[str, ...],
-    as_json: bool, database: str | None,
+    *, name: str, title: str, persona: str, as_json: bool, database: str | None, **decider: Any,
 ) -> None:  # fmt: skip
     """Add the agent NAME: an id of a-z, 0-9, dot, dash and underscore.
 
@@ -86,12 +93,15 @@ def add(
 
     from wsap_core.host import PluginHost
     from wsap_nexus.agents.identity import check_models
+    from wsap_nexus.store.entities import Policy
 
     check_id(name)
     nexus = running_on(database)
-    if nexus is not None and model is None and not policies:
-        model = nexus.running.model
-    given = policies_of(model, memory, policies)
+    asked = Decider(**decider)
+    if nexus is not None and not asked.given and nexus.running.model is not None:
+        given = {"*": Policy("llm", {"model": nexus.running.model, **nexus.running.options})}
+    else:
+        given = asked.read()
     text = text_of(persona)
     if nexus is not None:
         body = {"id": name, "name": title, "persona": text, "policies": _as_json(given)}
@@ -117,11 +127,11 @@ def add(
 @click.argument("name")
 @click.option("--title", metavar="TEXT", help="Its display name; '' for NAME.")
 @_decider_options
-@click.option("--persona", metavar="TEXT", help="Its character; @FILE reads it from a file.")
+@click.option("--persona", metavar="TEXT", help="Its character, '' for none; @FILE reads it from a file.")
 @click.option("--team", metavar="TEAM", help="The team it can send messages to; '' for none.")
 def change(
-    *, name: str, title: str | None, model: str | None, memory: str | None, persona: str | None,
-    policies: tuple[str, ...], team: str | None, as_json: bool, database: str | None,
+    *, name: str, title: str | None, persona: str | None, team: str | None, as_json: bool, database: str | None,
+    **decider: Any,
 ) -> None:  # fmt: skip
     """Change the agent NAME; a new model or persona applies from its next session on.
 
@@ -133,7 +143,8 @@ def change(
     from wsap_core.host import PluginHost
     from wsap_nexus.agents import identity
 
-    given = policies_of(model, memory, policies) if policies or model or memory else None
+    asked = Decider(**decider)
+    given = asked.read() if asked.given else None
     text = None if persona is None else text_of(persona)
     if (title, text, given, team) == (None, None, None, None):
         raise UsageError("Say what to change, such as --model ADDRESS; see: wsap nexus agents change --help")
@@ -239,8 +250,7 @@ def export(*, name: str, file: Path, force: bool, as_json: bool, database: str |
 @_decider_options
 @click.option("--trust", is_flag=True, help="Keep the policies in the file; these can name programs and addresses.")
 def import_agent(
-    *, file: Path, name: str | None, model: str | None, memory: str | None, policies: tuple[str, ...], trust: bool,
-    as_json: bool, database: str | None,
+    *, file: Path, name: str | None, trust: bool, as_json: bool, database: str | None, **decider: Any
 ) -> None:  # fmt: skip
     """Add the agent in FILE, which wsap nexus agents export wrote.
 
@@ -252,7 +262,8 @@ def import_agent(
     from wsap_nexus.agents.agent_file import read_package
 
     package = read_package(file)
-    given = policies_of(model, memory, policies) if model or policies or memory else {}
+    asked = Decider(**decider)
+    given = asked.read() if asked.given else {}
     nexus = running_on(database)
     with writing(database, lock=nexus is None) as nexus_store:
         imported = portable.import_agent(
@@ -286,36 +297,81 @@ def check_id(name: str) -> None:
         )
 
 
-def policies_of(model: str | None, memory: str | None, given: tuple[str, ...]) -> dict[str, Policy]:
-    """Return game -> policy from the options.
+@dataclass(frozen=True, kw_only=True)
+class Decider:
+    """The options of one command line that say who decides for an agent."""
 
-    Raises:
-        UnknownNameError: there is no such agent, game or backend.
-        UsageError: `--memory` without `--model`.
-    """
-    from wsap_core.host import PluginHost
-    from wsap_core.references import load_adapter_spec, load_agent_spec
-    from wsap_llm.backends.pool import find_backend
+    model: str | None
+    memory: str | None = None
+    agent_options: tuple[str, ...] = ()
+    backend_options: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> bool:
+        """Whether any of them is given."""
+        return bool(self.model or self.memory or self.agent_options or self.backend_options or self.policies)
+
+    def options(self) -> dict[str, Any]:
+        """Return the other options of the agent of `--model`; UsageError if one is given twice. Any: JSON."""
+        own = {"memory": self.memory} if self.memory is not None else {}
+        others = typed_pairs("--agent-option", self.agent_options)
+        others |= {f"model.{key}": value for key, value in typed_pairs("--model-option", self.backend_options).items()}
+        if twice := sorted(own.keys() & others.keys()):
+            raise UsageError(f"The option {twice[0]} is given twice: by --{twice[0]} and by --agent-option.")
+        refuse_key(others)
+        return {**own, **others}
+
+    def read(self) -> dict[str, Policy]:
+        """Return game -> policy.
+
+        Raises:
+            UnknownNameError: there is no such agent, game, backend or option.
+            UsageError: an option of a model is given without `--model`, or malformed.
+        """
+        from wsap_core.host import PluginHost
+        from wsap_core.references import load_adapter_spec
+        from wsap_llm.backends.pool import find_backend
+        from wsap_nexus.agents.identity import refuse_undeclared
+        from wsap_nexus.store.entities import Policy
+
+        host = PluginHost.discovered()
+        found: dict[str, Policy] = {}
+        options = self.options()
+        if self.model is None and options:
+            label = next(iter(options))
+            label = "model-option" if label.startswith("model.") else label if label == "memory" else "agent-option"
+            raise UsageError(f"--{label} has no effect without a language model; name one with --model ADDRESS.")
+        if self.model is not None:
+            find_backend(host, self.model)
+            if self.memory is not None and self.memory != "none":
+                host.memories.get(self.memory)
+            found["*"] = Policy(MODEL_AGENT, {"model": self.model, **options})
+            refuse_undeclared(found["*"], host)
+        for game, text in pairs("--policy", self.policies, example="GAME=AGENT[,OPTION=VALUE...]").items():
+            if game not in ("nexus", "*"):
+                load_adapter_spec(game, host)
+            found[game] = _policy(text, host)
+        return found if "*" in found or "nexus" in found else {"nexus": Policy("wanderer"), **found}
+
+
+def _policy(text: str, host: PluginHost) -> Policy:
+    from wsap_core.references import load_agent_spec
+    from wsap_nexus.agents.identity import refuse_undeclared
     from wsap_nexus.runs.plan import agent_named
     from wsap_nexus.store.entities import EXTERNAL, Policy
 
-    host = PluginHost.discovered()
-    found: dict[str, Policy] = {}
-    if memory is not None and model is None:
-        raise UsageError("--memory has no effect without a language model; name one with --model ADDRESS.")
-    if model is not None:
-        find_backend(host, model)
-        if memory is not None and memory != "none":
-            host.memories.get(memory)
-        found["*"] = Policy("llm", {"model": model, **({"memory": memory} if memory else {})})
-    for game, agent in pairs("--policy", given, example="GAME=AGENT").items():
-        if game not in ("nexus", "*"):
-            load_adapter_spec(game, host)
-        agent, options = agent_named(agent, host)
-        if agent != EXTERNAL.agent:
-            load_agent_spec(agent, host)
-        found[game] = Policy(agent, options)
-    return found if "*" in found or "nexus" in found else {"nexus": Policy("wanderer"), **found}
+    name, *given = text.split(",")
+    agent, model = agent_named(name, host)
+    policy = Policy(agent, {**typed_pairs("--policy", given), **model})
+    refuse_key(policy.options, "model.api_key")
+    if agent == EXTERNAL.agent:
+        if policy.options:
+            raise UsageError("An agent that decides over HTTP has no options.")
+        return policy
+    load_agent_spec(agent, host)
+    refuse_undeclared(policy, host)
+    return policy
 
 
 def is_external(policies: dict[str, Policy]) -> bool:

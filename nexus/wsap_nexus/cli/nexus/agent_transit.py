@@ -23,9 +23,11 @@ from wsap_nexus.cli.nexus.connection import NexusHttp, NoAnswerError, RefusedErr
 @click.option("--exit-when", default="", metavar="CONDITION", help="When to return, such as 'health < 10%'.")
 @click.option("--steps", type=STEPS, help="Maximum number of decisions.")
 @click.option("--spawn", type=click.Choice(["safe", "challenging", "random"]), default="safe", show_default=True,
-              help="Where a new avatar starts.")  # fmt: skip
+              help="Where a new avatar starts, if GAME takes it (wsap games GAME).")  # fmt: skip
+@click.option("--loadout", metavar="NAME", default="default", show_default=True,
+              help="What a new avatar carries, if GAME takes it.")  # fmt: skip
 @click.option("--difficulty", type=click.Choice(["easy", "normal", "hard", "adaptive"]), default="normal",
-              show_default=True, help="How hard the game is.")  # fmt: skip
+              show_default=True, help="How hard the game is, if GAME takes it.")  # fmt: skip
 @click.option("--avatar", metavar="ID", help="The avatar to enter with; new for a new one.")
 def send(*, name: str, game: str, as_json: bool, database: str | None, goals: tuple[str, ...], **terms: Any) -> None:
     """Send the agent NAME into GAME, from the nexus or another world."""

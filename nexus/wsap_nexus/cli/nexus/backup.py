@@ -101,9 +101,9 @@ def prune(
     Always kept: data of open sessions and active goals, agents with their skills, items, diaries and
     avatars, worlds, the record of every session, and the runs of wsap play.
     """
-    from wsap_nexus.hub import prune as pruning
     from wsap_nexus.hub.retention import trust
     from wsap_nexus.runs.store import open_database
+    from wsap_nexus.store import prune as pruning
     from wsap_nexus.store.nexus_store import NexusStore
 
     if dry_run:

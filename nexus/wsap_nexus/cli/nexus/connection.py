@@ -104,7 +104,10 @@ class NoAnswerError(WsapError):
 
 
 class RefusedError(WsapError):
-    """The nexus refused a request; the message is that of the nexus."""
+    """The nexus refused a request.
+
+    The message is that of the nexus.
+    """
 
     code = "REFUSED"
     exit_code = 2
@@ -133,25 +136,43 @@ class NexusHttp:
         except NoAnswerError:
             return None
 
+    def events(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Yield the events of one kind from now on, until the connection ends. Any: the shape is the API's.
+
+        Raises:
+            NoAnswerError: the connection broke.
+            RefusedError: the nexus refused, or its token can't be read.
+        """
+        with self._opened("GET", f"nexus/events?kind={quote(kind, safe='')}", None, TIMEOUT) as answer:
+            for line in answer:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
+
     def _ask(self, method: str, *path: str, body: object = None, timeout: float = TIMEOUT) -> Any:
         """Send a request and return the response, both JSON. Any: the shape is the API's."""
+        if unknown := next((part for part in path if "/" in part), ""):  # no path leads to such a name
+            raise UnknownNameError(path[1].removesuffix("s"), unknown, ())
+        place = "/".join(quote(part, safe="") for part in path)
+        with self._opened(method, place, body, timeout) as answer:
+            return json.loads(answer.read(_LARGEST) or b"null")
+
+    @contextmanager
+    def _opened(self, method: str, place: str, body: object, timeout: float) -> Iterator[Any]:
+        """Yield the response to a request, to be read within the block. Any: urllib's response."""
         import urllib.error  # deferred for weight, as is the next
         import urllib.request
 
-        if unknown := next((part for part in path if "/" in part), ""):  # no path leads to such a name
-            raise UnknownNameError(path[1].removesuffix("s"), unknown, ())
-        url = self.running.url + "/".join(quote(part, safe="") for part in path)
         headers = {"Accept": "application/json", "Authorization": f"Bearer {self._token()}"}
         data = None
         if body is not None:
             data = json.dumps(body).encode()
             headers["Content-Type"] = "application/json"
-        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 our own address
+        request = urllib.request.Request(self.running.url + place, data, headers, method=method)  # noqa: S310 our own
         try:
             # Never through a proxy: the nexus is on this machine.
             opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
             with opener.open(request, timeout=timeout) as answer:
-                return json.loads(answer.read(_LARGEST) or b"null")
+                yield answer
         except urllib.error.HTTPError as error:
             raise _refusal(error) from None
         except (OSError, ValueError) as error:

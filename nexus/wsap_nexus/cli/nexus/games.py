@@ -94,8 +94,8 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
                     for name in sorted(names)]  # fmt: skip
         standings = CircuitBreaker(nexus_store, 1)
         with nexus_store.look() as tx:
-            worlds = {line.game: line for line in worlds_of(tx.connection)}
-            kept = kept_of(tx.connection)
+            worlds = {line.game: line for line in worlds_of(tx)}
+            kept = kept_of(tx)
         rows = []
         for name in sorted({*names, *worlds}):
             standing = _standing(standings.of(name), closed.get(name))

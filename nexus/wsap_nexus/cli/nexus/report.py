@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
-
-from sqlalchemy import Connection, func, or_, select
 
 from wsap_core.protocol.lines import plural
 from wsap_core.protocol.wire import encode
@@ -16,17 +15,12 @@ from wsap_nexus import state
 from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.messages import team_of
 from wsap_nexus.hub.place import GAME
-from wsap_nexus.hub.prune import size_of
 from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.entities import AgentIdentity
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 from wsap_nexus.store.events import why_ended
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
-from wsap_nexus.store.tables import METADATA
-
-_EVENT, _NEXUS_EVENT = METADATA.tables["event"], METADATA.tables["nexus_event"]
-_SESSION, _AGENT, _WORLD = METADATA.tables["session"], METADATA.tables["agent"], METADATA.tables["world"]
-_RUN, _GAME = METADATA.tables["run"], METADATA.tables["game"]
+from wsap_nexus.store.prune import size_of
 
 
 @dataclass(frozen=True)
@@ -177,35 +171,26 @@ def status_of(
     if database is None:
         return found
     with NexusStore(database).look() as tx:
-        count = tx.connection.execute(select(func.count()).select_from(_NEXUS_EVENT)).scalar_one()
-        sessions = tx.connection.execute(select(func.count()).select_from(_SESSION)).scalar_one()
         return replace(
             found,
             agents=agent_rows(tx),
-            worlds=worlds_of(tx.connection),
-            kept=kept_of(tx.connection),
+            worlds=worlds_of(tx),
+            kept=kept_of(tx),
             in_doubt=in_doubt_of(tx),
-            closed=closed_of(tx.connection),
-            events=int(count),
-            sessions=int(sessions),
+            closed=closed_of(tx),
+            events=tx.count_events(),
+            sessions=tx.count_sessions(),
         )
 
 
 def agent_rows(tx: Transaction) -> list[AgentRow]:
     """Return all agents."""
-    opened = {
-        row.id: row
-        for row in tx.connection.execute(
-            select(_SESSION.c.id, _SESSION.c.game, _SESSION.c.opened, _SESSION.c.run_id, _SESSION.c.agent_id).where(
-                _SESSION.c.closed.is_(None)
-            )
-        )
-    }
+    opened = {session.id: session for session in tx.open_sessions()}
     return [agent_row(tx, agent, opened.get(agent.session_id or "")) for agent in tx.agents()]
 
 
-def agent_row(tx: Transaction, agent: AgentIdentity, session: Any) -> AgentRow:
-    """Return one agent. Any: the row or record of its open session."""
+def agent_row(tx: Transaction, agent: AgentIdentity, session: SessionRecord | None) -> AgentRow:
+    """Return one agent, with its open session."""
     policy = agent.policies.get("*") or agent.policies.get(GAME)
     decides = "the game's default agent" if policy is None or policy.agent == "wanderer" else policy.agent
     if policy is not None and policy.options.get("model"):
@@ -217,45 +202,27 @@ def agent_row(tx: Transaction, agent: AgentIdentity, session: Any) -> AgentRow:
         session.game if session is not None else GAME,
         session.id if session is not None else None,
         session.opened if session is not None else None,
-        last_step(tx.connection, session.run_id) if session is not None else 0,
+        tx.last_step(session.run_id) if session is not None else 0,
         agent.lifetime_steps,
         decides,
         failure_of(tx, agent.id) if agent.state == "paused" else "",
     )
 
 
-def last_step(connection: Connection, run_id: str, kind: str = "step") -> int:
-    """Return the number of decisions, or of ticks, in a recording."""
-    query = select(_EVENT.c.step).where(_EVENT.c.run_id == run_id, _EVENT.c.kind == kind)
-    return int(connection.execute(query.order_by(_EVENT.c.seq.desc()).limit(1)).scalar() or 0)
-
-
-def worlds_of(connection: Connection) -> list[WorldLine]:
+def worlds_of(tx: Transaction) -> list[WorldLine]:
     """Return the numbers of worlds and agents of every game with worlds that are in use or can be re-entered."""
-    found: dict[str, tuple[int, int]] = {}
-    entered = _WORLD.c.id.in_(select(_SESSION.c.world_id).where(_SESSION.c.closed.is_(None)))
-    there = or_(_WORLD.c.snapshot.is_not(None), _WORLD.c.run_id.is_not(None), entered)
-    for game, count in connection.execute(select(_WORLD.c.game, func.count()).where(there).group_by(_WORLD.c.game)):
-        found[game] = (count, 0)
-    open_sessions = select(_SESSION.c.game, func.count()).where(_SESSION.c.closed.is_(None)).group_by(_SESSION.c.game)
-    for game, count in connection.execute(open_sessions).all():
-        found[game] = (found.get(game, (0, 0))[0], count)
-    return [WorldLine(game, *found[game]) for game in sorted(found)]
+    worlds = tx.worlds_in_use()
+    agents = Counter(session.game for session in tx.open_sessions())
+    return [WorldLine(game, worlds.get(game, 0), agents[game]) for game in sorted({*worlds, *agents})]
 
 
-def kept_of(connection: Connection) -> list[KeptLine]:
+def kept_of(tx: Transaction) -> list[KeptLine]:
     """Return the worlds that live in the nexus, by name."""
-    lives = _RUN.c.config["open"].as_boolean().is_(True)
-    query = select(_WORLD.c.id, _WORLD.c.game, _WORLD.c.run_id, _WORLD.c.failures)
-    worlds = connection.execute(query.join(_RUN, _RUN.c.id == _WORLD.c.run_id).where(lives).order_by(_WORLD.c.id)).all()
-    found = []
-    for world in worlds:
-        inside = select(func.count()).select_from(_SESSION)
-        inside = inside.where(_SESSION.c.world_id == world.id, _SESSION.c.closed.is_(None))
-        tick = last_step(connection, world.run_id, "tick")
-        agents = int(connection.execute(inside).scalar_one())
-        found.append(KeptLine(world.id, world.game, tick, agents, world.failures))
-    return found
+    inside = Counter(session.world_id for session in tx.open_sessions())
+    return [
+        KeptLine(world.id, world.game, tx.last_step(world.run_id or "", "tick"), inside[world.id], world.failures)
+        for world in tx.living_worlds()
+    ]
 
 
 def in_doubt_of(tx: Transaction) -> list[DoubtLine]:
@@ -273,10 +240,9 @@ def in_doubt_of(tx: Transaction) -> list[DoubtLine]:
     ]
 
 
-def closed_of(connection: Connection) -> list[ClosedLine]:
+def closed_of(tx: Transaction) -> list[ClosedLine]:
     """Return the games that were closed, by a person or because they failed."""
-    rows = connection.execute(select(_GAME).where(_GAME.c.status != "available").order_by(_GAME.c.name))
-    return [ClosedLine(row.name, row.status, row.reason) for row in rows]
+    return [ClosedLine(game.name, game.status, game.reason) for game in tx.closed_games()]
 
 
 # Any, in this module: JSON-ready data.
@@ -310,6 +276,8 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
     where = f"in {found['place']}" + (f", {plural(found['steps'], 'decision')} so far" if found["session"] else "")
     state = "" if found["state"] == "active" else f", {found['state']}"
     lines = [f"{found['name']} ({found['id']}), {where}{state}"]
+    if found["paused_because"]:
+        lines.append(f"failed: {found['paused_because']}")
     if found["persona"]:
         lines.append(found["persona"])
     played = f"{plural(found['lifetime_steps'], 'decision')} in games, {plural(round(found['playtime']), 'second')}"

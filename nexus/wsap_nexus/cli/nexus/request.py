@@ -38,6 +38,7 @@ class StartRequest:
     model: str | None
     workers: int | None
     worker_memory: int | None
+    living_in_workers: bool
     game_hosts: tuple[str, ...]
     limits: tuple[str, ...]
     keep_days: float
@@ -45,6 +46,8 @@ class StartRequest:
     as_json: bool
     database: str | None
     worlds: tuple[str, ...] = ()
+    agent_options: tuple[str, ...] = ()
+    backend_options: tuple[str, ...] = ()
     patience: float = 30.0
 
     @property
@@ -169,7 +172,14 @@ def _why(log: Path, began: int) -> str:
     return f"{last} (The nexus did not start; its output is in {log}.)"
 
 
-_REPEATED = {"games": "game", "worlds": "world", "limits": "limit", "game_hosts": "game_host"}
+_REPEATED = {
+    "games": "game",
+    "worlds": "world",
+    "limits": "limit",
+    "game_hosts": "game_host",
+    "agent_options": "agent_option",
+    "backend_options": "model_option",
+}
 
 
 def words_of(request: StartRequest) -> list[str]:
@@ -179,8 +189,8 @@ def words_of(request: StartRequest) -> list[str]:
         option = f"--{_REPEATED.get(name, name).replace('_', '-')}"
         if isinstance(value, tuple):
             words += [word for each in value for word in (option, each)]
-        elif name == "expose":
-            words += [option] if value else []
-        elif value is not None and name != "as_json":
+        elif isinstance(value, bool):
+            words += [option] if value and name != "as_json" else []
+        elif value is not None:
             words += [option, str(value)]
     return words

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.cli.params import SEED, FiniteRange, refuse_given
+from wsap_core.cli.params import SEED, FiniteRange, WholeNumber, refuse_given
 from wsap_core.errors import StorageReadOnlyError, UsageError, WsapError
 from wsap_core.protocol.lines import plural
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import command, said, size_of_text
 from wsap_nexus.cli.model_options import limit_option
 from wsap_nexus.cli.nexus.connection import running_on
@@ -25,6 +26,7 @@ from wsap_nexus.cli.nexus.request import StartRequest, address_of, say_ready
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
+    from wsap_nexus.cli.nexus.agent_registry import Decider
     from wsap_nexus.hub.nexus import Nexus
     from wsap_nexus.hub.settings import Settings
     from wsap_nexus.runs.store import Store
@@ -41,6 +43,10 @@ SLOW = 2.0
 
 _STOPPING = "Stopping: agents finish their decisions. Press Ctrl-C again to stop immediately.\n"
 _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus start\n"
+_STUCK = (
+    "Stopped immediately, because a game in the nexus' process did not return from a call; nothing recorded is lost. "
+    "Continue with: wsap nexus start\n"
+)
 
 
 @command(
@@ -48,8 +54,8 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
     "wsap nexus start --model ollama/qwen3:8b --game crafter",
     "wsap nexus start --world village=sandbox:village,language=en",
     sections={
-        "Agents": ("model", "limits", "pace", "patience", "seed"),
-        "Games": ("games", "worlds", "game_hosts", "workers", "worker_memory"),
+        "Agents": ("model", "agent_options", "backend_options", "limits", "pace", "patience", "seed"),
+        "Games": ("games", "worlds", "game_hosts", "workers", "worker_memory", "living_in_workers"),
         "Network": ("host", "port", "expose"),
         "Recording": ("database", "keep_days", "keep_size"),
     },
@@ -59,7 +65,7 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
     show_default="127.0.0.1, or with --expose all: 0.0.0.0",
     help="The address to listen on; any but a loopback address needs --expose.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=9998, show_default=True,
+@click.option("--port", type=WholeNumber(0, 65535), default=9998, show_default=True,
               help="The port; 0 for any free one.")  # fmt: skip
 @click.option(
     "--expose",
@@ -95,17 +101,36 @@ _INSISTED = "Stopped immediately; nothing is lost. Continue with: wsap nexus sta
     help="A world that lives, with or without agents in it; its game must support this. May be repeated.",
 )
 @click.option("--model", metavar="ADDRESS", help="The language model of new agents; none if not given.")
+@click.option(
+    "--agent-option",
+    "agent_options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="With --model, how it is asked, such as profile=brief or temperature=0.2; may be repeated.",
+)
+@click.option(
+    "--model-option",
+    "backend_options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="With --model, an option of its backend, such as num_ctx=16384; may be repeated.",
+)
 @limit_option(
     "Pause agents before calls, tokens or cost (US dollars) of models exceed N: day.cost=2 per day for all runs of the "
     "database, decision.tokens=9000 per decision. May be repeated."
 )
-@click.option("--workers", type=click.IntRange(0, 64), show_default="one per processor, up to 4",
+@click.option("--workers", type=WholeNumber(0, 64), show_default="one per processor, up to 4",
               help="Number of worker processes for worlds, which isolate games that fail: each game in play has at "
               "least one of its own, and several while there are fewer in all; 0 runs worlds in the process of the "
               "nexus.")  # fmt: skip
-@click.option("--worker-memory", type=click.IntRange(64, 1_048_576), metavar="MIB", show_default="no limit",
+@click.option("--worker-memory", type=WholeNumber(64, 1_048_576), metavar="MIB", show_default="no limit",
               help="Maximum memory of a worker process, with the processes that its game starts; one that exceeds it, "
               "even in the middle of an action, is killed, and its worlds are restored in another.")  # fmt: skip
+@click.option(
+    "--living-in-workers",
+    is_flag=True,
+    help="Experimental: run worlds that live in worker processes, too, so that one that loops holds nobody.",
+)
 @click.option("--game-host", "game_hosts", multiple=True, metavar="HOST",
               help="A host, other than this machine, on which remote games may run; may be repeated.")  # fmt: skip
 @click.option("--keep-days", type=FiniteRange(0, 100_000), default=KEEP_DAYS, show_default=True,
@@ -140,14 +165,10 @@ def _check(request: StartRequest) -> None:
     from wsap_nexus.http.listening import refuse_unexposed
 
     refuse_unexposed(request.host, "nexus", exposed=request.expose)
-    if request.model is not None:
-        from wsap_core.host import PluginHost
-        from wsap_llm.backends.pool import find_backend
-
-        find_backend(PluginHost.discovered(), request.model)
+    _decider(request).read()  # refuses unknown models and options
     settings_of(request)  # refuses malformed limits
     if request.workers == 0:
-        refuse_given("with --workers 0", "worker_memory")
+        refuse_given("with --workers 0", "worker_memory", "living_in_workers")
     nexus = running_on(request.database)
     if nexus is not None:
         running = nexus.running
@@ -206,6 +227,7 @@ def settings_of(request: StartRequest) -> Settings:
         games=request.games or None,
         worlds=tuple(map(KeptWorld.parse, request.worlds)),
         workers=sensible_workers() if request.workers is None else request.workers,
+        living_in_workers=request.living_in_workers,
         timeouts=WorkerTimeouts(memory=None if request.worker_memory is None else request.worker_memory * 2**20),
         logs=home(os.environ) / "logs",
         limits=Budgets.parse(request.limits, scopes=("decision", "day")),
@@ -214,11 +236,17 @@ def settings_of(request: StartRequest) -> Settings:
     )
 
 
+def _decider(request: StartRequest) -> Decider:
+    from wsap_nexus.cli.nexus.agent_registry import Decider
+
+    return Decider(model=request.model, agent_options=request.agent_options, backend_options=request.backend_options)
+
+
 def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
     from wsap_core.references import load_adapter_spec
     from wsap_nexus.hub.kept import must_live, refuse_other
     from wsap_nexus.hub.nexus import Nexus
-    from wsap_nexus.store.entities import Policy
+    from wsap_nexus.hub.renaming import take_new_names
 
     for name in request.games:
         load_adapter_spec(name, host)  # refuses unknown names before anything is written
@@ -230,13 +258,13 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
         raise UsageError(f"--world gives the name {twice[0]!r} to two worlds; choose another one.")
     hub = Nexus(host, store, settings)
     with hub.nexus_store.change() as tx:
+        for told in take_new_names(tx, host):
+            click.echo(single_line(told), err=True)
         for world in settings.worlds:
             if tx.has_world(world.name):
                 refuse_other(tx.world(world.name), world, load_adapter_spec(world.game, host))
         if not tx.agents(limit=1) and not tx.last_seq():
-            policies = {"nexus": Policy("wanderer")}
-            if request.model is not None:
-                policies = {"*": Policy("llm", {"model": request.model})}
+            policies = _decider(request).read()
             for agent_id, name in EMBEDDED:
                 tx.register(agent_id, name=name, policies=policies)
     return hub
@@ -264,8 +292,9 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         housekeeping.append(asyncio.create_task(collect_regularly(hub.clock)))
         where = hub.store.database.where
         running = state.Running(
-            os.getpid(), state.birth(os.getpid()), url, time.time(), where, request.model, request.keep
-        )
+            os.getpid(), state.birth(os.getpid()), url, time.time(), where, request.model, request.keep,
+            _decider(request).options(),
+        )  # fmt: skip
         state.write(path, running)
         opening = f"{address_of(request, running)}{key.fragment}"
         say_ready(request, running, str(tokens), "Ctrl-C stops it; the next start continues", opening)
@@ -275,7 +304,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
             retention = Retention(hub.nexus_store, hub.live, hub.clock, request.keep)
             housekeeping.append(asyncio.create_task(retention.run()))
 
-    with told_to_stop(lambda: _write(_STOPPING), lambda: _write(_INSISTED)) as told:
+    with told_to_stop(lambda: _write(_STOPPING), lambda: _write(_INSISTED), lambda: _write(_STUCK)) as told:
         try:
             await serve(hub, Address(request.host, request.port), tokens, ready=ready, until=told, key=key)
         finally:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from wsap_core.cli.params import STEPS, refuse_given
+from wsap_core.cli.params import STEPS, WholeNumber, refuse_given
 from wsap_core.protocol.lines import plural
 from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
@@ -15,7 +15,7 @@ from wsap_nexus.cli.common import command, print_lines, said
 from wsap_nexus.cli.nexus.connection import NoAnswerError, looking, require_nexus, running_on, writing
 
 _LIMIT = click.option(
-    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Maximum number of entries."
+    "--limit", type=WholeNumber(1, 1000), default=20, show_default=True, help="Maximum number of entries."
 )
 
 

@@ -15,6 +15,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import refuse_given
 from wsap_core.errors import StorageError, WsapError
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, is_dumb, open_for_reading, output_console
 
 if TYPE_CHECKING:
@@ -22,13 +23,16 @@ if TYPE_CHECKING:
 
     from wsap_core.host import PluginHost
     from wsap_nexus.cli.nexus.report import AgentRow
-    from wsap_nexus.cli.nexus.watch_client import Following, WatchClient
+    from wsap_nexus.cli.nexus.watch_client import Following, Sight, WatchClient
 
 EVERY = 0.25
 """Minimum seconds between updates."""
 
 RECENT = 10
 """Number of past events that are printed first if there is no terminal."""
+
+LONG = 5.0
+"""Seconds after which a line tells that a model is waited for, if there is no terminal."""
 
 SMALLEST = (24, 8)
 """Minimum columns and rows of the screen."""
@@ -93,27 +97,29 @@ def _print_lines(client: WatchClient, host: PluginHost, agent: str | None, *, as
             click.echo(line)
     follow: Following | None = None
     held = ""
+    waited: dict[int, str] = {}
     while True:
         if sight.held != held:
             held = sight.held
-            told = held or "Agents continue."
-            click.echo(dumps({"held": held or None}) if as_json else f"{clock(time.time())} {told}")
+            said = held or "Agents continue."
+            click.echo(dumps({"held": held or None}) if as_json else f"{clock(time.time())} {said}")
         wanted = [event for event in events if agent in (None, event.agent_id)]
         if as_json:
             for event in wanted:
                 click.echo(dumps(event.to_json()))
         else:
-            for event, sentence in sentences(wanted, sight.names):
-                click.echo(f"{clock(event.time)} {sentence}")
+            told = [(event.time, sentence) for event, sentence in sentences(wanted, sight.names)]
+            for moment, line in told + [(time.time(), line) for line in _waits(sight, agent, waited)]:
+                click.echo(f"{clock(moment)} {line}")
         if agent is not None:
             before, follow = follow, following(client, agent, host, follow)
             notes = follow.refresh() if follow is not None else []
             # Of the earlier actions, only the last few.
             for note in notes if follow is before else notes[-RECENT:]:
-                said = {"step": note.number, "action": note.action, "success": note.success, "message": note.message,
+                step = {"step": note.number, "action": note.action, "success": note.success, "message": note.message,
                         "reward": note.reward, "agent": agent,
                         **({} if note.outcome == "done" else {"outcome": note.outcome})}  # fmt: skip
-                click.echo(json.dumps(said) if as_json else note_line(note, several=False))
+                click.echo(json.dumps(step) if as_json else note_line(note, several=False))
         sys.stdout.flush()
         if sight.running is None:
             if not as_json:
@@ -121,6 +127,25 @@ def _print_lines(client: WatchClient, host: PluginHost, agent: str | None, *, as
             return
         time.sleep(EVERY)
         sight, events = client.look()
+
+
+def _waits(sight: Sight, agent: str | None, waited: dict[int, str]) -> list[str]:
+    """Return lines on models that are waited for: once for `LONG` seconds, and for each queue or other attempt.
+
+    `waited` has what was told before, by request.
+    """
+    found, now, before = [], time.monotonic(), waited.copy()
+    waited.clear()
+    for name, heard in sight.thoughts.items():
+        event = heard.event
+        if agent not in (None, name):
+            continue
+        long = not event.text and event.seconds + now - heard.at >= LONG
+        state = event.waiting or ("reading" if long else before.get(event.request, ""))
+        if state and state != before.get(event.request):
+            found.append(single_line(f"{sight.names.who(name)}: {event.model}: {heard.line(now)}"))
+        waited[event.request] = state
+    return found
 
 
 # --- the screen -------------------------------------------------------------------------------
@@ -234,6 +259,10 @@ class _Live:
         if width < SMALLEST[0] or height < SMALLEST[1]:
             return Text(f"{width}x{height} is too small; press q to leave.")
         if self._close and row is not None:
-            return agent_screen(self._follow, row, width, height, plain=plain, note=note, helping=self._help)
+            heard = self._sight.thoughts.get(row.id)
+            writing = None if heard is None else heard.writing(time.monotonic())
+            return agent_screen(
+                self._follow, row, width, height, plain=plain, note=note, helping=self._help, writing=writing
+            )
         chosen = self._sight.agents.index(row) if row is not None else 0
         return overview(self._sight, chosen, width, height, now=time.time(), note=note, helping=self._help)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-from sqlalchemy import select
 
 from wsap_core.errors import WsapError
 from wsap_core.host import PluginHost
@@ -16,15 +15,14 @@ from wsap_core.untrusted import single_line
 from wsap_nexus import state
 from wsap_nexus.cli.nexus.connection import NexusHttp
 from wsap_nexus.cli.nexus.report import AgentRow, WorldLine, agent_rows, worlds_of
-from wsap_nexus.hub.place import GAME
-from wsap_nexus.hub.prune import size_of
+from wsap_nexus.cli.nexus.watch_thoughts import Heard, Thoughts
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import Names, NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
+from wsap_nexus.store.prune import size_of
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.tables import METADATA
 from wsap_nexus.terminal.recorded import game_to_read, note_of_event
 from wsap_nexus.terminal.story import Note, SeatStory, Stage
 
@@ -36,8 +34,6 @@ ASK_EVERY = 2.0
 
 _LONG = 4000
 # Maximum number of a recording's events that are read, from the end.
-
-_RUN = METADATA.tables["run"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +48,8 @@ class Sight:
     bytes: int | None
     held: str = ""
     """Why all agents are held, such as a full disk; empty if they are not."""
+    thoughts: Mapping[str, Heard] = field(default_factory=dict)
+    """Agent -> what its model is asked now."""
 
     @property
     def names(self) -> Names:
@@ -70,6 +68,7 @@ class WatchClient:
         self._seq = -1
         self._asked = -ASK_EVERY
         self._held = ""
+        self._thoughts = Thoughts()
 
     def look(self, *, recent: int = KEPT) -> tuple[Sight, list[NexusEvent]]:
         """Return the current state and the events since the last call; on the first call, the last `recent` ones.
@@ -83,13 +82,12 @@ class WatchClient:
             if not 0 <= self._seq <= last:
                 self._seq = max(0, last - recent)
             new = _events(tx, self._seq)
-            rows, worlds = agent_rows(tx), worlds_of(tx.connection)
+            rows, worlds = agent_rows(tx), worlds_of(tx)
         if new:
             self._seq = new[-1].seq
         self._events.extend(new)
-        sight = Sight(
-            running, tuple(rows), tuple(worlds), tuple(self._events), size_of(self.database), self._why_held(running)
-        )
+        held, thoughts = self._why_held(running), self._thoughts.now(running)
+        sight = Sight(running, tuple(rows), tuple(worlds), tuple(self._events), size_of(self.database), held, thoughts)
         return sight, new
 
     def _why_held(self, running: state.Running | None) -> str:
@@ -108,12 +106,7 @@ class WatchClient:
             agent = tx.agent(agent_id)
             if agent.session_id is not None:
                 return tx.session(agent.session_id).run_id
-            query = select(_RUN.c.id, _RUN.c.config).where(_RUN.c.game == GAME)
-            for name, config in tx.connection.execute(query.order_by(_RUN.c.created.desc()).limit(200)):
-                seats = config.get("seats") or [{}]
-                if seats[0].get("name") == agent_id:
-                    return str(name)
-        return None
+        return Repository(self.database).newest_visit(agent_id)
 
     def seat_of(self, agent_id: str, run: RunRecord) -> str:
         """Return the agent's seat in a recording."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,7 +19,9 @@ from wsap_nexus.cli.nexus.status import duration
 from wsap_nexus.cli.nexus.watch_client import Following, Sight
 from wsap_nexus.store.events import NexusEvent, sentences
 from wsap_nexus.terminal.panels import actions
+from wsap_nexus.terminal.panels import writing as written
 from wsap_nexus.terminal.screen import Look, compose, fits
+from wsap_nexus.terminal.story import Writing
 
 KEYS = (
     ("↑ ↓", "select an agent"),
@@ -76,26 +78,27 @@ def _body(sight: Sight, chosen: int, width: int, height: int) -> RenderableType:
         left = max(32, min(46, width // 2))
         worlds = min(len(sight.worlds), 6) + 2 if sight.worlds and height >= 14 else 0
         column = Layout(size=left)
-        agents = Layout(_panel(_agents(sight.agents, chosen, left - 4, height - worlds - 2), "Agents"))
+        agents = Layout(_panel(_agents(sight, chosen, left - 4, height - worlds - 2), "Agents"))
         column.split_column(agents, *([Layout(_panel(_worlds(sight), "Worlds"), size=worlds)] if worlds else []))
         layout.split_row(column, Layout(_panel(_happened(sight, height - 2), "Events")))
         return layout
     rows = max(3, min(len(sight.agents) + 2, height // 2))
     layout.split_column(
-        Layout(_panel(_agents(sight.agents, chosen, width - 4, rows - 2), "Agents"), size=rows),
+        Layout(_panel(_agents(sight, chosen, width - 4, rows - 2), "Agents"), size=rows),
         Layout(_panel(_happened(sight, height - rows - 2), "Events")),
     )
     return layout
 
 
-def _agents(agents: Sequence[AgentRow], chosen: int, width: int, height: int) -> RenderableType:
+def _agents(sight: Sight, chosen: int, width: int, height: int) -> RenderableType:
+    agents = sight.agents
     if not agents:
         return Text("no agents yet: wsap nexus agents add NAME", "dim")
     height = max(1, height)
     first = max(0, min(chosen - height // 2, len(agents) - height))
     names = [single_line(a.name) if a.name.lower() == a.id else f"{single_line(a.name)} ({a.id})" for a in agents]
     widest = min(max(map(len, names)), max(6, width // 3))
-    lines = []
+    lines, moment = [], time.monotonic()
     for index, agent in enumerate(agents[first : first + height], first):
         line = Text("▸ " if index == chosen else "  ", "bold yellow", no_wrap=True, overflow="ellipsis")
         line.append(f"{names[index][:widest]:<{widest}} ", "bold" if index == chosen else "")
@@ -105,6 +108,9 @@ def _agents(agents: Sequence[AgentRow], chosen: int, width: int, height: int) ->
             line.append("in the nexus", "dim")
         if agent.state != "active":
             line.append(f"❚❚ {held(agent)}", "yellow")
+        if (heard := sight.thoughts.get(agent.id)) is not None and (now := heard.writing(moment)).name:
+            state = now.state or ("thinking" if now.thinks else "writing")
+            line.append(f" {single_line(now.name).rpartition('/')[2][:20]}: {single_line(state)}", "dim italic")
         lines.append(line)
     return Group(*lines)
 
@@ -142,13 +148,22 @@ def clock(moment: float) -> str:
 
 
 def agent_screen(
-    follow: Following | None, agent: AgentRow, width: int, height: int, *, plain: bool, note: str, helping: bool
+    follow: Following | None,
+    agent: AgentRow,
+    width: int,
+    height: int,
+    *,
+    plain: bool,
+    note: str,
+    helping: bool,
+    writing: Writing | None = None,
 ) -> RenderableType:
     """Return the screen with one agent, without the map in a small terminal; `note` replaces the keys."""
+    thought = [] if writing is None else [written(writing, width)]
     if follow is None:
-        return Text(f" {single_line(agent.id)} has done nothing yet.", "dim")
+        return Group(Text(f" {single_line(agent.id)} has done nothing yet.", "dim"), *thought)
     state = f"❚❚ {held(agent)}" if agent.state == "paused" else "▶ live"
-    stage = replace(follow.stage(single_line(agent.name)), state=state, keys=note or _ONE_KEYS)
+    stage = replace(follow.stage(single_line(agent.name)), state=state, keys=note or _ONE_KEYS, writing=writing)
     if fits(width, height):
         return compose(stage, width, height, Look(plain=plain, help=KEYS if helping else ()))
     scene = stage.seat
@@ -160,8 +175,8 @@ def agent_screen(
         Text(f"step {scene.steps}, reward {scene.reward:g}", "dim", no_wrap=True, overflow="ellipsis"),
         Text(status, "", no_wrap=True, overflow="ellipsis"),
     ]
-    lines = actions(scene, width - 1, max(1, height - len(head) - 1))
-    return Group(*head, *lines, Text(single_line(stage.keys), "dim", no_wrap=True, overflow="ellipsis"))
+    lines = actions(scene, width - 1, max(1, height - len(head) - len(thought) - 1))
+    return Group(*head, *lines, *thought, Text(single_line(stage.keys), "dim", no_wrap=True, overflow="ellipsis"))
 
 
 def _help() -> RenderableType:

@@ -5,7 +5,7 @@ import { drawObservation, drawView } from './blocks.js';
 import { controls, transferControls } from './controls.js';
 import { perform } from './actions.js';
 import { add, el, empty, fill, link, panel, table, to } from './dom.js';
-import { throttled, feed as feedOf, stat, stayLine, watchView } from './feed.js';
+import { throttled, feed as feedOf, stat, stayLine, thoughtLine, watchView } from './feed.js';
 import { stays } from './worlds.js';
 import { count, lasting, many, percent, plain, when } from './format.js';
 
@@ -62,7 +62,7 @@ export async function agentPage(context) {
   add(root, [title, about, trouble, buttons.node,
     el('div.stats', {}, Object.values(stats).filter((s) => whole || s !== stats.achieved).map((s) => s.node)),
     el('div.columns', {},
-      el('div', {}, panel('Now', now, stage), whole ? panel('Skills', boxes.skills) : null, whole && past),
+      el('div', {}, panel('Now', now, whole ? thoughtLine(context, id) : null, stage), whole ? panel('Skills', boxes.skills) : null, whole && past),
       whole ? el('div', {}, panel('Persona', boxes.persona), boxes.talk, boxes.goals, panel('Items', boxes.items), panel('Avatars', boxes.bodies), panel('Achievements', boxes.achieved), panel('Memories', boxes.memories), boxes.diary) : el('div', {}, past))]);
 
   let line = null;

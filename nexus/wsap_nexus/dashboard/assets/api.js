@@ -28,10 +28,15 @@ async function answered(response) {
   throw new Refusal(response.status, error.code || '', error.message || `The nexus responded with status ${response.status}.`);
 }
 
+// Relative to the page, which a reverse proxy may serve below a path.
+export function here(path) {
+  return `.${path}`;
+}
+
 async function ask(path, options) {
   let response;
   try {
-    response = await fetch(path, options);
+    response = await fetch(here(path), options);
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     throw new Refusal(0, 'AWAY', 'The nexus does not respond. Is it running? Start it with: wsap nexus start');

@@ -2,7 +2,8 @@
 
 import { get } from './api.js';
 import { el, link, say, to } from './dom.js';
-import { figure, many, plain, sentence, sign, together, when } from './format.js';
+import { count, figure, many, plain, sentence, sign, together, when } from './format.js';
+import { thoughtOf } from './live.js';
 
 // Milliseconds after which a world's view is refreshed even without an event.
 const MEANWHILE = 2000;
@@ -100,8 +101,34 @@ export function watchView(context, worldId, node, draw, period) {
   return look;
 }
 
+// Two lines on what an agent's model is asked and is writing now; hidden while none is asked.
+export function thoughtLine(context, agent) {
+  const model = el('b', {});
+  const state = el('span', {});
+  const text = el('div.thought-text', {});
+  const node = el('div.thought', { hidden: true }, el('div.thought-head', {}, model, state), text);
+  const update = () => {
+    const now = thoughtOf(agent);
+    // Most replies come at once: a line that flashes would tell nothing.
+    const seconds = now ? now.seconds + (performance.now() - now.at) / 1000 : 0;
+    node.hidden = !now || (!now.text && !now.waiting && seconds < 0.5);
+    if (!now) return;
+    say(model, now.model);
+    const what = now.text ? `is ${now.state}` : `${now.waiting || `reading ${many(now.tokens, 'token')}`}, ${count(Math.floor(seconds))} s`;
+    say(state, now.purpose && now.purpose !== 'decide' ? `${what} (${now.purpose})` : what);
+    say(text, now.text);
+    text.hidden = !now.text;
+    text.scrollTop = text.scrollHeight;
+  };
+  const ticking = setInterval(update, 500);
+  context.undo(() => clearInterval(ticking));
+  context.on('thinking', (who) => { if (who === agent) update(); });
+  update();
+  return node;
+}
+
 // One line on the current action of an agent, updated in place.
-export function stayLine(stay, name) {
+export function stayLine(stay, name, thought = null) {
   const parts = {
     action: el('span.act', {}), result: el('span.what', {}), steps: el('span.n', {}), reward: el('span.n', {}),
     state: el('span.tag', {}),
@@ -109,7 +136,7 @@ export function stayLine(stay, name) {
   const node = el('div.stay', {},
     el('div.stay-head', {}, link(to('agent', stay.agent), name),
       stay.seat && stay.seat !== stay.agent ? el('small', {}, `as ${stay.seat}`) : '', parts.state, el('span.grow', {}), parts.steps, parts.reward),
-    el('div.stay-now', {}, parts.action, ' ', parts.result));
+    el('div.stay-now', {}, parts.action, ' ', parts.result), thought);
   const update = (now) => {
     if (now.steps !== undefined) { // not sent to spectators
       say(parts.steps, many(now.steps, 'step'));

@@ -1,9 +1,10 @@
 // The stream of events, shared by the whole page; after a lost connection it resumes at the last event.
 
-import { headers, onToken } from './api.js';
+import { headers, here, onToken } from './api.js';
 
 const QUIET = 40000; // the nexus sends something at least every 15 s
-const listeners = { nexus: new Set(), pulse: new Set(), hello: new Set(), state: new Set() };
+const listeners = { nexus: new Set(), pulse: new Set(), hello: new Set(), state: new Set(), thinking: new Set() };
+const thoughts = new Map(); // what is known of models that are asked: agent -> requests by number
 let lastId = null;
 let state = 'connecting';
 let known = false;
@@ -44,7 +45,7 @@ export async function start() {
 async function listen(controller) {
   const given = { ...headers(), Accept: 'text/event-stream' };
   if (lastId !== null) given['Last-Event-ID'] = lastId;
-  const response = await fetch('/dashboard/live', { headers: given, cache: 'no-store', signal: controller.signal });
+  const response = await fetch(here('/dashboard/live'), { headers: given, cache: 'no-store', signal: controller.signal });
   if (!response.ok) throw new Error(`refused: ${response.status}`);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
@@ -64,6 +65,21 @@ async function listen(controller) {
   }
 }
 
+function think({ agent_id: agent, body }) {
+  const asked = thoughts.get(agent) || new Map();
+  if (body.state === 'done') asked.delete(body.request);
+  else asked.set(body.request, { ...body, at: performance.now() });
+  if (asked.size) thoughts.set(agent, asked);
+  else thoughts.delete(agent);
+  tell('thinking', agent);
+}
+
+// The latest request to a model for an agent; null if there is none.
+export function thoughtOf(agent) {
+  const asked = thoughts.get(agent);
+  return asked ? [...asked.values()].pop() : null;
+}
+
 function take(message) {
   let kind = 'message';
   let data = '';
@@ -74,7 +90,12 @@ function take(message) {
   }
   if (!data || !(kind in listeners)) return;
   const body = JSON.parse(data);
+  if (kind === 'thinking') {
+    for (const event of body) think(event);
+    return;
+  }
   if (kind === 'hello') {
+    thoughts.clear(); // a new stream begins with the current state
     attempt = 0;
     become('live');
     tell('hello', { ...body, again: known });

@@ -2,7 +2,8 @@
 
 import { get } from './api.js';
 import { add, el, empty, fill, link, panel, to } from './dom.js';
-import { throttled, feed as feedOf, stat, stayLine, watchView } from './feed.js';
+import { throttled, feed as feedOf, stat, stayLine, thoughtLine, watchView } from './feed.js';
+import { on } from './live.js';
 import { thumbnail } from './blocks.js';
 import { cost, count, lasting, many, plain, size } from './format.js';
 
@@ -41,13 +42,14 @@ export async function overviewPage(context) {
     cleanup = [];
     lines = new Map();
     looks = new Map();
+    const part = { undo: (f) => cleanup.push(f), on: (kind, f) => cleanup.push(on(kind, f)) };
     fill(worlds, found.worlds.map((world) => {
       const picture = el('div.thumb', { 'aria-hidden': 'true' });
       const own = { signal, undo: (f) => cleanup.push(f) };
       if (world.draws) looks.set(world.id, watchView(own, world.id, picture, (seen) => thumbnail(picture, seen.view), 1000));
       else picture.append(el('span', {}, world.title.slice(0, 2)));
       const stays = world.stays.map((stay) => {
-        const line = stayLine(stay, names[stay.agent] || stay.agent);
+        const line = stayLine(stay, names[stay.agent] || stay.agent, thoughtLine(part, stay.agent));
         lines.set(stay.agent, line);
         return line.node;
       });
@@ -60,11 +62,12 @@ export async function overviewPage(context) {
   }
 
   function showHere(found) {
+    const part = { undo: (f) => cleanup.push(f), on: (kind, f) => cleanup.push(on(kind, f)) }; // cleaned up by showWorlds
     const moving = new Map(found.transit.map((t) => [t.agent, t.kind]));
     fill(here, found.nexus.length ? el('ul.chips', {}, found.nexus.map((a) => el('li', {},
       link(to('agent', a.id), a.name),
       moving.has(a.id) ? el('span.tag', {}, moving.get(a.id) === 'enter' ? 'entering a world' : 'returning') : '',
-      a.state === 'paused' ? el('span.tag', {}, 'paused') : '')))
+      a.state === 'paused' ? el('span.tag', {}, 'paused') : '', thoughtLine(part, a.id))))
       : empty(found.counts.agents ? 'All agents are in worlds.' : 'There are no agents yet. Add one with: wsap nexus agents add'),
     found.counts.in_nexus > found.nexus.length ? el('p.more', {}, link('#/agents', `${many(found.counts.in_nexus - found.nexus.length, 'more agent')}`)) : null);
   }

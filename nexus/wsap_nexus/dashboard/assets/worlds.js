@@ -41,7 +41,7 @@ export async function worldsPage(context) {
     el('p', {}, game.description),
     game.reason ? el('p.where', {}, game.reason) : null,
     el('small', {}, [game.id === game.name.toLowerCase() ? '' : game.id, game.genre, game.multiplayer ? `up to ${game.capacity} at a time` : 'single player', game.active_agents ? `${many(game.active_agents, 'agent')} there now` : '', game.transit_compatible ? 'items can be transferred' : ''].filter(Boolean).join(' · ')))))
-    : empty('No games are installed. Try: pip install wsap-crafter'));
+    : empty('No games are installed where the nexus runs. wsap-crafter is one.'));
   await load();
   const again = throttled(() => { load().catch(() => {}); }, 3000);
   context.undo(() => again.stop());

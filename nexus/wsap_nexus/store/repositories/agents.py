@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import zstandard
-from sqlalchemy import Row, func, select
+from sqlalchemy import Row, delete, func, insert, select
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.protocol.wire import encode
@@ -28,6 +28,9 @@ from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
 _AGENT, _SKILL, _EVIDENCE, _ACHIEVEMENT = _T["agent"], _T["skill"], _T["evidence"], _T["achievement"]
+_EVENT, _TOKEN = _T["nexus_event"], _T["token"]
+# What an agent brings with it from elsewhere, with a column that tells an agent's rows apart.
+_HISTORY = (_EVENT.c.seq, _EVIDENCE.c.source, _ACHIEVEMENT.c.name)
 
 _NAME = re.compile(AGENT_ID)
 
@@ -123,10 +126,54 @@ class AgentRepository(EventRepository):
         query = query.where(_AGENT.c.state == state if state else _AGENT.c.state != "removed")
         return [identity_of(row) for row in self.connection.execute(query.order_by(_AGENT.c.id).limit(limit))]
 
-    def count_agents(self) -> int:
-        """Return the number of active agents."""
-        query = select(func.count()).select_from(_AGENT).where(_AGENT.c.state == "active")
+    def ids_in_nexus(self, *, limit: int) -> list[str]:
+        """Return the ids of active agents that are in the nexus, in order."""
+        query = select(_AGENT.c.id).where((_AGENT.c.place == "nexus") & (_AGENT.c.state == "active"))
+        return list(self.connection.execute(query.order_by(_AGENT.c.id).limit(limit)).scalars())
+
+    def count_agents(self, *, state: str | None = None) -> int:
+        """Return the number of agents in a state, by default of all that are not removed."""
+        query = select(func.count()).select_from(_AGENT)
+        query = query.where(_AGENT.c.state == state if state else _AGENT.c.state != "removed")
         return int(self.connection.execute(query).scalar_one())
+
+    def lore(self, agent_id: str) -> dict[str, Any]:
+        """Return what else is stored about an agent, such as its team; empty if there is no such agent. Any: JSON."""
+        return dict(self.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar() or {})
+
+    def lores(self, *, state: str | None = None) -> dict[str, dict[str, Any]]:
+        """Return agent -> its `lore`, of agents in a state, by default of all that are not removed, ordered by id."""
+        query = select(_AGENT.c.id, _AGENT.c.lore).order_by(_AGENT.c.id)
+        query = query.where(_AGENT.c.state == state if state else _AGENT.c.state != "removed")
+        return {row.id: dict(row.lore) for row in self.connection.execute(query)}
+
+    def forget_agent(self, agent_id: str) -> None:
+        """Delete the row of an agent that never lived here, after `forget_some_history`."""
+        self.connection.execute(delete(_AGENT).where(_AGENT.c.id == agent_id))
+
+    def forget_some_history(self, agent_id: str, *, most: int) -> bool:
+        """Delete some of an agent's events, evidence and achievements, and return whether there were any."""
+        for key in _HISTORY:
+            mine = key.table.c.agent_id == agent_id
+            some = delete(key.table).where(mine, key.in_(select(key).where(mine).limit(most)))
+            if self.connection.execute(some).rowcount:
+                return True
+        return False
+
+    # --- tokens ---------------------------------------------------------------------------------
+
+    def owner_of_token(self, digest: str) -> str | None:
+        """Return the agent of a token with this hash; None if there is none, or if the agent was removed."""
+        query = select(_TOKEN.c.agent_id).join(_AGENT, _AGENT.c.id == _TOKEN.c.agent_id)
+        found: str | None = self.connection.execute(
+            query.where((_TOKEN.c.hash == digest) & (_AGENT.c.state != "removed"))
+        ).scalar_one_or_none()
+        return found
+
+    def replace_token(self, agent_id: str, digest: str) -> None:
+        """Store the hash of an agent's token, in place of its earlier ones."""
+        self.connection.execute(delete(_TOKEN).where(_TOKEN.c.agent_id == agent_id))
+        self._insert(_TOKEN, hash=digest, agent_id=agent_id, created=self.stamp)
 
     def update_agent(self, agent_id: str, **values: Any) -> None:
         """Change columns of an agent; StorageError if a value does not fit, UsageError for a reserved name."""
@@ -158,6 +205,20 @@ class AgentRepository(EventRepository):
             select(_SKILL.c.domain, _SKILL.c.level).where(_SKILL.c.agent_id == agent_id).order_by(_SKILL.c.domain)
         )
         return {row.domain: row.level for row in rows}
+
+    def put_skills(self, agent_id: str, levels: Mapping[str, float]) -> None:
+        """Store the first levels of an agent's skills, by domain, without evidence."""
+        rows = [{"agent_id": agent_id, "domain": domain, "level": level} for domain, level in sorted(levels.items())]
+        if rows:
+            self.connection.execute(insert(_SKILL), rows)
+
+    def put_evidence(self, agent_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Store evidence from elsewhere: rows with domain, game, source, times, gained."""
+        self.connection.execute(insert(_EVIDENCE), [{"agent_id": agent_id, **row} for row in rows])
+
+    def put_achievements(self, agent_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Store achievements from elsewhere: rows with game, name, first, times."""
+        self.connection.execute(insert(_ACHIEVEMENT), [{"agent_id": agent_id, **row} for row in rows])
 
     def evidence(self, agent_id: str, game: str | None = None) -> list[Row[Any]]:
         """Return rows of evidence: domain, game, source, times, gained."""

@@ -66,6 +66,12 @@ class ItemRepository(EventRepository):
         name = data.get("name", wanted[0])
         self.note(ItemMoved(agent_id=agent_id, item_id=wanted[0], name=name, to=to_place, to_id=to_id, why=note))
 
+    def lose_items(self, agent_id: str, world_id: str) -> None:
+        """Record an agent's items in a world that is not kept as lost."""
+        items = [record.item.item_id for record in self.items(agent_id, place="world", place_id=world_id)]
+        why = "its world no longer exists"
+        self.move_items(agent_id, items, from_place="world", from_id=world_id, to_place="lost", note=why)
+
 
 def _lies(agent_id: str, place: str, place_id: str | None) -> ColumnElement[bool]:
     there = _ITEM.c.place_id.is_(None) if place_id is None else _ITEM.c.place_id == place_id

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table, and_, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, Table, and_, bindparam, func, insert, select, update
 from sqlalchemy.sql import ColumnElement
 
 from wsap_core.protocol.wire import dumps
@@ -16,6 +16,19 @@ from wsap_nexus.store.tables import METADATA
 
 _EVENT, _COUNTER = METADATA.tables["nexus_event"], METADATA.tables["counter"]
 _LISTENER = METADATA.tables["listener"]
+_LAST = 2**63 - 1
+# Built once: building the query takes longer than running it.
+_LATEST = (
+    select(_EVENT)
+    .where(_EVENT.c.agent_id == bindparam("agent"))
+    .where(_EVENT.c.kind == bindparam("kind"))
+    .where(_EVENT.c.seq < bindparam("before"))
+    .order_by(_EVENT.c.seq.desc())
+    .limit(bindparam("most"))
+)
+
+E = TypeVar("E", bound=NexusEvent)
+R = TypeVar("R")
 
 
 def matching(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
@@ -51,6 +64,10 @@ class EventRepository:
     def stamp(self) -> str:
         """The time as ISO 8601, in UTC."""
         return datetime.fromtimestamp(self.now, UTC).isoformat(timespec="milliseconds")
+
+    def _all(self, kind: type[R], query: Select[Any]) -> list[R]:
+        """Return the rows of a query over one table as records with the same fields."""
+        return [kind(**row._mapping) for row in self.connection.execute(query)]
 
     def _has(self, *where: ColumnElement[bool]) -> bool:
         return self.connection.execute(select(1).where(*where).limit(1)).first() is not None
@@ -95,6 +112,34 @@ class EventRepository:
         if kinds:
             query = query.where(_EVENT.c.kind.in_([kind_of(kind) for kind in kinds]))
         return [read_row(row) for row in self.connection.execute(query)]
+
+    def latest(self, agent_id: str, *kinds: type[E], limit: int = 20, before: int | None = None) -> list[E]:
+        """Return an agent's latest events of some kinds, newest first, with numbers below `before` if given."""
+        rows: list[Row[Any]] = []
+        # One query for each kind reads only the rows that it returns.
+        for kind in kinds:
+            given = {"agent": agent_id, "kind": kind_of(kind), "before": before or _LAST, "most": limit}
+            rows += self.connection.execute(_LATEST, given)
+        rows.sort(key=lambda row: -int(row.seq))
+        found = (read_row(row) for row in rows[:limit])
+        return [event for event in found if isinstance(event, kinds)]
+
+    def count_events(self) -> int:
+        """Return the number of events."""
+        return int(self.connection.execute(select(func.count()).select_from(_EVENT)).scalar_one())
+
+    def time_before_start(self, *, within: float) -> float | None:
+        """Return the time of the newest event from more than `within` seconds before the newest start of the nexus.
+
+        Seconds since 1970; None if there is no start, or nothing before it.
+        """
+        newest = select(_EVENT.c.seq, _EVENT.c.time).where(_EVENT.c.kind == "started")
+        started = self.connection.execute(newest.order_by(_EVENT.c.seq.desc()).limit(1)).one_or_none()
+        if started is None:
+            return None
+        earlier = select(_EVENT.c.time).where(_EVENT.c.seq < started.seq, _EVENT.c.time < started.time - within)
+        found = self.connection.execute(earlier.order_by(_EVENT.c.seq.desc()).limit(1)).scalar()
+        return None if found is None else float(found)
 
     def last_seq(self, kind: str | None = None) -> int:
         """Return the number of the newest event, of all kinds or one; 0 if there is none."""

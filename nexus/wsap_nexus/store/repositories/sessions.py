@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, func, select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.exc import IntegrityError
 
 from wsap_core.errors import StorageError, UnknownNameError
 from wsap_nexus.errors import AlreadyInWorldError, NotInWorldError
-from wsap_nexus.store.entities import EntryRequest, SessionRecord, session_of
+from wsap_nexus.store.entities import EntryRequest, SessionRecord, TransferRecord, session_of
 from wsap_nexus.store.repositories.agents import AgentRepository
 from wsap_nexus.store.repositories.log import matching
 from wsap_nexus.store.tables import METADATA
@@ -56,6 +56,10 @@ class SessionRepository(AgentRepository):
             raise NotInWorldError(f"The session {session_id!r} is already closed.")
         self.update_agent(found.agent_id, place="nexus", session_id=None)
 
+    def recount_session(self, session_id: str, *, steps: int, stats: Mapping[str, Any]) -> None:
+        """Replace the statistics of a closed session."""
+        self._update(_SESSION, _SESSION.c.id == session_id, steps=steps, stats=dict(stats))
+
     def session(self, session_id: str) -> SessionRecord:
         """Return a session; UnknownNameError if there is none of that id."""
         row = self.connection.execute(select(_SESSION).where(_SESSION.c.id == session_id)).one_or_none()
@@ -72,6 +76,15 @@ class SessionRepository(AgentRepository):
         if only_open:
             query = query.where(_SESSION.c.closed.is_(None))
         return [session_of(row) for row in self.connection.execute(query)]
+
+    def count_sessions(self) -> int:
+        """Return the number of sessions, open and closed."""
+        return int(self.connection.execute(select(func.count()).select_from(_SESSION)).scalar_one())
+
+    def open_sessions(self, *, game: str | None = None) -> list[SessionRecord]:
+        """Return the open sessions, of all games or one."""
+        query = select(_SESSION).where(_SESSION.c.closed.is_(None), *matching(_SESSION, game=game))
+        return [session_of(row) for row in self.connection.execute(query.order_by(_SESSION.c.id))]
 
     def run_sessions(self) -> list[SessionRecord]:
         """Return the open sessions of runs outside the nexus, whose world is the run itself."""
@@ -139,18 +152,30 @@ class SessionRepository(AgentRepository):
             raise StorageError(f"The transfer {transfer_id!r} is already {row.state}.")
         self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, state=state, data={**row.data, **data})
 
-    def open_transfers(self, agent_id: str | None = None) -> list[Row[Any]]:
-        """Return the rows of prepared transfers, of all agents or one, oldest first."""
+    def open_transfers(self, agent_id: str | None = None) -> list[TransferRecord]:
+        """Return the prepared transfers, of all agents or one, oldest first."""
         # The index is used only with its literal condition and without ORDER BY.
         query = select(_TRANSFER).where(text("state = 'prepared'"), *matching(_TRANSFER, agent_id=agent_id))
-        return sorted(self.connection.execute(query), key=lambda row: str(row.id))
+        return sorted(self._all(TransferRecord, query), key=lambda transfer: transfer.id)
+
+    def transfer(self, transfer_id: str) -> TransferRecord | None:
+        """Return a transfer; None if there is none of that id, or its record was pruned."""
+        found = self._all(TransferRecord, select(_TRANSFER).where(_TRANSFER.c.id == transfer_id))
+        return found[0] if found else None
 
     def transfer_state(self, transfer_id: str) -> str | None:
         """Return the state of a transfer; None if its record was pruned."""
         query = select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)
         return self.connection.execute(query).scalar_one_or_none()
 
-    def transfers(self, *states: str) -> list[Row[Any]]:
-        """Return the rows of transfers in these states, oldest first."""
-        query = select(_TRANSFER).where(_TRANSFER.c.state.in_(states)).order_by(_TRANSFER.c.id)
-        return list(self.connection.execute(query))
+    def transfers(self, *states: str, agent_id: str | None = None, kind: str | None = None) -> list[TransferRecord]:
+        """Return the transfers in these states, oldest first; of one agent and of one kind, if given."""
+        query = select(_TRANSFER).where(_TRANSFER.c.state.in_(states))
+        query = query.where(*matching(_TRANSFER, agent_id=agent_id, kind=kind))
+        return self._all(TransferRecord, query.order_by(_TRANSFER.c.id))
+
+    def say_why_unknown(self, transfer_id: str, why: str) -> None:
+        """Store why an unknown transfer can't be settled, unless it was settled meanwhile."""
+        transfer = self.transfer(transfer_id)
+        if transfer is not None and transfer.state == "unknown":
+            self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, data={**transfer.data, "why": why})

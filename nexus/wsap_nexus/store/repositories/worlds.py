@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import zstandard
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, or_, select
 
 from wsap_core.errors import UnknownNameError
 from wsap_core.protocol import Avatar, AvatarState
@@ -21,6 +21,7 @@ from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
 _WORLD, _AVATAR, _SESSION = _T["world"], _T["avatar"], _T["session"]
+_RUN, _RUN_EVENT = _T["run"], _T["event"]
 
 _WORLD_COLUMNS = [
     _WORLD.c[name] for name in ("id", "game", "owner", "seed", "options", "created", "failures", "run_id")
@@ -63,6 +64,24 @@ class WorldRepository(EventRepository):
         query = select(*_WORLD_COLUMNS).order_by(_WORLD.c.id)
         return [WorldRecord(**row._mapping) for row in self.connection.execute(query)]
 
+    def worlds_in_use(self) -> dict[str, int]:
+        """Return game -> the number of its worlds that are in use or can be entered again."""
+        entered = _WORLD.c.id.in_(select(_SESSION.c.world_id).where(_SESSION.c.closed.is_(None)))
+        there = or_(_WORLD.c.snapshot.is_not(None), _WORLD.c.run_id.is_not(None), entered)
+        query = select(_WORLD.c.game, func.count()).where(there).group_by(_WORLD.c.game)
+        return {game: int(count) for game, count in self.connection.execute(query)}
+
+    def living_worlds(self) -> list[WorldRecord]:
+        """Return the worlds that live in the nexus, by id."""
+        lives = _RUN.c.config["open"].as_boolean().is_(True)
+        query = select(*_WORLD_COLUMNS).join(_RUN, _RUN.c.id == _WORLD.c.run_id).where(lives).order_by(_WORLD.c.id)
+        return self._all(WorldRecord, query)
+
+    def last_step(self, run_id: str, kind: str = "step") -> int:
+        """Return the number of decisions, or of ticks, in a world's recording."""
+        query = select(_RUN_EVENT.c.step).where(_RUN_EVENT.c.run_id == run_id, _RUN_EVENT.c.kind == kind)
+        return int(self.connection.execute(query.order_by(_RUN_EVENT.c.seq.desc()).limit(1)).scalar() or 0)
+
     def world_snapshot(self, world_id: str) -> bytes | None:
         """Return a world's state between sessions; None before the first."""
         kept = self.connection.execute(select(_WORLD.c.snapshot).where(_WORLD.c.id == world_id)).scalar_one()
@@ -73,6 +92,10 @@ class WorldRepository(EventRepository):
         if snapshot is not None:
             values["snapshot"] = zstandard.compress(snapshot)
         self._update(_WORLD, _WORLD.c.id == world_id, **values)
+
+    def count_failure(self, world_id: str) -> None:
+        """Count a failure of a world's game."""
+        self._update(_WORLD, _WORLD.c.id == world_id, failures=_WORLD.c.failures + 1)
 
     def has_state(self, world_id: str) -> bool:
         """Return whether a world has a stored state, so that it can be woken."""

@@ -10,4 +10,6 @@ pipe.py              the nexus' side of a worker
 pool.py              all workers: placement, deadlines, blame
 rebuild_journal.py   the calls of a world since its last saved state
 rebuild.py           the line to a world, which rebuilds it
+asked.py             what a world that lives asks the nexus: replies of models, and to record notes
+living_line.py       the line to a world that lives, which keeps its order and answers it
 """

@@ -3,7 +3,9 @@
 A frame is its length (4 bytes, big-endian), the number of its call (8 bytes), and the content. A request's content is
 JSON: `op`, `world`, and the operation's arguments. A reply's content starts with one byte: `+` for a result, `-` for an
 error, `~` for a cancelled call. Canonical JSON follows; an observation is on a separate line, so that its text can be
-stored and compared unchanged. Call 0 is the worker's heartbeat.
+stored and compared unchanged. Call 0 is the worker's heartbeat, or what a world that lives asks the nexus (`ask`): for
+models, or to record a note. The nexus answers with the operation `told`. Before such a world gets the action of a seat,
+the call has the reply `!`, so that the nexus knows the order in which the world was told of what.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from typing import Any
 from wsap_core import errors as core_errors
 from wsap_core.errors import WireError, WorldError, WsapError
 from wsap_core.protocol.wire import dumps
-from wsap_core.untrusted import error_line
+from wsap_core.seams import model_errors
+from wsap_core.untrusted import error_line, raised_at
 from wsap_core.worlds.answers import wrong_value
 from wsap_nexus import errors as hub_errors
 from wsap_nexus.errors import WorldFailedError
@@ -24,8 +27,8 @@ from wsap_nexus.errors import WorldFailedError
 
 LONGEST = 256 * 2**20
 """The maximum bytes of a frame's content."""
-DONE, FAILED, TAKEN_BACK = b"+", b"-", b"~"
-"""The first byte of a reply."""
+DONE, FAILED, TAKEN_BACK, TAKEN = b"+", b"-", b"~", b"!"
+"""The first byte of a reply; `TAKEN` is not the last one of its call."""
 BEAT = 0
 """The call number of heartbeats."""
 DAMAGED = 70
@@ -79,6 +82,14 @@ def answer(head: Any, observation: str | None = None) -> bytes:
     return DONE + (text if observation is None else f"{text}\n{observation}").encode()
 
 
+def error_body(error: WsapError) -> dict[str, Any]:
+    """Return what `read_error` reads."""
+    body: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+    if isinstance(error, model_errors.RateLimitError):
+        body["retry_after"] = error.retry_after
+    return body
+
+
 def read_answer(content: bytes) -> tuple[Any, bytes | None]:
     """Return the value of a reply, and the text of its observation.
 
@@ -101,15 +112,16 @@ def failure(error: BaseException, game: str) -> bytes:
     if isinstance(error, WireError):
         error = WorldFailedError(f"The game {game!r} sent an invalid value: {error}")
     if not isinstance(error, WsapError):
-        error = WorldFailedError(f"The game {game!r} raised {error_line(error, kind=True)}")
+        error = WorldFailedError(f"The game {game!r} raised {error_line(error, kind=True)}{raised_at(error)}")
     broken = hub_errors.is_failure(error)
-    return FAILED + dumps({"type": type(error).__name__, "message": str(error), "broken": broken}).encode()
+    return FAILED + dumps({**error_body(error), "broken": broken}).encode()
 
 
 def read_error(said: Any) -> WsapError:
     """Return the error of a reply; a `WorldError` if its class is unknown."""
     name, message = str(said.get("type")), str(said.get("message"))
-    kind = getattr(core_errors, name, None) or getattr(hub_errors, name, None)
+    modules = (core_errors, hub_errors, model_errors)
+    kind = next((found for module in modules if (found := getattr(module, name, None)) is not None), None)
     if not (isinstance(kind, type) and issubclass(kind, WsapError)):
         kind = WorldError
     if said.get("broken") and kind is WorldError:
@@ -117,4 +129,6 @@ def read_error(said: Any) -> WsapError:
     # Some constructors take other arguments than the message.
     error = kind.__new__(kind)
     error.args = (message,)
+    if isinstance(error, model_errors.RateLimitError):
+        error.retry_after = said.get("retry_after")
     return error

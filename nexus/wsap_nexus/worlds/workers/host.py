@@ -12,38 +12,23 @@ from typing import Any
 
 from wsap_core.errors import WireError
 from wsap_core.loading import load_object
-from wsap_core.protocol import Action, Observation
-from wsap_core.protocol.wire import Codec, dumps
+from wsap_core.protocol import Observation
+from wsap_core.protocol.wire import dumps
+from wsap_core.seams.context import Context
+from wsap_core.spec_json import spec_of_json
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.tasks import ended
-from wsap_nexus.worlds.bridge import Bridge
+from wsap_nexus.worlds.bridge import Bridge, LivingBridge
 from wsap_nexus.worlds.port import LocalWorld
+from wsap_nexus.worlds.workers.asked import Asking
 from wsap_nexus.worlds.workers.blame import Blamed, BlameFile
-from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, TAKEN_BACK, answer, failure, frame
+from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, TAKEN, TAKEN_BACK, answer, failure, frame
 
 # Any, in this module: JSON.
 
 _UNSEEN = Observation()
 _exit = os._exit  # before a game can replace it
-
-_CARRIED = (
-    "name", "summary", "title", "abilities", "seats", "seat_names", "timing", "deadline", "max_avatars", "blocking",
-    "persistent", "protocol_version", "preset", "language",
-)  # fmt: skip
-_SEQUENCES = ("abilities", "seats", "seat_names")
-
-
-def spec_to_json(spec: AdapterSpec, factory: str) -> dict[str, Any]:
-    """Return a game's spec as data for a worker; `factory` is its reference in any process."""
-    return {**{name: getattr(spec, name) for name in _CARRIED}, "factory": factory, "default": spec.default_action}
-
-
-def spec_of_json(data: Mapping[str, Any]) -> AdapterSpec:
-    """Return the spec of `spec_to_json`; PluginError if the game can't be loaded, WsapError if it is not found."""
-    values: dict[str, Any] = {name: tuple(data[name]) if name in _SEQUENCES else data[name] for name in _CARRIED}
-    default = None if data["default"] is None else Codec().decode(Action, data["default"], where="default action")
-    return AdapterSpec(factory=load_object(data["factory"]), default_action=default, **values)
 
 
 class WorldHost:
@@ -54,6 +39,7 @@ class WorldHost:
         self._mark = mark
         self._worlds: dict[int, Bridge] = {}
         self._games: dict[int, str] = {}
+        self._asking: dict[int, Asking] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._begun: set[int] = set()
 
@@ -64,6 +50,10 @@ class WorldHost:
         if asked["op"] == "cancel":
             # Later, so that a call received just before has started, whether or not both came in one chunk.
             loop.call_soon(self._cancel, asked["call"])
+            return
+        if asked["op"] == "told":
+            if (asking := self._asking.get(asked["world"])) is not None:
+                asking.told(asked["id"], asked["said"])
             return
         self._tasks[number] = loop.create_task(self._serve(number, asked))
 
@@ -96,16 +86,17 @@ class WorldHost:
 
     async def _carry_out(self, number: int, asked: Mapping[str, Any], world: int) -> bytes:
         try:
-            return frame(number, await Blamed(self._reply(asked, world), self._mark, world))
+            return frame(number, await Blamed(self._reply(number, asked, world), self._mark, world))
         except asyncio.CancelledError:
             return frame(number, TAKEN_BACK)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             return frame(number, failure(error, self._games.get(world, "?")))
 
-    async def _reply(self, asked: Mapping[str, Any], world: int) -> bytes:
+    async def _reply(self, number: int, asked: Mapping[str, Any], world: int) -> bytes:
         if asked["op"] == "create":
             self._games[world] = asked["spec"]["name"]
-            self._worlds[world] = Bridge(LocalWorld(spec_of_json(asked["spec"]), asked["seed"], asked["options"]))
+            spec = spec_of_json(asked["spec"], load_object(asked["factory"]))
+            self._worlds[world] = self._bridge(spec, asked, world)
             return answer(None)
         if asked["op"] == "close":
             bridge = self._worlds.pop(world, None)
@@ -114,8 +105,16 @@ class WorldHost:
             return answer(None)
         if world not in self._worlds:
             raise WorldFailedError(f"The worker has no world {world}.")
+        if asked["op"] == "resolve" and isinstance(self._worlds[world], LivingBridge):
+            self._send(frame(number, TAKEN))
         values = {name: value for name, value in asked.items() if name not in ("op", "world")}
         return _framed(await getattr(self._worlds[world], asked["op"])(**values))
+
+    def _bridge(self, spec: AdapterSpec, asked: Mapping[str, Any], world: int) -> Bridge:
+        if not asked.get("lives"):
+            return Bridge(LocalWorld(spec, asked["seed"], asked["options"]))
+        asking = self._asking[world] = Asking(self._send, world)
+        return LivingBridge(LocalWorld(spec, asked["seed"], asked["options"], Context(services=asking.services)))
 
 
 def _framed(told: dict[str, Any]) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any, cast
 from wsap_core.errors import WorldError
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.worlds.workers.blame import BlameFile
-from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, FrameReader, frame
+from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, TAKEN, FrameReader, frame
 
 LONGEST = 1_000_000
 """The maximum bytes of a file; one older file is kept."""
@@ -83,6 +83,8 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         self.game = game
         self.worlds: set[int] = set()
         """The numbers of its worlds."""
+        self.listeners: dict[int, Callable[[dict[str, Any]], None]] = {}
+        """What gets the questions of worlds to the nexus, by their numbers."""
         self.calls: dict[int, Call] = {}
         """Open calls by number."""
         self.silence = 0.0
@@ -138,6 +140,10 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         """Request the cancellation of a call."""
         if number in self.calls:
             self._write(frame(0, dumps({"op": "cancel", "call": number}).encode()))
+
+    def tell(self, content: bytes) -> None:
+        """Send a message that has no reply."""
+        self._write(frame(0, content))
 
     def let_go(self, world: int) -> None:
         """Have a world closed and ignore the replies to its calls; it goes on elsewhere."""
@@ -222,6 +228,9 @@ class WorkerPipe(asyncio.SubprocessProtocol):
             for number, content in self._reader.feed(data):
                 if number == BEAT:
                     self._take_beat(json.loads(content))
+                elif content == TAKEN:
+                    if number in self.calls:
+                        self.calls[number].on_reply(content)
                 else:
                     waiting = self.calls.pop(number, None)
                     if waiting is not None:
@@ -258,6 +267,10 @@ class WorkerPipe(asyncio.SubprocessProtocol):
             self._process.close()
 
     def _take_beat(self, beat: dict[str, Any]) -> None:
+        if "ask" in beat:
+            if (listener := self.listeners.get(beat["world"])) is not None:
+                listener(beat)
+            return
         self.mark.unlink()  # both have opened it
         self._worker = self._worker or self.mark.process  # before the first game is loaded, which could change it
         for number in beat["begun"]:

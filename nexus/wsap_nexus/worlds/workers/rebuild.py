@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from wsap_core.errors import PluginError, WorldError, WsapError
+from wsap_core.spec_json import spec_to_json
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.workers import rebuild_journal as journals
 from wsap_nexus.worlds.workers.frames import DONE, FAILED, TAKEN_BACK, read_answer, request
-from wsap_nexus.worlds.workers.host import spec_to_json
 from wsap_nexus.worlds.workers.pool import CREATION, WorkerTimeouts
 from wsap_nexus.worlds.workers.rebuild_journal import RebuildJournal
 
@@ -115,7 +115,7 @@ class RebuildingLine:
         """How often it was rebuilt."""
         self.journal = RebuildJournal()
         self._spec = spec
-        self._create = {"spec": spec_to_json(spec, factory), "seed": seed, "options": dict(options)}
+        self._create = {"spec": spec_to_json(spec), "factory": factory, "seed": seed, "options": dict(options)}
         self._pool = pool
         self._on_failure = on_failure
         self._every = snapshot_every if "snapshot" in spec.abilities else 0
@@ -398,7 +398,7 @@ class RebuildingLine:
             assert self._coming is not None
             await asyncio.wait({self._coming})
         if self._dead is not None:
-            raise _again(self._dead)
+            raise own_copy(self._dead)
 
     async def _come(self) -> None:
         while self._dead is None:
@@ -489,7 +489,7 @@ class RebuildingLine:
         waiting = [entry for kind, entry in self.journal.events if kind == "asked" and not entry.answered]
         for entry in (*waiting, *self._reads):
             if entry.answer is not None and not entry.answer.done():
-                entry.answer.set_exception(_again(error))
+                entry.answer.set_exception(own_copy(error))
                 entry.answer.exception()  # it may have no waiter
         self._reads.clear()
 
@@ -504,8 +504,8 @@ def _because(error: WorldError, cause: BaseException) -> WorldError:
     return error
 
 
-def _again(error: WorldError) -> WorldError:
-    # A new error for each caller, so that tracebacks are not shared.
+def own_copy(error: WorldError) -> WorldError:
+    """Return a new error for a caller, so that tracebacks are not shared."""
     own = type(error)(str(error))
     own.__cause__ = error.__cause__
     if isinstance(own, WorldFailedError) and isinstance(error, WorldFailedError):

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from live_worlds import BELL, Bell
+from irreversible_worlds import BELL, Bell
 
 from wsap_check import run_checks
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Observation
@@ -29,7 +29,7 @@ from wsap_llm.prompts import words_of
 from wsap_llm.turn import outcome_of
 from wsap_nexus.cli.replay import replay
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.plan import RunPlan, SeatPlan, is_irreversible
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import RunHandle, replies_of, resume, start
 from wsap_nexus.runs.store import Store, open_store
@@ -37,7 +37,7 @@ from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.store.records import EventRecord, RunStatus
 from wsap_nexus.terminal.plain import summary_lines
 
-GAME = "live_worlds:BELL"
+GAME = "irreversible_worlds:BELL"
 KILLS = int(os.environ.get("WSAP_LIVE_KILLS", "6"))
 
 
@@ -153,12 +153,22 @@ def test_such_a_run_is_looked_back_at_and_verified_but_not_played_again(tmp_path
     assert len(keys(tmp_path, "rung")) == 2
 
 
+def test_a_run_that_was_recorded_under_the_abilitys_former_name_is_read_as_before(tmp_path: Path) -> None:
+    config = plan(tmp_path, 3).for_game(BELL).to_config()
+    assert config["irreversible"] is True
+    former = {name: value for name, value in config.items() if name != "irreversible"} | {"live": True}
+    assert RunPlan.from_config(former) == RunPlan.from_config(config)
+    assert RunPlan.from_config(former).irreversible
+    assert is_irreversible(former)
+    assert not is_irreversible({**former, "live": False})
+
+
 def test_the_checks_of_games_act_nothing_in_it(tmp_path: Path) -> None:
     report = run_checks(BELL, config={"file": str(tmp_path / "bell")}, subprocesses=False)
     checks = {check.name: check for check in report.checks}
     assert not (tmp_path / "bell").exists()
     assert checks["abilities"].status == "passed"
-    assert checks["play"].reason == "the game is 'live', and the actions of the check can't be undone"
+    assert checks["play"].reason == "the game is 'irreversible', and the actions of the check can't be undone"
     assert not report.findings
 
 
@@ -190,8 +200,9 @@ def test_killed_at_any_moment_it_never_acts_twice_and_loses_nothing(tmp_path: Pa
             kill = chance.randint(1, 8)
         elif number < KILLS:
             dies = f"{chance.choice(['heard', 'rung'])} {chance.randint(1, 2)}"
+        words = [tmp_path / "runs.db", "r", tmp_path / "bell", str(steps), str(kill)]
         ended = subprocess.run(
-            [sys.executable, "live_kill.py", tmp_path / "runs.db", "r", tmp_path / "bell", str(steps), str(kill)],
+            [sys.executable, "irreversible_kill.py", *words],
             cwd=Path(__file__).parent, check=False, env={**os.environ, "BELL_DIES": dies},
         )  # fmt: skip
         assert ended.returncode == (0 if number == KILLS else -signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Plays a bell in a process that is killed: `live_kill.py DATABASE RUN FILE STEPS KILL`.
+"""Plays a bell in a process that is killed: `irreversible_kill.py DATABASE RUN FILE STEPS KILL`.
 
 It is killed when event number KILL of this session is appended, at times after that is committed, never for 0.
 `BELL_DIES` has the bell kill it.
@@ -22,7 +22,7 @@ def main(database: str, run: str, file: str, steps: int, kill: int) -> None:
     with open_store(database) as store:
         die_at(store, kill)
         known = store.repository.find_run(run)
-        plan = RunPlan("live_worlds:BELL", (SeatPlan("seat-1", "random"),), steps=steps, options={"file": file})
+        plan = RunPlan("irreversible_worlds:BELL", (SeatPlan("seat-1", "random"),), steps=steps, options={"file": file})
         begun = start(plan, host, store, run_id=run) if known is None else resume(run, host, store)
         with begun as session:
             asyncio.run(session.play())

@@ -60,4 +60,4 @@ class Bell:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-BELL = AdapterSpec("bell", "A bell that rings once.", Bell, abilities=("live",), default_action=Action("ring"))
+BELL = AdapterSpec("bell", "A bell that rings once.", Bell, abilities=("irreversible",), default_action=Action("ring"))

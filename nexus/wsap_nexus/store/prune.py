@@ -31,13 +31,11 @@ from sqlalchemy import Connection, Select, and_, case, delete, func, or_, select
 from sqlalchemy.exc import OperationalError
 
 from wsap_core.protocol import AvatarState
-from wsap_nexus.hub.item_transfer import lose_world
-from wsap_nexus.hub.place import GAME
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events.nexus import RecordsPruned
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunStatus
-from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.repository import NEXUS, Repository
 from wsap_nexus.store.room import used_bytes
 from wsap_nexus.store.tables import METADATA
 
@@ -240,15 +238,15 @@ def _old_runs(connection: Connection, cutoff: float) -> list[str]:
     candidates: Select[Any] = (
         select(_RUN.c.id, _RUN.c.game, _RUN.c.status, _RUN.c.config)
         .where(_RUN.c.updated < stamp)
-        .where(or_(_RUN.c.game == GAME, _RUN.c.id.in_(stays)))
+        .where(or_(_RUN.c.game == NEXUS, _RUN.c.id.in_(stays)))
         .order_by(_RUN.c.created, _RUN.c.id)
     )
     rows = connection.execute(candidates).all()
     maybe_open = [row for row in rows if row.status == RunStatus.RUNNING.value]
     # The agents may have left a game whose own players go on.
-    kept.update(row.id for row in maybe_open if row.game != GAME)
+    kept.update(row.id for row in maybe_open if row.game != NEXUS)
     # Only an agent's newest visit can be running; older ones with that status ended when the nexus was killed.
-    visits = [row for row in maybe_open if row.game == GAME]
+    visits = [row for row in maybe_open if row.game == NEXUS]
     if visits:
         newest = _newest_visits(connection)
         kept.update(row.id for row in visits if newest.get(_visitor(row.config)) == row.id)
@@ -256,7 +254,7 @@ def _old_runs(connection: Connection, cutoff: float) -> list[str]:
 
 
 def _newest_visits(connection: Connection) -> dict[str, str]:
-    query = select(_RUN.c.id, _RUN.c.config).where(_RUN.c.game == GAME).order_by(_RUN.c.created, _RUN.c.id)
+    query = select(_RUN.c.id, _RUN.c.config).where(_RUN.c.game == NEXUS).order_by(_RUN.c.created, _RUN.c.id)
     return {_visitor(config): name for name, config in connection.execute(query)}
 
 
@@ -336,7 +334,7 @@ def _end_dead_worlds(database: Database, cutoff: float, now: float, most: int | 
             for owner in tx.connection.execute(
                 select(_AVATAR.c.agent_id).where(_AVATAR.c.world_id == name).distinct().order_by(_AVATAR.c.agent_id)
             ).scalars():
-                lose_world(tx, owner, name)
+                tx.lose_items(owner, name)
             tx.end_world(name)
         count += 1
     return count, size
