@@ -9,7 +9,6 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -17,10 +16,10 @@ import pytest
 from llm_server import ModelServer, Say
 from llm_server.says import BAD
 
+from wsap_check.backends import BackendTests
 from wsap_core.seams.constraints import CallConstraint, FunctionDef
-from wsap_core.seams.model import Backend, Finish, Message, Reply, Request, Sampling, TextChunk, collect
+from wsap_core.seams.model import Backend, Draft, FunctionCall, Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import BadRequestError, ServerFailedError
-from wsap_llm.calling import Called, call_in
 
 T = TypeVar("T")
 
@@ -32,7 +31,7 @@ UNBOUNDED = replace(REQUEST, sampling=Sampling(max_tokens=None))
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
-class BackendSuite(ABC):
+class BackendSuite(BackendTests, ABC):
     """The tests; each runs with whole and with streamed replies where both make sense."""
 
     address: ClassVar[str]
@@ -48,6 +47,17 @@ class BackendSuite(ABC):
     def backend(self, server: ModelServer, **options: Any) -> Backend:
         """Return the backend, with options such as `stream`, `timeout` and `max_bytes`."""
 
+    @pytest.fixture
+    def make_backend(self, server: ModelServer) -> Callable[[], Backend]:
+        """Return a factory of backends of a server that behaves."""
+        return lambda: self.backend(server)
+
+    @pytest.fixture
+    def make_failing(self, server: ModelServer) -> Callable[[], Backend]:
+        """Return a factory of backends of a server that answers with an error."""
+        server.default = Say("no", status=400)
+        return lambda: self.backend(server)
+
     async def ready(self, backend: Any) -> None:
         """Make a backend look up its model, if it can."""
         if (prepare := getattr(backend, "prepare", None)) is not None:
@@ -56,7 +66,7 @@ class BackendSuite(ABC):
     def using(self, backend: Backend, work: Callable[[Backend], Awaitable[T]]) -> T:
         async def main() -> T:
             try:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(300):
                     return await work(backend)
             finally:
                 await backend.aclose()
@@ -64,7 +74,7 @@ class BackendSuite(ABC):
         return asyncio.run(main())
 
     def ask(self, backend: Backend, request: Request = REQUEST) -> Reply:
-        return self.using(backend, lambda backend: collect(backend, request))
+        return self.using(backend, lambda backend: backend.complete(request))
 
     # --- what comes back -------------------------------------------------------------------------
 
@@ -77,14 +87,16 @@ class BackendSuite(ABC):
         assert (reply.usage.calls, reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1, 11, 5)
         assert reply.usage.cost is None
 
-    def test_pieces_arrive_one_by_one_when_streamed(self, server: ModelServer) -> None:
-        async def pieces(backend: Backend) -> list[Any]:
-            return [chunk async for chunk in backend.stream(REQUEST)]
-
-        server.say(Say("one two three"))
-        *texts, finish = self.using(self.backend(server, stream=True, **self.each_piece), pieces)
-        assert texts == [TextChunk("one "), TextChunk("two "), TextChunk("three")]
-        assert isinstance(finish, Finish)
+    def test_what_is_written_is_shown_as_it_comes(self, server: ModelServer) -> None:
+        shown: list[Draft] = []
+        server.say(Say("one two three", thinking="Hm."))
+        backend = self.backend(server, **self.each_piece)
+        reply = self.using(backend, lambda backend: backend.complete(REQUEST, shown.append))
+        assert (reply.text, reply.thinking) == ("one two three", "Hm.")
+        assert shown, "nothing was shown"
+        assert {draft.text for draft in shown} <= {"", "one ", "one two ", "one two three"}
+        assert {draft.thinking for draft in shown} <= {"", "Hm."}
+        assert [len(draft.text) for draft in shown] == sorted(len(draft.text) for draft in shown)
 
     @both
     def test_an_empty_completion_is_an_empty_reply(self, server: ModelServer, stream: bool) -> None:
@@ -114,14 +126,14 @@ class BackendSuite(ABC):
         assert (len(reply.text), reply.usage.completion_tokens) == (15_000, 3000)
 
     @both
-    def test_a_call_of_a_function_is_the_text_with_what_was_written_beside_it(
+    def test_a_call_of_a_function_comes_beside_what_was_written_with_it(
         self, server: ModelServer, stream: bool
     ) -> None:
         server.say(Say("I look east.", calls=[("look", {"where": "east"})]))
-        before = Called("go", {"steps": 2}, "On.").text()
-        request = replace(CALL, messages=(*CALL.messages, Message("assistant", before), Message("user", "A wall.")))
+        before = Message("assistant", "On.", (FunctionCall("go", {"steps": 2}),))
+        request = replace(CALL, messages=(*CALL.messages, before, Message("user", "A wall.")))
         reply = self.ask(self.backend(server, stream=stream), request)
-        assert call_in(reply.text) == Called("look", {"where": "east"}, "I look east.")
+        assert (reply.text, reply.calls) == ("I look east.", (FunctionCall("look", {"where": "east"}),))
         assert reply.finish.reason == "stop"
         assert [tool["function"]["name"] for tool in server.last["tools"]] == ["look"]
         made, result = server.last["messages"][-2:]
@@ -144,7 +156,7 @@ class BackendSuite(ABC):
 
         async def later(backend: Backend) -> Reply:
             await self.ready(backend)
-            asked = asyncio.create_task(collect(backend, REQUEST))
+            asked = asyncio.create_task(backend.complete(REQUEST))
             await asyncio.to_thread(server.await_requests, 1)
             assert not asked.done()
             server.release()
@@ -193,26 +205,31 @@ class BackendSuite(ABC):
 
     # --- life ------------------------------------------------------------------------------------
 
-    def test_leaving_a_stream_early_ends_it_at_the_server_and_leaves_the_backend_usable(
-        self, server: ModelServer
-    ) -> None:
+    def test_cancelling_ends_a_reply_at_the_server_and_leaves_the_backend_usable(self, server: ModelServer) -> None:
         async def leave_early(backend: Backend) -> str:
-            async with aclosing(backend.stream(UNBOUNDED)) as chunks:
-                first = await anext(chunks)
-            assert isinstance(first, TextChunk)
-            assert first.text.startswith("word ")
+            begun: asyncio.Future[Draft] = asyncio.get_running_loop().create_future()
+
+            def show(draft: Draft) -> None:
+                if not begun.done():
+                    begun.set_result(draft)
+
+            asked = asyncio.ensure_future(backend.complete(UNBOUNDED, show))
+            assert (await begun).text.startswith("word ")
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
             await asyncio.to_thread(server.await_leaving)
-            return (await collect(backend, REQUEST)).text
+            return (await backend.complete(REQUEST)).text
 
         server.say(Say("word " * 200_000))
         assert self.using(self.backend(server, stream=True), leave_early) == "Hello there."
 
     def test_a_closed_backend_says_so(self, server: ModelServer) -> None:
         async def closed(backend: Backend) -> None:
-            await collect(backend, REQUEST)
+            await backend.complete(REQUEST)
             await backend.aclose()
             await backend.aclose()
-            await collect(backend, REQUEST)
+            await backend.complete(REQUEST)
 
         with pytest.raises(BadRequestError, match="closed"):
             self.using(self.backend(server), closed)

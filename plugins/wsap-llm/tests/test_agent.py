@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from wsap_core.protocol import (
     ParamDef,
     Tool,
 )
-from wsap_core.seams.model import Abilities, Finish, JsonConstraint, RegexConstraint, Reply, Request, Sampling
+from wsap_core.seams.model import Abilities, Finish, JsonConstraint, OnText, RegexConstraint, Reply, Request, Sampling
 from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.prompts import Prompts
@@ -242,9 +243,9 @@ def test_without_prefill_the_observation_comes_as_the_next_turn() -> None:
 
 def test_a_stop_text_that_the_backend_does_not_name_is_put_back() -> None:
     class Silent(ScriptedBackend):
-        async def stream(self, request: Request) -> Any:
-            async for chunk in super().stream(request):
-                yield Finish("stop", None, chunk.usage) if isinstance(chunk, Finish) else chunk
+        async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+            reply = await super().complete(request)
+            return replace(reply, finish=Finish("stop", None, reply.usage))
 
     backend = Silent([TOOL_LEG, FINAL_LEG])
     agent = LLMAgent(backend, LLMOptions("Town", plan=False), style=TagStyle(), tools=(CheckWill(),))

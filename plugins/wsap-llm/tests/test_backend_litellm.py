@@ -8,16 +8,18 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from llm_server import DEAF, Card, ModelServer, Refusal, Say
 
+from wsap_check import BackendTests
 from wsap_core.errors import ConfigError, MissingServiceError
 from wsap_core.seams.constraints import CallConstraint, FunctionDef
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import ImagePart, JsonConstraint, Message, Reply, Request, Sampling, TextPart, collect
+from wsap_core.seams.model import FunctionCall, ImagePart, JsonConstraint, Message, Reply, Request, Sampling, TextPart
 from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendError,
@@ -31,12 +33,11 @@ from wsap_core.seams.model_errors import (
     ServerFailedError,
 )
 from wsap_llm.backends.litellm import LiteLLMBackend, LiteLLMOptions, create, listing
-from wsap_llm.calling import Called, call_in
 
 INSTALLED = importlib.util.find_spec("litellm") is not None
 REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
 
-real = pytest.mark.skipif(not INSTALLED, reason="litellm is an extra: pip install 'wsap-llm[litellm]'")
+real = pytest.mark.skipif(not INSTALLED, reason="litellm is an extra: wsap-llm[litellm]")
 absent = pytest.mark.skipif(INSTALLED, reason="litellm is installed here")
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 # Warnings of litellm and its libraries are ignored.
@@ -48,18 +49,32 @@ def ask(place: str, request: Request = REQUEST, name: str = "openai/qwen3:8b", *
         backend = LiteLLMBackend(name, LiteLLMOptions(api_base=place, **{"api_key": "sk-test", **more}))
         try:
             async with asyncio.timeout(60):
-                return await collect(backend, request)
+                return await backend.complete(request)
         finally:
             await backend.aclose()
 
     return asyncio.run(main())
 
 
+@real
+class TestLiteLLM(BackendTests):
+    """The protocol, with litellm and a server on this machine."""
+
+    @pytest.fixture
+    def make_backend(self, server: ModelServer) -> Callable[[], LiteLLMBackend]:
+        return lambda: LiteLLMBackend("openai/qwen3:8b", LiteLLMOptions(api_base=server.base_url, api_key="sk-test"))
+
+    @pytest.fixture
+    def make_failing(self, server: ModelServer) -> Callable[[], LiteLLMBackend]:
+        server.default = Say("no", status=400)
+        return lambda: LiteLLMBackend("openai/qwen3:8b", LiteLLMOptions(api_base=server.base_url, api_key="sk-test"))
+
+
 @absent
 def test_without_litellm_it_is_said_how_to_install_it() -> None:
-    with pytest.raises(MissingServiceError, match=r"pip install 'wsap-llm\[litellm\]'"):
+    with pytest.raises(MissingServiceError, match=r"pip install .*wsap-llm\[litellm\]'"):
         create(Context.create(config={"model": "anthropic/claude"}))
-    with pytest.raises(MissingServiceError, match=r"pip install 'wsap-llm\[litellm\]'"):
+    with pytest.raises(MissingServiceError, match=r"pip install .*wsap-llm\[litellm\]'"):
         ask("http://127.0.0.1:1/v1")
     assert "pip install" in asyncio.run(listing(Context.create())).reason
 
@@ -100,10 +115,10 @@ def test_a_reply_comes_back_with_its_usage_and_what_is_not_priced_stays_unknown(
 def test_a_call_of_a_function_comes_back_as_text(server: ModelServer, stream: bool) -> None:
     server.say(Say("East.", calls=[("look", {"where": "east"})]))
     look = FunctionDef("look", "Look", {"type": "object", "properties": {"where": {"type": "string"}}})
-    before = Message("assistant", Called("look", {"where": "west"}).text())
+    before = Message("assistant", "", (FunctionCall("look", {"where": "west"}),))
     messages = (*REQUEST.messages, before, Message("user", "A wall."))
     reply = ask(server.base_url, Request(messages, constraint=CallConstraint([look])), stream=stream)
-    assert call_in(reply.text) == Called("look", {"where": "east"}, "East.")
+    assert (reply.text, reply.calls) == ("East.", (FunctionCall("look", {"where": "east"}),))
     assert server.last["tool_choice"] == "required"
     assert server.last["messages"][-1]["role"] == "tool"
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import pytest
@@ -13,7 +14,9 @@ from backend_suite import BackendSuite
 from llm_server import DEAF, ModelServer, Say
 
 from wsap_core.errors import ConfigError, UsageError
+from wsap_core.seams.constraints import CallConstraint, FunctionDef
 from wsap_core.seams.model import (
+    Draft,
     ImagePart,
     JsonConstraint,
     Message,
@@ -21,10 +24,7 @@ from wsap_core.seams.model import (
     Reply,
     Request,
     Sampling,
-    TextChunk,
     TextPart,
-    ThinkingChunk,
-    collect,
 )
 from wsap_core.seams.model_errors import (
     AuthenticationError,
@@ -66,7 +66,7 @@ def using(chosen: OpenAIOptions, work: Callable[[OpenAIBackend], Awaitable[T]], 
 
 
 def ask(chosen: OpenAIOptions, request: Request = REQUEST, name: str = "qwen3:8b") -> Reply:
-    return using(chosen, lambda backend: collect(backend, request), name)
+    return using(chosen, lambda backend: backend.complete(request), name)
 
 
 class TestOpenAI(BackendSuite):
@@ -88,20 +88,34 @@ def test_pieces_are_gathered_after_the_first_and_none_is_lost(server: ModelServe
     server.say(Say("one two three " * 100, thinking="Let me see."))
     request = replace(REQUEST, sampling=Sampling(max_tokens=None))
 
-    async def gathered(backend: OpenAIBackend) -> list[Any]:
-        return [chunk async for chunk in backend.stream(request)]
+    shown: list[Draft] = []
+    reply = using(options(server, gather=0.01), lambda backend: backend.complete(request, shown.append))
+    assert (reply.text, reply.thinking) == ("one two three " * 100, "Let me see.")
+    assert shown[-1] == Draft(reply.text, reply.thinking) or len(shown[-1].text) < len(reply.text)
+    assert all(reply.text.startswith(draft.text) for draft in shown)
+    assert 0 < len(shown) < 300
+    assert reply.usage.completion_tokens == 303
 
-    *chunks, finish = using(options(server, stream=True, gather=0.01), gathered)
-    assert "".join(c.text for c in chunks if isinstance(c, ThinkingChunk)) == "Let me see."
-    texts = [c.text for c in chunks if isinstance(c, TextChunk)]
-    assert "".join(texts) == "one two three " * 100
-    assert len(texts) < 300
-    assert finish.usage.completion_tokens == 303
+
+def test_replies_are_streamed_while_they_are_shown_except_calls_unless_chosen(server: ModelServer) -> None:
+    call = replace(REQUEST, constraint=CallConstraint([FunctionDef("wait", "Wait", {"type": "object"})]))
+    for chosen, request, watched, streamed in (
+        (None, REQUEST, True, True),
+        (None, REQUEST, False, False),
+        (None, call, True, False),
+        (False, REQUEST, True, False),
+        (True, call, False, True),
+    ):
+        shown: list[Draft] = []
+        on_text = shown.append if watched else None
+        using(options(server, stream=chosen), partial(OpenAIBackend.complete, request=request, on_text=on_text))
+        assert server.last.get("stream", False) is streamed
+        assert bool(shown) is (watched and streamed)
 
 
 def test_reply_after_reply_is_whole_though_reading_was_paused(server: ModelServer) -> None:
     async def twice(backend: OpenAIBackend) -> list[str]:
-        return [(await collect(backend, REQUEST)).text for _ in range(3)]
+        return [(await backend.complete(REQUEST)).text for _ in range(3)]
 
     server.default = Say("word " * 50, style="comments")
     assert using(options(server, stream=True, gather=0.001), twice) == ["word " * 50] * 3
@@ -521,7 +535,7 @@ def test_all_requests_are_in_flight_at_once_without_a_limit(server: ModelServer)
     server.default = Say("here", wait=True)
 
     async def many(backend: OpenAIBackend) -> list[Reply]:
-        asked = [asyncio.create_task(collect(backend, REQUEST)) for _ in range(150)]
+        asked = [asyncio.create_task(backend.complete(REQUEST)) for _ in range(150)]
         await asyncio.to_thread(server.await_requests, 150)
         server.release()
         return await asyncio.gather(*asked)
@@ -532,4 +546,4 @@ def test_all_requests_are_in_flight_at_once_without_a_limit(server: ModelServer)
 def test_openai_itself_is_not_asked_without_a_key_and_the_variable_is_named() -> None:
     backend = OpenAIBackend("gpt-x", options_of({}, {}))
     with pytest.raises(AuthenticationError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"):
-        asyncio.run(collect(backend, Request((Message("user", "Hello?"),))))
+        asyncio.run(backend.complete(Request((Message("user", "Hello?"),))))

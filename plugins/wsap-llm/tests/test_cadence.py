@@ -100,6 +100,7 @@ LEVELS = st.lists(st.sampled_from([None, None, None, *CONDITIONS]), min_size=1, 
 
 
 @given(LEVELS, st.integers(1, 12), st.sampled_from(CONDITIONS))
+@pytest.mark.slow
 def test_several_steps_end_when_they_are_done_or_at_the_first_news_of_their_condition(
     levels: list[Condition | None], times: int, until: Condition
 ) -> None:
@@ -113,6 +114,7 @@ def test_several_steps_end_when_they_are_done_or_at_the_first_news_of_their_cond
 
 
 @given(LEVELS, st.integers(1, 9), st.sampled_from(CONDITIONS), st.integers(0, 39))
+@pytest.mark.slow
 def test_a_cadence_continues_from_its_snapshot_in_the_middle_of_several_steps(
     levels: list[Condition | None], times: int, until: Condition, cut: int
 ) -> None:

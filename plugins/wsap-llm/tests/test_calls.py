@@ -16,7 +16,7 @@ from wsap_core.seams.model_errors import ConstraintError
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.openai_options import OpenAIOptions
-from wsap_llm.calling import call_in, linked, text_of_calls
+from wsap_llm.calling import call_in, calls_of, linked
 from wsap_llm.styles import CallStyle
 
 DIRECTION = ParamDef("direction", "north|south")
@@ -126,9 +126,8 @@ def test_a_server_that_can_not_be_made_to_call_is_asked_all_the_same(server: Mod
 
 
 def test_arguments_that_are_no_json_are_kept_for_the_reader_and_other_texts_are_no_calls() -> None:
-    found = json.loads(text_of_calls([("go", '{"a": 1')], "Well."))
+    found = json.loads(Message("assistant", "Well.", calls_of([("go", '{"a": 1')])).text())
     assert found == {"name": "go", "arguments": '{"a": 1', "content": "Well."}
-    assert text_of_calls([], "Well.") == "Well."
     for text in ("", "{", '{"name": 3, "arguments": {}}', '{"name": "go", "arguments": []}', '{"name": "go"}'):
         assert call_in(text) is None
     assert [identity for *_, identity in linked([Message("user", '{"name": "go", "arguments": {}}')])] == [""]

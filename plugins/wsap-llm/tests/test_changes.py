@@ -207,12 +207,14 @@ OBSERVATIONS = st.builds(
 
 
 @given(OBSERVATIONS)
+@pytest.mark.slow
 def test_nothing_is_news_when_nothing_changed_but_what_hurts_each_time(observation: Observation) -> None:
     found = changed(ObservationDigest.at(observation, LEGAL), observation, LEGAL, outcome=Outcome(), action=DIG)
     assert {c.text for c in found} <= {"an event of damage"}
 
 
 @given(st.lists(OBSERVATIONS, min_size=1, max_size=4), OBSERVATIONS)
+@pytest.mark.slow
 def test_what_was_seen_survives_a_snapshot(past: list[Observation], now: Observation) -> None:
     seen = ObservationDigest.at(past[0], LEGAL)
     for observation in past[1:]:

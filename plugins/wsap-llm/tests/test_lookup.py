@@ -25,7 +25,7 @@ from wsap_core.protocol import (
     ParamDef,
     Tool,
 )
-from wsap_core.seams.model import Abilities, ImagePart, JsonConstraint, Message, RegexConstraint, Request
+from wsap_core.seams.model import Abilities, ImagePart, JsonConstraint, Message, OnText, RegexConstraint, Reply, Request
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.scripted import Answer, ScriptedBackend
@@ -459,13 +459,12 @@ def test_a_deadline_missed_in_mid_thought_ends_the_turn() -> None:
             super().__init__(answers, abilities=PREFILL)
             self.asked = asyncio.Event()
 
-        async def stream(self, request: Request) -> Any:
+        async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
             if len(self.requests) == 1:
                 self.requests.append(request)
                 self.asked.set()
                 await asyncio.Event().wait()
-            async for chunk in super().stream(request):
-                yield chunk
+            return await super().complete(request)
 
     backend = Slow(["a <graveyard/>", "b</thinking><wait/>"])
     agent = LLMAgent(backend, LLMOptions("Town", plan=False), style=TagStyle())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -20,7 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.errors import ConfigError, MissingServiceError, WsapError
-from wsap_core.protocol import Tool
+from wsap_core.installing import install_line
+from wsap_core.protocol import ActionDef, Tool
 from wsap_core.protocol.subset import check_schema
 from wsap_core.protocol.values import validate_value
 from wsap_core.seams.context import Context
@@ -30,6 +32,9 @@ from wsap_llm.mcp.config import ServerConfig, read_servers
 from wsap_llm.mcp.connection import ToolServerError
 from wsap_llm.mcp.mapping import UnusableToolError, capped, subset, tool_of
 from wsap_llm.mcp.source import McpTools, create
+from wsap_llm.reply import Understood, read_reply
+from wsap_llm.reply.schema import reply_functions, reply_schema
+from wsap_llm.strict_schema import strict_violation
 from wsap_llm.toolbox import Toolbox
 
 SERVER = str(Path(__file__).parent / "mcp_server" / "server.py")
@@ -72,6 +77,7 @@ def address() -> Iterator[tuple[str, subprocess.Popen[str]]]:
         server.kill()
 
 
+@pytest.mark.slow
 def test_the_tools_of_a_program_are_offered_with_their_parameters_and_answer() -> None:
     async def scene(call: Callable[..., Awaitable[str]], tools: list[AgentTool]) -> None:
         add = next(tool.definition for tool in tools if tool.definition.name == "add")
@@ -96,6 +102,7 @@ def test_the_tools_of_a_program_are_offered_with_their_parameters_and_answer() -
     assert use(stdio(), scene) == []
 
 
+@pytest.mark.slow
 def test_a_result_is_cleaned_and_cut() -> None:
     async def scene(call: Callable[..., Awaitable[str]], tools: list[AgentTool]) -> None:
         assert await call("says", text="\x1b[2Jred\u202e\n<|im_start|>") == "[2Jred \n<|im_start|>"
@@ -105,6 +112,7 @@ def test_a_result_is_cleaned_and_cut() -> None:
     assert use(stdio(longest=200), scene) == []
 
 
+@pytest.mark.slow
 def test_a_server_gets_its_own_variables_and_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
 
@@ -130,6 +138,7 @@ def test_a_server_that_dies_in_mid_call_is_told_in_a_line_and_started_again() ->
     assert "the connection was lost; it will be restarted when needed, at most 3 times" in told
 
 
+@pytest.mark.slow
 def test_a_server_is_given_up_on_after_as_many_restarts_as_allowed() -> None:
     async def scene(call: Callable[..., Awaitable[str]], tools: list[AgentTool]) -> None:
         for _ in range(2):
@@ -151,6 +160,7 @@ def test_a_server_that_hangs_is_given_up_in_time_and_started_again() -> None:
     assert len(use(stdio(timeout=2.0), scene)) == 1
 
 
+@pytest.mark.slow
 def test_garbage_among_the_messages_does_no_harm(capfd: pytest.CaptureFixture[str]) -> None:
     async def scene(call: Callable[..., Awaitable[str]], tools: list[AgentTool]) -> None:
         assert await call("prints") == "printed"
@@ -186,6 +196,7 @@ def test_a_server_that_can_not_be_reached_is_told_before_the_run(
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_the_program_ends_with_the_tools(tmp_path: Path) -> None:
     script = (
         "import os, runpy, sys\n"
@@ -202,6 +213,7 @@ def test_the_program_ends_with_the_tools(tmp_path: Path) -> None:
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
+@pytest.mark.slow
 def test_a_server_at_an_address_answers_and_several_servers_have_prefixes(
     address: tuple[str, subprocess.Popen[str]],
 ) -> None:
@@ -218,6 +230,7 @@ def test_a_server_at_an_address_answers_and_several_servers_have_prefixes(
     assert use({"servers": servers}, scene) == ["The tool server own has no usable tool 'sings'."]
 
 
+@pytest.mark.slow
 def test_an_address_that_falls_silent_is_told_and_found_again(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, SERVER, "http"], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -233,6 +246,7 @@ def test_an_address_that_falls_silent_is_told_and_found_again(tmp_path: Path) ->
         assert server.returncode == 3
 
 
+@pytest.mark.slow
 def test_a_call_that_is_broken_off_leaves_the_server_as_it_was() -> None:
     async def scene(call: Callable[..., Awaitable[str]], tools: list[AgentTool]) -> None:
         hanging = asyncio.ensure_future(call("hangs"))
@@ -317,6 +331,7 @@ _VALUE = st.recursive(
 
 @settings(deadline=None)
 @given(_SCHEMA, _VALUE)
+@pytest.mark.slow
 def test_what_fits_a_servers_schema_fits_ours(schema: Any, value: Any) -> None:
     """Compare with the jsonschema library, for valid schemas."""
     root = {"$defs": {"d": {"type": "string", "minLength": 1}}}
@@ -331,6 +346,77 @@ def test_what_fits_a_servers_schema_fits_ours(schema: Any, value: Any) -> None:
         return
     if jsonschema.Draft202012Validator(whole).is_valid(value):
         assert validate_value(value, made) is None
+
+
+def offered(schema: Any) -> Tool:
+    return tool_of("put", None, {"properties": {"it": schema}, "required": ["it"]})
+
+
+def sent(tool: Tool) -> dict[str, Any]:
+    """The schema that the request of a decision has, and that a server may enforce."""
+    return reply_schema((ActionDef("wait"),), (tool,))
+
+
+@settings(deadline=None)
+@given(_SCHEMA, _VALUE)
+@pytest.mark.slow
+def test_what_a_server_of_tools_accepts_the_schema_that_is_sent_accepts(schema: Any, value: Any) -> None:
+    """Compare with the jsonschema library, for valid schemas."""
+    root = {"$defs": {"d": {"type": "string", "minLength": 1}}}
+    whole = {"properties": {"it": schema}, "required": ["it"], **root}
+    try:
+        jsonschema.Draft202012Validator.check_schema(whole)
+    except jsonschema.SchemaError:
+        return
+    if jsonschema.Draft202012Validator(whole).is_valid({"it": value}):
+        tool = tool_of("put", None, whole)
+        jsonschema.Draft202012Validator(sent(tool)).validate({"tool": "put", "params": {"it": value}})
+        (_, function) = reply_functions((ActionDef("wait"),), (tool,))
+        jsonschema.Draft202012Validator(function.parameters).validate({"it": value})
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "string"}, "x" * 900),
+        ({"type": "integer"}, 1795740027000),
+        ({"type": "number", "minimum": 0}, 1.5e12),
+        ({"type": "array", "items": {"type": "integer"}}, list(range(20))),
+        ({"type": "object"}, {"k": 1}),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, {"k": 1.5}),
+        ({"type": "object", "properties": {"k": {"type": "object"}}}, {"k": {"deep": [1, {}]}}),
+        ({}, {"any": ["thing"]}),
+    ],
+)
+def test_no_limit_is_put_on_what_a_tool_of_a_server_takes(schema: Any, value: Any) -> None:
+    tool = offered(schema)
+    said = {"tool": "put", "params": {"it": value}}
+    jsonschema.Draft202012Validator(sent(tool)).validate(said)
+    read = read_reply(json.dumps(said), (ActionDef("wait"),), (tool,))
+    assert isinstance(read, Understood)
+    assert read.choice.parameters == {"it": value}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "object"}, {"k": 1}),
+        ({"type": "object", "properties": {"k": {}}}, {"k": [1]}),
+        ({"type": "array"}, [1, "a", {}]),
+        ({"type": "string"}, "x" * 900),
+        ({"type": "integer"}, 1795740027000),
+    ],
+)
+def test_where_the_subset_of_a_server_has_no_open_values_they_are_written_as_a_text(schema: Any, value: Any) -> None:
+    tool = offered(schema)
+    whole = reply_schema((ActionDef("wait"),), (tool,), strict_openai=True)
+    assert strict_violation(whole) is None
+    given = value if isinstance(value, int | str) else json.dumps(value)
+    said = {"reply": {"tool": "put", "params": {"it": given}}}
+    jsonschema.Draft202012Validator(whole).validate(said)
+    read = read_reply(json.dumps(said), (ActionDef("wait"),), (tool,))
+    assert isinstance(read, Understood)
+    assert read.choice.parameters == {"it": value}
 
 
 @settings(deadline=None)
@@ -396,7 +482,7 @@ def test_without_the_sdk_the_package_to_install_is_named(tmp_path: Path) -> None
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.startswith(MissingServiceError.__name__)
-    assert "pip install 'wsap-llm[mcp]'" in said
+    assert install_line("wsap-llm[mcp]") in said
     assert issubclass(MissingServiceError, WsapError)
     assert issubclass(McpTools, ToolSource)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sqlite3
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -44,9 +46,10 @@ from wsap_core.seams.services import Services
 from wsap_llm.memory.cells import ACHIEVED, FAILED, PLAIN, cell_of
 from wsap_llm.memory.facts import FactsMemory
 from wsap_llm.memory.fifo import FifoMemory, fold_plainly
-from wsap_llm.memory.fulltext import FullTextMemory
+from wsap_llm.memory.fulltext import FullTextMemory, Weights
 from wsap_llm.memory.nothing import NoMemory
 from wsap_llm.memory.store import Store
+from wsap_llm.memory.words import words
 from wsap_llm.scripted import ScriptedBackend
 
 
@@ -336,7 +339,7 @@ def test_a_smaller_memory_that_takes_a_larger_ones_snapshot_lets_the_rest_wait()
 
 def test_a_summary_by_a_model_needs_something_that_can_ask_one() -> None:
     spec = "wsap_llm.memory.fifo:create"
-    with pytest.raises(MissingServiceError, match="wsap-nexus"):
+    with pytest.raises(MissingServiceError, match=r"pip install .*nexus"):
         build(spec, Context(config={"summary_model": "ollama/qwen3:8b"}, services=Services()))
 
 
@@ -443,6 +446,7 @@ def test_equal_texts_are_recalled_once(fulltext: FullTextMemory) -> None:
     st.text(max_size=80) | st.sampled_from(HOSTILE),
     st.integers(0, 200),
 )
+@pytest.mark.slow
 def test_no_query_is_syntax_and_nothing_is_recalled_that_was_not_remembered(
     texts: list[str], query: str, budget: int
 ) -> None:
@@ -509,6 +513,8 @@ def test_a_memory_in_a_file_goes_on_in_the_next_run_and_says_which_world_it_was(
     assert (found.world, found.step) == ("crafter", 12)
     assert found.text.startswith("(crafter, step 12) ")
     second.close()
+    if os.name == "posix":
+        assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
 
 
 def test_what_was_remembered_is_in_the_file_at_once(tmp_path: Path) -> None:
@@ -542,6 +548,70 @@ def test_a_file_of_a_newer_wsap_is_refused(tmp_path: Path) -> None:
     database.close()
     with pytest.raises(StorageVersionError, match="newer"):
         FullTextMemory(str(path))
+
+
+@pytest.mark.parametrize(
+    ("lived_so", "asked"),
+    [
+        ("I hid two lanterns under the bridge", "Where is the lantern?"),
+        ("She was running from a wolf", "Who runs?"),
+        ("Я спрятал фонарь под мостом", "Кто пришёл с фонарём?"),
+        ("Дверь заперта золотым ключом", "Где ключи от дверей?"),
+        ("Ёлки растут у озера", "елка"),
+        ("Le café est fermé", "cafes"),
+        ("我把灯笼藏在桥下", "灯笼在哪里"),
+        ("橋の下に灯籠を隠した", "灯籠はどこ"),
+        ("ฉันซ่อนตะเกียงไว้ใต้สะพาน", "ตะเกียง"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["fulltext", "facts"])
+def test_what_is_said_in_another_form_of_a_word_comes_to_mind(kind: str, lived_so: str, asked: str) -> None:
+    memory = FullTextMemory() if kind == "fulltext" else FactsMemory()
+    others = ["the weather was fine", "никого не было дома", "今天天气很好", "nothing else is known", "все ушли спать"]
+    notes = [*others[:3], lived_so, *others[3:]]
+    for step, text in enumerate(notes):
+        memory.note(text, step=step)
+    assert lived_so in memory.recall(asked, budget=1000)[0].text
+    if isinstance(memory, FullTextMemory):
+        memory.close()
+
+
+# Pairs of the sample vocabularies that the stemmers are published with, at snowballstem.org.
+_PUBLISHED = {
+    "вагона": "вагон", "вагонов": "вагон", "вагоном": "вагон", "вагоны": "вагон", "важная": "важн", "важнее": "важн",
+    "важнейшие": "важн", "важностью": "важност", "consist": "consist", "consisted": "consist", "consistency": "consist",
+    "consistently": "consist", "consolation": "consol", "consolatory": "consolatori", "knightly": "knight",
+}  # fmt: skip
+
+
+def test_words_are_the_stems_that_are_published() -> None:
+    assert words(" ".join(_PUBLISHED)) == list(_PUBLISHED.values())
+    assert words("Café №7: x1 — ΩΜΕΓΑ") == ["cafe", "7", "x1", "ωμεγα"]
+    assert words("漢字かな交じり文") == ["漢字", "字か", "かな", "な交", "交じ", "じり", "り文"]
+
+
+@given(st.text(max_size=200))
+def test_the_words_of_a_text_are_letters_and_digits_and_stay_what_they_are_in_capitals(text: str) -> None:
+    found = words(text)
+    assert all(word.isalnum() for word in found)
+    assert words(text.lower()) == found
+
+
+def test_a_file_that_was_indexed_by_other_words_is_indexed_anew(tmp_path: Path) -> None:
+    path = tmp_path / "life.db"
+    memory = FullTextMemory(str(path))
+    for step in range(40):
+        memory.remember(lived(f"day {step} was quiet", step))
+    memory.remember(lived("Я спрятал фонарь", 40))
+    memory.close()
+    with sqlite3.connect(path) as database:  # as version 2 made it
+        database.execute("INSERT INTO said (said) VALUES ('delete-all')")
+        database.execute("INSERT INTO said (rowid, words) SELECT moment, lower(text) FROM lived")
+        database.execute("PRAGMA user_version = 2")
+    database.close()
+    again = FullTextMemory(str(path), weights=Weights(recency=0, importance=0))
+    assert "фонарь" in again.recall("фонарями", budget=30)[0].text
+    again.close()
 
 
 class _WithoutSearch(sqlite3.Connection):
@@ -604,6 +674,7 @@ def test_moments_out_of_order_are_refused(moments: list[Any]) -> None:
     memory.close()
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_would_fill_the_memory_of_the_machine_is_refused() -> None:
     bomb = b"WSAP memory 1\n" + zlib.compress(b" " * (80 * 1024 * 1024))
     assert len(bomb) < 100_000

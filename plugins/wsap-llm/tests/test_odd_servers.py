@@ -14,7 +14,7 @@ from llm_server import ModelServer, Say
 
 from wsap_core.protocol import ActionDef, ActionResult, ActionSpace, Observation
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Message, Reply, Request, Sampling, collect
+from wsap_core.seams.model import Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError, RateLimitError
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.backends.openai import OpenAIBackend
@@ -131,7 +131,7 @@ def test_a_field_that_a_server_refuses_is_left_out_and_told_once(server: ModelSe
     request = replace(REQUEST, sampling=Sampling(temperature=0.7 if field == "temperature" else None, seed=3))
 
     async def twice(backend: OpenAIBackend, told: list[str]) -> list[str]:
-        assert [(await collect(backend, request)).text for _ in range(2)] == ["Hello there."] * 2
+        assert [(await backend.complete(request)).text for _ in range(2)] == ["Hello there."] * 2
         return told
 
     (only,) = using(server, twice)
@@ -142,27 +142,27 @@ def test_a_field_that_a_server_refuses_is_left_out_and_told_once(server: ModelSe
 @pytest.mark.parametrize("name", ["temperature", "top_p", "max_tokens"])
 def test_a_field_can_be_left_out_from_the_start(server: ModelServer, name: str) -> None:
     sampling = llm_options(Context.create(config={name: "none"})).sampling
-    using(server, lambda backend, told: collect(backend, replace(REQUEST, sampling=sampling)))
+    using(server, lambda backend, told: backend.complete(replace(REQUEST, sampling=sampling)))
     assert {"temperature", "top_p", "max_tokens"} - server.last.keys() == {name}
 
 
 def test_the_other_name_for_the_most_tokens_is_tried(server: ModelServer) -> None:
     server.say(Say(status=400, error="Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."))
-    using(server, lambda backend, told: collect(backend, REQUEST))
+    using(server, lambda backend, told: backend.complete(REQUEST))
     assert server.last["max_completion_tokens"] == 300
     assert "max_tokens" not in server.last
 
 
 def test_a_server_without_system_messages_gets_them_from_the_user(server: ModelServer) -> None:
     server.say(Say(status=400, error="System role not supported"))
-    using(server, lambda backend, told: collect(backend, REQUEST))
+    using(server, lambda backend, told: backend.complete(REQUEST))
     assert server.last["messages"] == [{"role": "user", "content": "Be brief.\n\nHello?"}]
 
 
 def test_a_field_is_left_out_once(server: ModelServer) -> None:
     server.default = Say(status=400, error="temperature is not supported")
     with pytest.raises(BadRequestError, match="temperature is not supported"):
-        using(server, lambda backend, told: collect(backend, REQUEST))
+        using(server, lambda backend, told: backend.complete(REQUEST))
     assert len(server.requests) == 2
 
 
@@ -173,7 +173,7 @@ def test_a_field_that_several_requests_at_once_were_refused_for_is_left_out_of_a
     server.default = answer
 
     async def several(backend: OpenAIBackend, told: list[str]) -> list[str]:
-        replies = await asyncio.gather(*(collect(backend, REQUEST) for _ in range(5)))
+        replies = await asyncio.gather(*(backend.complete(REQUEST) for _ in range(5)))
         assert {reply.text for reply in replies} == {"Hi."}
         return told
 
@@ -208,7 +208,7 @@ def test_a_reply_in_parts_is_read(server: ModelServer) -> None:
             }
         )
     )
-    reply = using(server, lambda backend, told: collect(backend, REQUEST))
+    reply = using(server, lambda backend, told: backend.complete(REQUEST))
     assert (reply.text, reply.thinking) == ("Hello", "Hm.")
 
 
@@ -251,7 +251,7 @@ def test_another_model_than_was_asked_for_is_told_once(server: ModelServer, repl
     server.default = Say(raw=json.dumps({"model": replies, "choices": [choice]}).encode())
 
     async def twice(backend: OpenAIBackend, said: list[str]) -> list[str]:
-        assert [(await collect(backend, REQUEST)).text for _ in range(2)] == ["Hello."] * 2
+        assert [(await backend.complete(REQUEST)).text for _ in range(2)] == ["Hello."] * 2
         return said
 
     expected = [f"openai/qwen3:8b: the server replies with another model, {replies}."] if told else []
@@ -264,7 +264,7 @@ def test_what_the_server_calls_its_model_is_kept_with_the_reply(server: ModelSer
     server.default = Say(raw=json.dumps(body).encode())
 
     async def served(backend: OpenAIBackend, told: list[str]) -> str:
-        return (await collect(backend, REQUEST)).finish.served
+        return (await backend.complete(REQUEST)).finish.served
 
     assert using(server, served) == "qwen3:8b-2026 fp_44709d"
 
@@ -308,7 +308,7 @@ def test_usage_that_can_not_be_is_estimated_and_told(server: ModelServer, usage:
     server.say(raw({"content": "Hello there."}, usage=usage))
 
     async def asked(backend: OpenAIBackend, told: list[str]) -> tuple[Reply, list[str]]:
-        return await collect(Model(backend, [Measure(Meter(), "openai/x", told.append)]), REQUEST), told
+        return await Model(backend, [Measure(Meter(), "openai/x", told.append)]).complete(REQUEST), told
 
     reply, told = using(server, asked)
     assert 0 < reply.usage.prompt_tokens < 100
@@ -335,7 +335,7 @@ def test_a_long_wait_is_told_and_a_short_one_is_not() -> None:
     replies = [RateLimitError("busy", retry_after=1), RateLimitError("too busy.", retry_after=40), "At last."]
     meter = Meter()
     retry = Retry(clock=Clock(), generator=random.Random(1), tell=told.append, meter=meter)
-    reply = asyncio.run(collect(Model(ScriptedBackend(replies), [retry]), REQUEST))
+    reply = asyncio.run(Model(ScriptedBackend(replies), [retry]).complete(REQUEST))
     assert reply.text == "At last."
     assert meter.retries == 1
     assert told == ["too busy. Waiting 40 s before attempt 3 of 5."]

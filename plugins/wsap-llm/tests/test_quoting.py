@@ -77,12 +77,14 @@ def assert_harmless(body: str) -> None:
 
 @given(UNTRUSTED, st.booleans())
 @settings(max_examples=400, deadline=None)
+@pytest.mark.slow
 def test_harmless_text_has_no_tag_no_token_and_nothing_unseen(text: str, lines: bool) -> None:
     assert_harmless(sanitize(text, lines=lines))
 
 
 @given(UNTRUSTED, UNTRUSTED, st.booleans(), st.integers(10, 300))
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_a_quoted_text_can_not_leave_its_delimiters(text: str, source: str, lines: bool, limit: int) -> None:
     assert_quoted(text, source, lines=lines, limit=limit)
 

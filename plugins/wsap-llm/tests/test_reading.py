@@ -253,6 +253,7 @@ _ANY = st.lists(_BITS, max_size=40).map("".join) | st.text(max_size=200)
 
 @given(_ANY)
 @settings(max_examples=400, deadline=None)
+@pytest.mark.slow
 def test_any_text_is_read_without_an_error_and_only_what_is_legal_is_understood(text: str) -> None:
     assert_legal(text)
 
@@ -304,6 +305,7 @@ _WHY = st.sampled_from(["the gate", "I don't know", "Mira said so, and left", "i
 
 @given(_MEANT, _STYLES, _WHY)
 @settings(max_examples=400, deadline=None)
+@pytest.mark.slow
 def test_an_object_written_in_any_of_many_ways_is_read_as_meant(
     meant: tuple[str, dict[str, Any]], style: dict[str, Any], why: str
 ) -> None:
@@ -358,6 +360,7 @@ def test_what_is_denied_asked_supposed_or_said_by_others_is_never_done(sentence:
     st.permutations([a.name for a in CRAFTER.actions]), st.integers(2, 17), st.sampled_from([", ", "\n", "\n- ", " | "])
 )
 @settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 def test_a_list_of_legal_actions_echoed_back_is_no_choice(names: list[str], count: int, between: str) -> None:
     assert meaning(CRAFTER.read(between.join(names[:count]))) is None
     assert meaning(CRAFTER.read("Available actions:" + between + between.join(names[:count]))) is None
@@ -373,6 +376,7 @@ def test_no_two_actions_side_by_side_are_taken_for_one(between: str) -> None:
 
 @given(st.integers(1, 400))
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_a_reply_cut_anywhere_is_read_as_meant_or_not_at_all(cut: int) -> None:
     replies = [
         ('{"action": "give", "params": {"to": "Mira", "item": "bread", "amount": 10}, "reasoning": "hungry"}', "give"),

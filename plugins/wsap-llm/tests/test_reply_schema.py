@@ -217,6 +217,7 @@ def test_whatever_the_pattern_of_a_schema_matches_is_json_that_fits_it(data: st.
 
 @given(st.data())
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_whatever_the_pattern_of_a_reply_matches_is_understood_without_repair(data: st.DataObject) -> None:
     first = data.draw(st.booleans())
     pattern = reply_pattern(ACTIONS, TOOLS, reasoning_limit=8, text_limit=8, reasoning_first=first)

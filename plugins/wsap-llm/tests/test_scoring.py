@@ -15,7 +15,7 @@ from llm_server import ModelServer
 
 from wsap_core.errors import UnknownNameError
 from wsap_core.protocol import ActionDef, ActionSpace, Observation
-from wsap_core.seams.model import ChooseConstraint, Message, Reply, Request, Sampling, collect
+from wsap_core.seams.model import ChooseConstraint, Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import ConstraintError, ServerFailedError
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.backends.openai import OpenAIBackend
@@ -93,7 +93,7 @@ def test_options_are_scored_by_the_mean_log_probability_of_their_tokens(server: 
     server.complete = completion
 
     async def work(backend: OpenAIBackend, told: list[str]) -> tuple[list[Reply], list[str], bool]:
-        return [await collect(backend, asked(seed)) for seed in (*range(40), 3)], told, backend.abilities.choose
+        return [await backend.complete(asked(seed)) for seed in (*range(40), 3)], told, backend.abilities.choose
 
     replies, told, able = using(server, work)
     assert able
@@ -133,7 +133,7 @@ def test_a_server_that_can_not_score_is_told_and_not_asked(server: ModelServer, 
         assert line.startswith("openai/m cannot choose: ")
         assert words in line
         with pytest.raises(ConstraintError):
-            await collect(backend, asked(1))
+            await backend.complete(asked(1))
 
     using(server, work)
 
@@ -143,7 +143,7 @@ def test_an_option_that_becomes_one_token_with_the_prompts_end_is_not_scored(ser
 
     async def work(backend: OpenAIBackend, told: list[str]) -> None:
         with pytest.raises(ServerFailedError, match="can't be separated from those"):
-            await collect(backend, asked(1))
+            await backend.complete(asked(1))
 
     using(server, work)
 

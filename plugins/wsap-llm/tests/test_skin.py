@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wsap_core.host import PluginHost
 from wsap_core.seams.constraints import CallConstraint, ChooseConstraint, FunctionDef, JsonConstraint
-from wsap_core.seams.model import Abilities, Message, Request, collect
+from wsap_core.seams.model import Abilities, Draft, FunctionCall, Message, Reply, Request
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.skin import Lexicon, Skinned
 
@@ -38,13 +38,15 @@ def test_the_seed_alone_says_which_words() -> None:
     assert lexicon().there("Collect wood: collect_wood.").startswith("Collect ")
 
 
-def test_a_reply_is_read_under_the_games_words_wherever_the_stream_is_cut() -> None:
+def test_a_reply_is_read_under_the_games_words_and_shown_under_them() -> None:
     reply = lexicon().there('{"action": "collect_wood", "params": {"with": "axe"}}')
     for size in (1, 2, 5, 100):
         backend = ScriptedBackend([reply], piece=size)
         schema = {"properties": {"action": {"enum": ["collect_wood", "eat_cow"]}, "params": {"type": "object"}}}
         request = Request([Message("user", "Wood is here; eat_cow.")], constraint=JsonConstraint(schema))
-        told = asyncio.run(collect(Skinned(backend, lexicon()), request))
+        shown: list[Draft] = []
+        told = asyncio.run(Skinned(backend, lexicon()).complete(request, shown.append))
+        assert shown[-1].text == told.text
         assert told.text == '{"action": "collect_wood", "params": {"with": "axe"}}'
         sent = backend.requests[0]
         assert "ood" not in sent.messages[0].text()
@@ -60,8 +62,18 @@ def test_options_and_functions_are_renamed_and_pictures_are_not_seen() -> None:
     assert skinned.abilities.images is False
     call = CallConstraint([FunctionDef("collect_wood", "Collect wood.", {"type": "object"})])
     for constraint in (ChooseConstraint(["collect wood", "eat cow"]), call):
-        asyncio.run(collect(skinned, Request([Message("user", "?")], constraint=constraint)))
+        asyncio.run(skinned.complete(Request([Message("user", "?")], constraint=constraint)))
     assert not re.search("wood|cow", repr([request.constraint for request in backend.requests]))
+
+
+def test_calls_are_renamed_in_both_directions() -> None:
+    there = lexicon().there
+    called = Reply("", calls=(FunctionCall(there("collect_wood"), {"with": there("axe")}),))
+    backend = ScriptedBackend([called])
+    before = Message("assistant", "", (FunctionCall("eat_cow", {"which": "cow"}),))
+    reply = asyncio.run(Skinned(backend, lexicon()).complete(Request([before])))
+    assert reply.calls == (FunctionCall("collect_wood", {"with": "axe"}),)
+    assert backend.requests[0].messages[0].calls == (FunctionCall(there("eat_cow"), {"which": there("cow")}),)
 
 
 @pytest.mark.parametrize("game", ["crafter", "minigrid", "matrix"])

@@ -205,6 +205,7 @@ def with_nulls(value: Any, schema: Any) -> Any:
 
 
 @given(SCHEMAS.flatmap(lambda schema: st.tuples(st.just(schema), values_of(schema))))
+@pytest.mark.slow
 def test_whatever_fits_a_parameter_fits_its_schema_in_the_subset_and_is_read_back(found: tuple[Any, Any]) -> None:
     schema, value = found
     action = ActionDef("do", "", [ParamDef("it", schema=schema)])
@@ -218,6 +219,7 @@ def test_whatever_fits_a_parameter_fits_its_schema_in_the_subset_and_is_read_bac
 
 
 @given(SCHEMAS)
+@pytest.mark.slow
 def test_a_bounded_schema_stays_a_schema(schema: Any) -> None:
     jsonschema.Draft202012Validator.check_schema(strict_schema(bounded(schema, 40)))
 

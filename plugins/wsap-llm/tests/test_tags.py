@@ -100,6 +100,7 @@ def test_the_pattern_keeps_to_what_every_engine_has(pattern: str) -> None:
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 def test_whatever_the_pattern_matches_is_read_as_one_valid_tag_at_its_end(data: st.DataObject) -> None:
     calls = data.draw(st.integers(0, 3))
     leg = data.draw(st.from_regex(SHORT.continuation_pattern(calls), fullmatch=True))
@@ -213,6 +214,7 @@ def test_thinking_that_names_a_tool_without_an_argument_calls_nothing() -> None:
      "</speak>", "<wait/>", "<check_will>", "</check_will>", " ", "x", "\n", '="', "<observation>"]), max_size=25,
     ).map("".join))  # fmt: skip
 @settings(max_examples=600, deadline=None)
+@pytest.mark.slow
 def test_what_a_leg_ends_in_does_not_depend_on_what_follows(text: str) -> None:
     reading, leg = read_leg(TURN, text)
     assert text.startswith(leg)

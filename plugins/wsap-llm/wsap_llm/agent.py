@@ -9,6 +9,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
+from wsap_core.authoring.guarded import Guarded
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
 from wsap_core.protocol.lines import bullets, dedent
@@ -42,7 +43,7 @@ StyleFor = Callable[[Abilities, Profile, str], Style]
 is empty for a new one."""
 
 
-class LLMAgent:
+class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_reflection": object}):
     """Shows a model each observation and reads its reply as an action.
 
     Backends that can constrain replies limit them to the legal actions. If the backend can't, or refuses to, this is
@@ -213,8 +214,8 @@ class LLMAgent:
         if decision.pending is not None:
             self._paused = replace(paused, pending=decision.pending)
             return action
-        said = decision.said or f'{{"action": "{action.name}", "params": {{}}}}'
-        self._conversation.add(HistoryTurn(paused.shown, said, paused.picture))
+        said = decision.said or Message("assistant", f'{{"action": "{action.name}", "params": {{}}}}')
+        self._conversation.add(HistoryTurn(paused.shown, str(said.content), paused.picture, tuple(said.calls)))
         self._cadence.begin(observation, legal, action, decision.steps)
         self._untold = paused.late
         self._paused = None
@@ -304,6 +305,7 @@ class LLMAgent:
             "memory": self.memory.snapshot().hex() if self.memory is not None else None,
             "looked_back": self._reflector.state() if self._reflector is not None else None,
             "random": [version, list(state), gauss],
+            "requests": self._asker.number.made,
             "tools": {n: t.snapshot().hex() for n, t in sorted(self._tools.items()) if isinstance(t, Snapshots)},
         }
         return json.dumps(data, separators=(",", ":")).encode()
@@ -326,6 +328,7 @@ class LLMAgent:
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
             version, state, gauss = found["random"]
+            requests = int(found.get("requests", 0))
             if self._reflector is not None and found.get("looked_back") is not None:
                 self._reflector.set_state(found["looked_back"])
             self._random.setstate((version, tuple(state), gauss))
@@ -345,6 +348,7 @@ class LLMAgent:
         self._untold = untold
         self._report = report
         self._idle.counts.update(idle)
+        self._asker.number.made = requests
         self._constraint.reason = unbound
 
     @property

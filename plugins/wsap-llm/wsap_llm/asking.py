@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from wsap_core.protocol import Action, ActionDef
 from wsap_core.seams.agent import DecisionInfo, Resumption
-from wsap_core.seams.model import Abilities, Backend, ChooseConstraint, Constraint, Message, Reply, Request, collect
+from wsap_core.seams.context import derive_seed
+from wsap_core.seams.model import Abilities, Backend, ChooseConstraint, Constraint, Message, Reply, Request
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.tool import AgentTool
 from wsap_llm.constraint import ConstraintState
@@ -21,9 +22,20 @@ from wsap_llm.reply.steps import NOTHING_SAID, Steps
 from wsap_llm.turn import Conversation, PausedTurn
 
 
+@dataclass
+class RequestNumber:
+    """How many requests an agent has made; part of its snapshot."""
+
+    made: int = 0
+
+
 @dataclass(frozen=True)
 class Asker:
-    """Sends an agent's requests with the sampling and thinking of its options, and counts their usage."""
+    """Sends an agent's requests with the sampling and thinking of its options, and counts their usage.
+
+    Each request has a sampling seed of its own, derived from the agent's seed and the number of the request. With one
+    seed for all, a server that honours it would answer equal prompts with equal replies, for ever.
+    """
 
     backend: Backend
     options: LLMOptions
@@ -31,7 +43,8 @@ class Asker:
     conversation: Conversation
     counter: UsageCounter
     generator: random.Random
-    """Source of seeds and of the delimiters of quoted text."""
+    """Source of the delimiters of quoted text, and of the seeds of drawn options if none are sent to the model."""
+    number: RequestNumber = field(default_factory=RequestNumber)
 
     async def ask(
         self,
@@ -44,7 +57,7 @@ class Asker:
     ) -> Reply:
         """Return the reply to messages appended to the conversation; the log shows the purpose ("decide", "plan")."""
         sampling = self.options.sampling
-        if isinstance(constraint, ChooseConstraint):  # a new seed, so that equal prompts can draw different options
+        if isinstance(constraint, ChooseConstraint) and sampling.seed is None:  # the draw is ours, not the server's
             sampling = replace(sampling, seed=self.generator.getrandbits(31))
         request = Request(
             tuple(messages),
@@ -58,8 +71,12 @@ class Asker:
         return await self.send(self.conversation.before(request))
 
     async def send(self, request: Request) -> Reply:
-        """Return the reply to an unchanged request."""
-        reply = await collect(self.backend, request)
+        """Return the reply to a request with the next sampling seed."""
+        if self.options.sampling.seed is not None:
+            seed = derive_seed(self.options.sampling.seed, "request", self.number.made)
+            request = replace(request, sampling=replace(request.sampling, seed=seed))
+        self.number.made += 1
+        reply = await self.backend.complete(request)
         self.counter.add(reply.usage)
         return reply
 
@@ -71,8 +88,8 @@ class Decision:
     action: Action | None
     """None if neither reply could be read."""
     repaired: bool = False
-    said: str = ""
-    """The model's turn for the conversation, without its thinking."""
+    said: Message | None = None
+    """The model's turn for the conversation, without its thinking; None if there is none."""
     resumption: Resumption | None = None
     """How the reply was continued after tool calls; None without calls."""
     steps: Steps = NOTHING_SAID

@@ -99,4 +99,4 @@ class ChooseStyle(Style):
         if action is None:
             turn.misread(reply, "the reply is not one of the options")
             return Decision(None)
-        return Decision(action, said=reply.text, chosen=True)
+        return Decision(action, said=reply.message, chosen=True)

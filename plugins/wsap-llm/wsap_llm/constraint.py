@@ -23,7 +23,9 @@ def cause_of(reply: Reply, reason: str) -> str:
     tokens = reply.usage.completion_tokens
     if reply.finish.reason == "content_filter":
         return "the model refused, or a content filter stopped its reply"
-    if reply.text.strip():
+    if reply.finish.reason == "invalid":
+        return "the server found that the model's reply breaks the form that was asked for"
+    if reply.message.text().strip():
         return f"the reply was cut off after {tokens} tokens" if reply.truncated else single_line(reason)[:200]
     if reply.thinking:
         return f"the model spent all {tokens} tokens of its reply on thinking"
@@ -80,9 +82,9 @@ class ConstraintState:
         """Warn about an unusable reply and return the cause; `bound` if the backend accepted a constraint for it.
         Raises ConstraintError for strict play if the reply violates the constraint."""
         cause = cause_of(reply, reason)
-        if not reply.text.strip() or reply.truncated:
+        if not reply.message.text().strip() or reply.truncated:
             self._say(f"{self._backend.model}: {cause}. {ROOM}" if reply.truncated or reply.thinking else "")
-        elif bound and reply.finish.reason != "content_filter":
+        elif bound and reply.finish.reason not in ("content_filter", "invalid"):
             cause = "the server did not enforce the constraint of the request"
             broken = f"{self._backend.model}: {cause}"
             if self._options.strict:

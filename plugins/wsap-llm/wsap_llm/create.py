@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from wsap_core.errors import ConfigError, UsageError
@@ -18,6 +20,8 @@ from wsap_llm.agent import LLMAgent, StyleFor
 from wsap_llm.backends.pool import AgentModels, ModelPool
 from wsap_llm.choosing import ChooseStyle
 from wsap_llm.journal import CallJournal
+from wsap_llm.middleware import Model
+from wsap_llm.middleware.show import Show, ShowsThoughts
 from wsap_llm.option_table import STYLES
 from wsap_llm.options import TINY, LLMOptions, Profile, llm_options, number, text
 from wsap_llm.prompts import Prompts
@@ -47,13 +51,18 @@ def create(context: Context) -> LLMAgent:
     tools = [name.strip() for name in text(context, "tools").split(",") if name.strip()]
     pool = cast(ModelPool, context.services.require("models"))
     journal = context.services.journal if isinstance(context.services.journal, CallJournal) else None
-    models = AgentModels(pool, address, _of_part(context, "model"), journal)
+    show: Callable[[str], Show] | None = None
+    if isinstance(views := context.services.views, ShowsThoughts):
+        show = partial(Show, views, context.agent_id or "", now=context.clock.now, run=context.services.run)
+    models = AgentModels(pool, address, _of_part(context, "model"), journal, show=show)
     memory = _memory(context, models)
     if memory is None and "reflect" in context.config and options.reflect:
         raise ConfigError("The option reflect requires a memory: add --memory fulltext, or omit reflect.")
     model: Backend = models.decider()
     if skin := text(context, "skin"):
         model = Skinned(model, _lexicon(context, skin))
+    if show is not None:
+        model = Model(model, [show(address)])
 
     async def prepare() -> None:
         if journal is None or not journal.offline:

@@ -34,6 +34,8 @@ def _digest(message: Message) -> str:
 
 
 def _text(message: Message) -> str:
+    if message.calls:
+        return dumps(Message(message.role, message.text()))  # a call counts as its text
     if isinstance(message.content, str):
         return dumps(message)
     content = [

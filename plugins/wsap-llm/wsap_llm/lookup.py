@@ -11,12 +11,13 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from wsap_core.protocol import Action, ActionDef, Tool
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
 from wsap_core.protocol.words import ENGLISH, Words
-from wsap_core.seams.model import Message, Role
+from wsap_core.seams.model import FunctionCall, Message, Role
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import error_line
 from wsap_llm.reply import ToolCall
@@ -43,6 +44,9 @@ def split(legal: Sequence[ActionDef]) -> tuple[Sequence[ActionDef], Sequence[Act
     return (finals, tools) if finals else (legal, ())
 
 
+_Kept: TypeAlias = tuple[Role, str] | tuple[Role, str, tuple[FunctionCall, ...]]
+
+
 @dataclass(frozen=True)
 class PendingCall:
     """A call to a tool of the world, with the data to resume its turn."""
@@ -51,8 +55,8 @@ class PendingCall:
     """The tool of the world."""
     key: str
     """The call with its parameters; see `call_key`."""
-    messages: tuple[tuple[Role, str], ...] = ()
-    """Role and text of the messages of this turn after the first one."""
+    messages: tuple[_Kept, ...] = ()
+    """Role, text and calls, if any, of the messages of this turn after the first one."""
     so_far: str = ""
     """In tags: the assistant's text up to the call, if the model continues it."""
     calls: int = 1
@@ -65,7 +69,7 @@ class PendingCall:
     @property
     def said(self) -> list[Message]:
         """The messages of this turn after the first one."""
-        return [Message(role, text) for role, text in self.messages]
+        return [Message(m[0], m[1], m[2] if len(m) == 3 else ()) for m in self.messages]
 
 
 class ToolCalls:
@@ -115,8 +119,14 @@ class ToolCalls:
     def pending(self, call: Action | ToolCall, messages: Sequence[Message], so_far: str = "") -> PendingCall:
         """Return the data to resume the turn once the world has executed this call."""
         key = call_key(call.name, call.parameters)
-        said = tuple((message.role, message.text()) for message in messages)
+        said = tuple(map(_kept, messages))
         return PendingCall(call.name, key, said, so_far, self.made, dict(self._answered))
+
+
+def _kept(message: Message) -> _Kept:
+    if message.calls:
+        return message.role, str(message.content), tuple(message.calls)
+    return message.role, message.text()
 
 
 async def use(tool: AgentTool, parameters: Mapping[str, JsonValue]) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from wsap_core.errors import ConfigError
 from wsap_core.seams.options import Options, check_used
+from wsap_core.specs import Named, OptionDef
 from wsap_llm.option_table import FLAGS, Range
 
 # Any, in this module: options have values of any type.
@@ -26,6 +27,20 @@ class Kind:
     """Its description in messages."""
     read: Callable[[Any], Any]
     """Returns the value; raises ValueError, TypeError or LookupError if it has another type."""
+    names: Named = ""
+    """What the value names; see `OptionDef`."""
+
+
+def option_defs(table: type | Mapping[str, Range | Kind], *also: str) -> tuple[OptionDef, ...]:
+    """Return the declarations of options for a spec, from the class that `read_options` fills (a field says what it
+    names by `metadata={"names": ...}`) or the table that `read_table` reads; `also` are other names that are read."""
+    if isinstance(table, Mapping):
+        known = {name: (kind, kind.names if isinstance(kind, Kind) else "") for name, kind in table.items()}
+    else:
+        kinds = _known(table)
+        known = {field.name: (kinds[field.name], field.metadata.get("names", "")) for field in fields(table)}
+    own = (OptionDef(name, kind.words, names=names) for name, (kind, names) in known.items())
+    return (*own, *(OptionDef(name, "any value") for name in also))
 
 
 def read_options(cls: type[T], config: Mapping[str, Any], backend: str, *, also: Collection[str] = ()) -> T:
@@ -34,8 +49,7 @@ def read_options(cls: type[T], config: Mapping[str, Any], backend: str, *, also:
     Raises ConfigError if one is unknown (the message suggests a similar one, or one of `also`), has another type than
     its field, or is a number below 0.
     """
-    hints = get_type_hints(cls)
-    known = {field.name: _of_hint(hints[field.name], field.default) for field in fields(cls)}  # type: ignore[arg-type]
+    known = _known(cls)
     given = {name: value for name, value in config.items() if name != "model"}
     return cls(**read_table(f"backend {backend}", given, known, also=also))
 
@@ -89,7 +103,14 @@ def _table(value: Any) -> dict[str, str]:
     return {_text(name): _text(each) for name, each in dict(parsed(value)).items()}
 
 
+def _known(cls: Any) -> dict[str, Range | Kind]:
+    hints = get_type_hints(cls)
+    return {field.name: _of_hint(hints[field.name], field.default) for field in fields(cls)}
+
+
 NAME = Kind("non-empty text", partial(_text, fewest=1))
+FILE = replace(NAME, names="path")
+MODEL = replace(NAME, names="model")
 TEXT = Kind("text", _text)
 TEXTS = Kind("a list of texts, such as ['python', 'server.py']", _texts)
 TABLE = Kind("a table of texts", _table)

@@ -62,7 +62,7 @@ LEGAL = ("bound", "shown", "hidden")
 STYLES = ("auto", "json", "tags", "calls", "choose")
 """The values of the option `style`."""
 OPTIONS = (
-    OptionDef("model", "The model's address, such as ollama/qwen3:8b; the same as --model."),
+    OptionDef("model", "The model's address, such as ollama/qwen3:8b; the same as --model.", names="model"),
     OptionDef("style", "The format of the model's replies.", "auto", "|".join(STYLES)),
     OptionDef("profile", "The level of detail in prompts.", "auto", "auto|full|brief"),
     OptionDef(
@@ -81,7 +81,7 @@ OPTIONS = (
     _number("max_tokens", "Maximum tokens of a reply."),
     _number("temperature", "Sampling temperature."),
     _number("top_p", "Nucleus sampling: the probability mass to sample from."),
-    OptionDef("sampling_seed", "Whether to send the agent's seed to the model.", "yes", "yes|no"),
+    OptionDef("sampling_seed", "Whether to send a seed with each request, derived from the agent's.", "yes", "yes|no"),
     _number("max_steps", "Maximum steps that one decision may cover."),
     OptionDef("plan", "Whether to ask for a plan at the start of an episode and when goals change.", "yes", "yes|no"),
     OptionDef("reflect", "Whether to ask for lessons at the end of an episode; requires a memory.", "yes", "yes|no"),
@@ -93,7 +93,7 @@ OPTIONS = (
     OptionDef(
         "fallback", "The action taken after two unreadable replies.", "the game's default, or random", "an action"
     ),
-    OptionDef("prompts", "A folder with prompt templates.", "", "a folder"),
+    OptionDef("prompts", "A folder with prompt templates.", "", "a folder", "path"),
     OptionDef("model.KEY", "An option of the model's backend, such as model.num_ctx; the same as --model-option."),
     OptionDef("memory.KEY", "An option of the memory, such as memory.keep."),
     OptionDef("TOOL.KEY", "An option of a tool, such as mcp.servers."),

@@ -19,8 +19,8 @@ from wsap_core.untrusted import single_line
 if TYPE_CHECKING:
     from jinja2 import Template
 
-FORMAT = 3
-"""The version of the other parts of prompts: observations as text, listed options, the order of parts."""
+FORMAT = 4
+"""The version of the other parts of requests: observations as text, listed options, the order of parts, seeds."""
 
 
 def _in_folder(folder: Path) -> dict[str, str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from wsap_core.errors import ConfigError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.memory import estimate_tokens
-from wsap_core.seams.model import Abilities, Chunk, Finish, Reply, Request, TextChunk, ThinkingChunk
+from wsap_core.seams.model import Abilities, Draft, Finish, Message, OnText, Reply, Request
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_llm.tokens import estimate_request
 
@@ -19,8 +20,8 @@ Answer = str | Reply | Exception
 
 
 class ScriptedBackend:
-    """Returns the replies of a list, in order, or of a function of the request, in chunks of `piece` characters (0 for
-    whole replies)."""
+    """Returns the replies of a list, in order, or of a function of the request, shown in pieces of `piece` characters
+    (0 for whole replies)."""
 
     def __init__(
         self,
@@ -41,8 +42,8 @@ class ScriptedBackend:
         """All requests so far."""
         self.closed = False
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the next reply, cut at the first stop text, or raise it; BadRequestError at the end of the list."""
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Return the next reply, cut at the first stop text, or raise it; BadRequestError at the end of the list."""
         self.requests.append(request)
         answer = self._next(request) if self._next is not None else next(self._left, None)
         if answer is None:
@@ -51,15 +52,16 @@ class ScriptedBackend:
             raise answer
         reply = answer if isinstance(answer, Reply) else Reply(answer)
         text, stop = _cut(reply.text, request.stop)
-        if reply.thinking:
-            yield ThinkingChunk(reply.thinking)
         size = self._piece or max(1, len(text))
-        for at in range(0, len(text), size):
-            yield TextChunk(text[at : at + size])
+        if on_text is not None:
+            for end in range(size, len(text) + size, size):
+                on_text(Draft(text[:end], reply.thinking))
         usage = reply.usage
         if not usage.calls:
-            usage = Usage(1, estimate_request(request), estimate_tokens(reply.thinking + text), 0.0)
-        yield Finish("stop_sequence" if stop else reply.finish.reason, stop, usage, reply.finish.probabilities)
+            said = Message("assistant", text, reply.calls).text()
+            usage = Usage(1, estimate_request(request), estimate_tokens(reply.thinking + said), 0.0)
+        ended = Finish("stop_sequence" if stop else reply.finish.reason, stop, usage, reply.finish.probabilities)
+        return replace(reply, text=text, finish=ended)
 
     async def aclose(self) -> None:
         """Set `closed`."""

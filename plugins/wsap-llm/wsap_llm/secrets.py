@@ -63,6 +63,20 @@ def is_reference(text: str) -> bool:
     return _WHOLE.fullmatch(text) is not None
 
 
+def references_in(options: Mapping[str, Any]) -> list[str]:
+    """Return the environment variables that options refer to."""
+    found: list[str] = []
+
+    def note(path: tuple[str, ...], text: str) -> str:
+        whole = _WHOLE.fullmatch(text)
+        found.extend(_INSIDE.findall(text) if whole is None else (whole[1] or whole[2],))
+        return text
+
+    for name, value in options.items():
+        _mapped(value, (name,), _is_name(name), note)
+    return found
+
+
 def secrets_in(options: Mapping[str, Any], *, surely: bool = False) -> tuple[str, ...]:
     """Return the secrets in resolved options, longest first.
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core.seams.constraints import CallConstraint, ChooseConstraint, Constraint, JsonConstraint, RegexConstraint
-from wsap_core.seams.model import Abilities, Backend, Chunk, Message, Request, TextChunk, TextPart, ThinkingChunk
+from wsap_core.seams.model import Abilities, Backend, Draft, FunctionCall, Message, OnText, Reply, Request, TextPart
 
 _WORD = re.compile(r"[A-Za-z]+")
 _KEPT = frozenset({
@@ -86,8 +85,8 @@ class Skinned:
         """The model's abilities without images."""
         return replace(self._inner.abilities, images=False)
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply to the renamed request, renamed back; raises the errors of the model's `stream`."""
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Return the reply to the renamed request, renamed back; raises the errors of the model's `complete`."""
         there = self._lexicon.there
         renamed = replace(
             request,
@@ -96,20 +95,19 @@ class Skinned:
             stop=[there(stop) for stop in request.stop],
             constraint=None if request.constraint is None else _constraint(request.constraint, self._lexicon),
         )
-        held = ""
-        async with aclosing(self._inner.stream(renamed)) as chunks:
-            async for chunk in chunks:
-                if isinstance(chunk, TextChunk):
-                    held += chunk.text
-                    whole = held.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")  # the word may continue
-                    held = held[len(whole) :]
-                    if whole:
-                        yield TextChunk(self._lexicon.back(whole))
-                    continue
-                if held:
-                    yield TextChunk(self._lexicon.back(held))
-                    held = ""
-                yield ThinkingChunk(self._lexicon.back(chunk.text)) if isinstance(chunk, ThinkingChunk) else chunk
+        back = self._lexicon.back
+
+        def shown(draft: Draft) -> None:
+            if on_text is not None:
+                on_text(Draft(back(draft.text), back(draft.thinking), draft.waiting))
+
+        reply = await self._inner.complete(renamed, None if on_text is None else shown)
+        return replace(
+            reply,
+            text=back(reply.text),
+            thinking=back(reply.thinking),
+            calls=tuple(FunctionCall(back(call.name), _renamed(call.arguments, back)) for call in reply.calls),
+        )
 
     async def aclose(self) -> None:
         """Close the model."""
@@ -117,6 +115,9 @@ class Skinned:
 
 
 def _message(message: Message, lexicon: Lexicon) -> Message:
+    if message.calls:
+        calls = [FunctionCall(lexicon.there(c.name), _renamed(c.arguments, lexicon.there)) for c in message.calls]
+        message = replace(message, calls=calls)
     if isinstance(message.content, str):
         return replace(message, content=lexicon.there(message.content))
     parts = [replace(p, text=lexicon.there(p.text)) for p in message.content if isinstance(p, TextPart)]
@@ -129,21 +130,21 @@ def _constraint(constraint: Constraint, lexicon: Lexicon) -> Constraint:
     if isinstance(constraint, RegexConstraint):
         return RegexConstraint(lexicon.there(constraint.pattern))
     if isinstance(constraint, JsonConstraint):
-        return replace(constraint, schema=_renamed(constraint.schema, lexicon))
+        return replace(constraint, schema=_renamed(constraint.schema, lexicon.there))
     return CallConstraint([
         replace(f, name=lexicon.there(f.name), description=lexicon.there(f.description),
-                parameters=_renamed(f.parameters, lexicon))
+                parameters=_renamed(f.parameters, lexicon.there))
         for f in constraint.functions
     ])  # fmt: skip
 
 
-def _renamed(value: Any, lexicon: Lexicon) -> Any:
+def _renamed(value: Any, rename: Callable[[str], str]) -> Any:
     # Any: JSON.
     if isinstance(value, str):
-        return lexicon.there(value)
+        return rename(value)
     if isinstance(value, Mapping):
-        return {lexicon.there(key): _renamed(member, lexicon) for key, member in value.items()}
-    return [_renamed(member, lexicon) for member in value] if isinstance(value, list | tuple) else value
+        return {rename(key): _renamed(member, rename) for key, member in value.items()}
+    return [_renamed(member, rename) for member in value] if isinstance(value, list | tuple) else value
 
 
 def _plurals(word: str) -> tuple[str, str, str]:

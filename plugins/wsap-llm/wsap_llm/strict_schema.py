@@ -36,6 +36,7 @@ _LISTS = frozenset({"items", "minItems", "maxItems"})
 _OBJECTS = frozenset({"properties", "required", "additionalProperties"})
 _KNOWN = frozenset({"type", "enum", "const", "anyOf", "title", "description"}) | _TEXT | _NUMBERS | _LISTS | _OBJECTS
 _NULL: JsonSchema = {"type": "null"}
+_SCALARS = ("string", "number", "boolean", "null")
 _NAMES: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 
 
@@ -58,6 +59,35 @@ def unwrapped(text: str) -> str:
     if not isinstance(found, dict) or list(found) != [WRAPPER] or not isinstance(found[WRAPPER], dict):
         return text
     return json.dumps({name: value for name, value in found[WRAPPER].items() if value is not None}, ensure_ascii=False)
+
+
+def or_text(schema: Mapping[str, JsonValue]) -> JsonSchema:
+    """Return the schema of a value, or that of a text with its JSON if the subset can't describe it.
+
+    The subset has neither objects with any members nor values of any type.
+    """
+    if not _is_open(schema):
+        return dict(schema)
+    kinds = schema.get("type", list(_SCALARS))
+    plain = [kind for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind in _SCALARS and kind != "string"]
+    return {"type": ["string", *plain] if plain else "string"}
+
+
+def _is_open(schema: JsonValue) -> bool:
+    if not isinstance(schema, Mapping):
+        return schema is not False
+    if "const" in schema or "enum" in schema:
+        return False
+    kinds = schema.get("type")
+    if kinds is None:
+        return True
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    parts: list[JsonValue] = []
+    if "object" in kinds:
+        parts += [schema.get("additionalProperties", True), *schema.get("properties", {}).values()]
+    if "array" in kinds:
+        parts += [schema.get("items", True), *schema.get("prefixItems", ())]
+    return any(map(_is_open, parts))
 
 
 def strict_schema(schema: Mapping[str, JsonValue]) -> JsonSchema:

@@ -13,11 +13,20 @@ from wsap_core.protocol import Action, ActionDef, Tool
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.seams.agent import Resumption
-from wsap_core.seams.model import Abilities, CallConstraint, Constraint, JsonConstraint, Message, RegexConstraint, Reply
+from wsap_core.seams.model import (
+    Abilities,
+    CallConstraint,
+    Constraint,
+    FunctionCall,
+    JsonConstraint,
+    Message,
+    RegexConstraint,
+    Reply,
+)
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import sanitize
 from wsap_llm.asking import Decision, DecisionTurn
-from wsap_llm.calling import Called, call_in
+from wsap_llm.calling import call_in
 from wsap_llm.lookup import LONGEST_RESULT, ToolCalls, split, written
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply import NotUnderstood, Reading, ToolCall, read_reply, reask, why
@@ -99,7 +108,7 @@ class JsonStyle(Style):
             reply = await turn.ask_constrained(purpose, messages, constraint)
             # Wrapped in an object, with null for omitted members, as OpenAI's strict mode requires.
             wrapped = turn.abilities.schema_subset and not turn.unconstrained and not reply.truncated
-            text = self._plain(turn, reply.text, wrapped)
+            text = self._plain(turn, reply, wrapped)
             reading = read_reply(text, legal, calls.own, declared=turn.declared, numbered=shown, steps=self._steps)
             if isinstance(reading, NotUnderstood):
                 turn.misread(reply, reading.reason)
@@ -108,7 +117,7 @@ class JsonStyle(Style):
                 repaired, purpose = True, "re-ask"
                 shown = [action.name for action in legal[:MOST_LISTED]]
                 told = self._again(turn, reading.reason, legal, cut=reply.truncated)
-                messages += [Message("assistant", _short(reply.text)), Message("user", told)]
+                messages += [_short(reply.message), Message("user", told)]
                 continue
             mended = repaired or (reading.repaired and not wrapped)
             if turn.bound and reading.repaired and not wrapped:
@@ -119,24 +128,25 @@ class JsonStyle(Style):
             if isinstance(choice, Action) and choice.name not in world:
                 return Decision(choice, mended, said, resumption, reading.steps)
             answer = await calls.answer(choice)
-            messages.append(Message("assistant", said))
+            messages.append(said)
             if answer is None and isinstance(choice, Action):
                 pending = calls.pending(choice, messages[1:])
                 return Decision(choice, mended, said, resumption, pending=pending)
             used, purpose = True, "tool"
             messages.append(self._told(turn, choice.name, answer or ""))
 
-    def _plain(self, turn: DecisionTurn, text: str, wrapped: bool) -> str:
+    def _plain(self, turn: DecisionTurn, reply: Reply, wrapped: bool) -> str:
         """Return a reply's text in the seed's format; `wrapped` if it is wrapped in an object."""
-        return unwrapped(text) if wrapped else text
+        return unwrapped(reply.text) if wrapped else reply.text
 
-    def _said(self, turn: DecisionTurn, choice: Action | ToolCall, steps: Mapping[str, JsonValue]) -> str:
+    def _said(self, turn: DecisionTurn, choice: Action | ToolCall, steps: Mapping[str, JsonValue]) -> Message:
         """Return the model's choice for the conversation."""
         if isinstance(choice, ToolCall):
             form = {"tool": choice.name, "params": dict(choice.parameters)}
-            return json.dumps(form, ensure_ascii=turn.prompts.words is ENGLISH)
-        head = {"action": choice.name, "params": dict(choice.parameters), **steps}
-        return json.dumps({**head, "reasoning": choice.reasoning or ""}, ensure_ascii=False)
+            return Message("assistant", json.dumps(form, ensure_ascii=turn.prompts.words is ENGLISH))
+        head: dict[str, JsonValue] = {"action": choice.name, "params": dict(choice.parameters), **steps}
+        head["reasoning"] = choice.reasoning or ""
+        return Message("assistant", json.dumps(head, ensure_ascii=False))
 
     def _again(self, turn: DecisionTurn, reason: str, legal: Sequence[ActionDef], *, cut: bool) -> str:
         return reask(reason, legal, turn.prompts.words, cut=cut)
@@ -183,22 +193,25 @@ class CallStyle(JsonStyle):
         return abilities.calls
 
     @override
-    def _plain(self, turn: DecisionTurn, text: str, wrapped: bool) -> str:
-        call = call_in(text)
-        if call is None:
-            return text
+    def _plain(self, turn: DecisionTurn, reply: Reply, wrapped: bool) -> str:
+        said = reply.message if reply.calls else call_in(reply.text)  # some models write it as text
+        call = said.calls[0] if said is not None and len(said.calls) == 1 else None
+        if said is None or call is None or isinstance(call.arguments, str):
+            return reply.message.text()
         kind = "tool" if call.name in turn.tools else "action"
         action = next((each for each in turn.legal if each.name == call.name), None)
         own = {p.name for p in action.parameters} if action is not None else set(KEYS)
         beside = {key: value for key, value in call.arguments.items() if key in KEYS and key not in own}
         params = {key: value for key, value in call.arguments.items() if key not in beside}
-        return json.dumps({kind: call.name, "params": params, **beside, "reasoning": call.content}, ensure_ascii=False)
+        told = {kind: call.name, "params": params, **beside, "reasoning": str(said.content).strip()}
+        return json.dumps(told, ensure_ascii=False)
 
     @override
-    def _said(self, turn: DecisionTurn, choice: Action | ToolCall, steps: Mapping[str, JsonValue]) -> str:
+    def _said(self, turn: DecisionTurn, choice: Action | ToolCall, steps: Mapping[str, JsonValue]) -> Message:
         if isinstance(choice, ToolCall):
-            return Called(choice.name, choice.parameters).text()
-        return Called(choice.name, {**choice.parameters, **steps}, choice.reasoning or "").text()
+            return Message("assistant", "", (FunctionCall(choice.name, dict(choice.parameters)),))
+        call = FunctionCall(choice.name, {**choice.parameters, **steps})
+        return Message("assistant", (choice.reasoning or "").strip(), (call,))
 
     @override
     def _again(self, turn: DecisionTurn, reason: str, legal: Sequence[ActionDef], *, cut: bool) -> str:
@@ -269,14 +282,15 @@ class TagStyle(Style):
                 repaired, purpose = True, "re-ask"
                 listed = words.say(f"End your turn with one of: {', '.join(map(_example, finals[:40]))}")
                 again = f"{why(reading.reason, words, cut=reply.truncated)} {listed}"
-                messages += [Message("assistant", _short(so_far + text)), Message("user", again)]
+                messages += [_short(Message("assistant", so_far + text)), Message("user", again)]
                 so_far, inside = ("", False) if how == "turns" else (OPENING, True)
                 continue
             resumption, choice = how if used else None, reading.choice
             if isinstance(choice, Action):
                 told = "".join(f"<{name}>{value}</{name}>" for name, value in reading.steps.told().items())
                 told += said(choice, tags, words)
-                return Decision(choice, repaired or reading.repaired, told, resumption, reading.steps)
+                turned = Message("assistant", told)
+                return Decision(choice, repaired or reading.repaired, turned, resumption, reading.steps)
             result = await calls.answer(choice)
             if how == "turns":
                 messages.append(Message("assistant", text))
@@ -343,5 +357,7 @@ def _example(of: ActionDef | Tool) -> str:
     return f"<{of.name}>...</{of.name}>" if of.parameters else f"<{of.name}/>"
 
 
-def _short(text: str) -> str:
-    return text.strip()[:2000] or "(nothing)"
+def _short(said: Message) -> Message:
+    """Return the turn of an unusable reply for the next question, of at most 2,000 characters."""
+    text = said.text().strip()
+    return said if said.calls and len(text) <= 2000 else Message("assistant", text[:2000] or "(nothing)")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from wsap_core.seams.model import TextChunk, ThinkingChunk
+from wsap_core.seams.model import Draft
 
 _TAG = re.compile(
     r"(?P<open><\s*(?:think|thinking|thought|reasoning|reflection|scratchpad)\s*>|\[THINK\]|◁think▷"
@@ -67,7 +66,7 @@ def split_thinking(text: str) -> Split:
 
 
 class ThinkSplitter:
-    """Splits a streamed reply into text and thinking.
+    """Gathers a streamed reply, split into text and thinking.
 
     Only a `<think>` block at the start is thinking: a later one, for example in a quotation, is text, and so is the tag
     `<thinking>` of the tag style, which agents parse. A block that is not closed is thinking to its end. White space
@@ -78,14 +77,23 @@ class ThinkSplitter:
         self._held = ""
         self._place: Literal["start", "thinking", "gap", "text"] = "thinking" if opened else "start"
         """At the start and in the gap after the block there was only white space so far."""
+        self._text: list[str] = []
+        self._thinking: list[str] = []
 
     @property
-    def saying(self) -> bool:
-        """Whether everything from here on is text."""
-        return self._place == "text"
+    def draft(self) -> Draft:
+        """The text and thinking so far; a tag that may be incomplete is held back."""
+        return Draft("".join(self._text), "".join(self._thinking))
 
-    def feed(self, piece: str) -> Iterator[TextChunk | ThinkingChunk]:
-        """Yield the text and thinking so far; a tag that may be incomplete is held back."""
+    def think(self, piece: str) -> None:
+        """Add a piece of thinking that the server separates from the reply."""
+        self._thinking.append(piece)
+
+    def feed(self, piece: str) -> None:
+        """Add a piece of the reply."""
+        if self._place == "text":
+            self._text.append(piece)
+            return
         self._held += piece
         if self._place == "start":
             bare = self._held.lstrip()
@@ -100,20 +108,20 @@ class ThinkSplitter:
             else:
                 kept = _overlap(thought)
                 thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
-            if thought:
-                yield ThinkingChunk(thought)
+            self._thinking.append(thought)
         if self._place == "gap":
             self._held = self._held.lstrip()
             if self._held:
                 self._place = "text"
         if self._place == "text":
-            yield from self.close()
+            self.close()
 
-    def close(self) -> Iterator[TextChunk | ThinkingChunk]:
-        """Yield the rest at the end of the reply."""
+    def close(self) -> Draft:
+        """Add the rest at the end of the reply, and return the whole."""
         held, self._held = self._held, ""
         if held and self._place != "gap":
-            yield ThinkingChunk(held) if self._place == "thinking" else TextChunk(held)
+            (self._thinking if self._place == "thinking" else self._text).append(held)
+        return self.draft
 
 
 def _overlap(text: str) -> int:

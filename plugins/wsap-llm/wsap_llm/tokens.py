@@ -33,7 +33,7 @@ def estimate_message(message: Message) -> int:
 
 def _counted(message: Message) -> int:
     if isinstance(message.content, str):
-        return MESSAGE_TOKENS + estimate_tokens(message.content)
+        return MESSAGE_TOKENS + estimate_tokens(message.text())
     # The alternative text of a picture only replaces it, and takes fewer tokens.
     parts = (estimate_picture(p) if isinstance(p, ImagePart) else estimate_tokens(p.text) for p in message.content)
     return MESSAGE_TOKENS + sum(parts)

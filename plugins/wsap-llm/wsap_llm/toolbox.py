@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
-from wsap_core.errors import DuplicateNameError, PluginError, UsageError
+from wsap_core.errors import DuplicateNameError, PluginError, RecordMismatchError
 from wsap_core.factories import build
 from wsap_core.protocol import Tool
 from wsap_core.seams.game import Snapshots
@@ -91,7 +91,9 @@ class RecordedTool:
                 self.tool.restore(bytes.fromhex(call["state"]))
             return str(call["result"])
         if self._journal.offline:
-            raise UsageError(f"The recorded run has no further call of the tool {name!r} with these parameters.")
+            raise RecordMismatchError(
+                f"The recorded run has no further call of the tool {name!r} with these parameters."
+            )
         self._journal.begin(name, parameters)
         try:
             result = await use(self.tool, parameters)

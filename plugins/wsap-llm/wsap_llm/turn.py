@@ -19,7 +19,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.protocol.words import ENGLISH, Words
 from wsap_core.seams.memory import estimate_tokens
-from wsap_core.seams.model import Backend, ImagePart, Message, Request
+from wsap_core.seams.model import Backend, FunctionCall, ImagePart, Message, Request
 from wsap_core.seams.model_errors import ContextTooSmallError
 from wsap_core.untrusted import sanitize
 from wsap_llm.lookup import LONGEST_RESULT, NO_RESULT, PendingCall, written
@@ -183,12 +183,14 @@ class HistoryTurn:
     assistant: str
     picture: ImagePart | None = None
     """The picture shown after the text, as long as it is kept."""
+    calls: tuple[FunctionCall, ...] = ()
+    """The assistant's calls beside its text."""
 
     @cached_property
     def messages(self) -> tuple[Message, Message]:
         """The turn as messages, the same objects each time, so that their encoding is cached."""
         shown = Message("user", with_picture(self.user, self.picture))
-        return shown, Message("assistant", self.assistant)
+        return shown, Message("assistant", self.assistant, self.calls)
 
     @cached_property
     def tokens(self) -> int:
@@ -197,13 +199,15 @@ class HistoryTurn:
 
     def to_json(self) -> list[JsonValue]:
         """Return the turn as JSON-ready data for a snapshot."""
-        return [self.user, self.assistant, *([] if self.picture is None else [_picture_to_json(self.picture)])]
+        more = [_picture_to_json(self.picture), *([encode(self.calls)] if self.calls else [])]
+        return [self.user, self.assistant, *(more if any(more) else [])]
 
     @classmethod
     def from_json(cls, data: Sequence[JsonValue]) -> HistoryTurn:
         """Return the turn from `to_json`; raise ValueError or TypeError if it is invalid."""
         user, assistant, *more = data
-        return cls(str(user), str(assistant), _picture_from_json(more[0]) if more else None)
+        calls = tuple(FunctionCall(**call) for call in more[1]) if len(more) > 1 else ()
+        return cls(str(user), str(assistant), _picture_from_json(more[0]) if more else None, calls)
 
 
 def _picture_to_json(picture: ImagePart | None) -> list[str] | None:

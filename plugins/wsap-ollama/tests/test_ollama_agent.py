@@ -103,7 +103,7 @@ def test_listing_the_plugin_imports_no_client() -> None:
     code = (
         "import sys, wsap_ollama.plugin as p\n"
         "assert p.wsap_backends()[0].name == 'ollama'\n"
-        "print([m for m in ('ollama', 'httpx', 'pydantic') if m in sys.modules])"
+        "print([m for m in ('aiohttp', 'wsap_llm', 'pydantic') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

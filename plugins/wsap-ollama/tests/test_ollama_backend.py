@@ -24,7 +24,6 @@ from wsap_core.seams.model import (
     Request,
     Sampling,
     TextPart,
-    collect,
 )
 from wsap_core.seams.model_errors import (
     AuthenticationError,
@@ -70,14 +69,14 @@ def using(chosen: OllamaOptions, work: Callable[[OllamaBackend], Awaitable[T]], 
 
 
 def ask(chosen: OllamaOptions, request: Request = REQUEST, name: str = "qwen3:8b") -> Reply:
-    return using(chosen, lambda backend: collect(backend, request), name)
+    return using(chosen, lambda backend: backend.complete(request), name)
 
 
 class TestOllama(BackendSuite):
     """What every backend has to do."""
 
     address = "ollama/qwen3:8b"
-    broken_json = "can't be read"
+    broken_json = "broken JSON"
     too_long = "max_bytes"
 
     def backend(self, server: ModelServer, **more: Any) -> OllamaBackend:
@@ -216,7 +215,7 @@ def test_a_reply_that_does_not_come_in_time_is_given_up(server: ModelServer, str
     async def impatient(backend: OllamaBackend) -> Reply:
         await backend.prepare()
         backend.options = replace(backend.options, timeout=0.05)
-        return await collect(backend, REQUEST)
+        return await backend.complete(REQUEST)
 
     with pytest.raises(BackendTimeoutError, match=r"did not finish a reply of ollama/qwen3:8b within 0\.05 s"):
         using(options(server, stream=stream), impatient)
@@ -323,7 +322,7 @@ def test_an_absent_server_says_how_to_start_it(nowhere: str, stream: bool) -> No
 def test_a_server_that_goes_away_says_how_to_start_it(nowhere: str) -> None:
     async def gone(backend: OllamaBackend) -> Reply:
         backend._card = ModelCard()  # looked at while the server was still there
-        return await collect(backend, REQUEST)
+        return await backend.complete(REQUEST)
 
     with pytest.raises(NoServerError, match="ollama serve"):
         using(OllamaOptions(host=nowhere, stream=True), gone)

@@ -1,6 +1,6 @@
 """A model backend for a local Ollama server, and the protocol's reference agent.
 
-Both are imported on first use, so that listing plugins does not import Ollama's client.
+Both are imported on first use, so that listing plugins imports no agent and no client.
 """
 
 from __future__ import annotations

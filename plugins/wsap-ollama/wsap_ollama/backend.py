@@ -1,55 +1,49 @@
-"""The backend `ollama/<model>` for models of a local Ollama server, based on Ollama's client."""
+"""The backend `ollama/<model>` for models of a local Ollama server, by its own API.
+
+Its requests differ from OpenAI's, so that the context, the penalty for repetition and the thinking can be set; the
+connection, the reading of replies and the handling of failures are those of every server.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
-import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
-import ollama
+from typing_extensions import override
 
 from wsap_core.errors import ConfigError
-from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
-from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import (
     Abilities,
     CallConstraint,
     ChooseConstraint,
-    Chunk,
-    Finish,
-    FinishReason,
     ImagePart,
     JsonConstraint,
     Message,
+    OnText,
     RegexConstraint,
+    Reply,
     Request,
-    ThinkingChunk,
 )
-from wsap_core.seams.model_errors import (
-    BackendError,
-    BadRequestError,
-    ConstraintError,
-    ContextTooSmallError,
-    ServerFailedError,
-)
-from wsap_core.untrusted import single_line
-from wsap_llm.kit import ThinkSplitter, Written, declared, estimate_request, has_pictures, linked
-from wsap_ollama.failures import error_of
+from wsap_core.seams.model_errors import BadRequestError, ConstraintError, ContextTooSmallError, ServerFailedError
+from wsap_llm.kit import Advice, LineReader, ReplyReader, ServerClient, declared, estimate_request, linked
 from wsap_ollama.options import OllamaOptions, options_of
-from wsap_ollama.transport import Guard
 
-# Any, in this module: wire data, and the client's loosely typed answers.
+# Any, in this module: JSON, as it goes over the wire.
 
 CLOUD = ("-cloud", ":cloud")
 """Endings of the names of models in Ollama's cloud."""
-_REASONS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length", "load": "unknown", "unload": "unknown"}
+
+ADVICE = Advice(
+    absent="Ollama does not answer at {place}; start it with: ollama serve",
+    no_model="{place} is not an Ollama server, or has no model {name}",
+    not_pulled="{name} is not pulled at {place}; get it with: ollama pull {name}",
+    address="OLLAMA_HOST",
+)
 
 
 @dataclass(frozen=True)
@@ -64,27 +58,42 @@ class ModelCard:
     """Bytes of memory per token of context, if known."""
 
 
-class OllamaBackend:
-    """A model of a local Ollama server, by Ollama's name, such as `qwen3:8b`. It does not retry; the middleware `Retry`
-    does."""
+class OllamaReader(ReplyReader):
+    """Reads Ollama's answers, one or in lines, as those of OpenAI's chat completions."""
+
+    @override
+    def event(self, data: str) -> None:
+        found = self._parsed(data)
+        choice = self._choice(found)
+        if choice is not None:
+            self._take(choice["delta"], choice)
+        self.done = self.done or found.get("done") is True
+
+    @override
+    def _parsed(self, body: bytes | str) -> Mapping[str, Any]:
+        found = super()._parsed(body)
+        message = found.get("message")
+        if not isinstance(message, dict):
+            return found
+        said = {**message, "reasoning_content": message.get("thinking")}
+        counted = {"prompt_tokens": "prompt_eval_count", "completion_tokens": "eval_count"}
+        usage = {name: found[own] for name, own in counted.items() if found.get(own) is not None}
+        choice = {"delta": said, "message": said, "finish_reason": found.get("done_reason")}
+        return {**found, "choices": [choice], "usage": usage}
+
+
+class OllamaBackend(ServerClient[OllamaOptions]):
+    """A model of a local Ollama server, by Ollama's name, such as `qwen3:8b`."""
+
+    protocol = "ollama"
+    path = "api/chat"
+    events = LineReader
+    reader = OllamaReader
+    advice = ADVICE
 
     def __init__(self, name: str, options: OllamaOptions | None = None) -> None:
-        self.options = options or OllamaOptions()
-        self._name = name
-        self._client: Any = None  # an ollama.AsyncClient, whose methods are overloaded by literals
-        self._loop: asyncio.AbstractEventLoop | None = None
+        super().__init__(name, options or OllamaOptions())
         self._card: ModelCard | None = None
-        self._closed = False
-
-    @property
-    def model(self) -> str:
-        """The address, `ollama/NAME`."""
-        return f"ollama/{self._name}"
-
-    @property
-    def place(self) -> str:
-        """The server's address, for messages."""
-        return place_of(self.options)
 
     @property
     def abilities(self) -> Abilities:
@@ -114,63 +123,42 @@ class OllamaBackend:
             ModelNotFoundError: the model is not pulled.
         """
         if self._card is None:
-            try:
-                async with asyncio.timeout(self.options.timeout):
-                    shown = await self._open().show(self._name)
-            except Exception as error:
-                raise error_of(error, self.model, self.place, self.options.timeout) from error
-            self._card = card_of(shown)
+            self._card = await self.card(self._name)
         return self._card
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply, in pieces if the option `stream` of the backend or the request is set; see `Backend`."""
-        card = await self.prepare()
-        given = dict(request.options.get("ollama", {}))
-        pieces = bool(given.pop("stream", self.options.stream))
-        arguments = self._arguments(request, card, given)
-        end = asyncio.get_running_loop().time() + self.options.timeout
-        reader = _Reader(request)
-        try:
-            async with asyncio.timeout_at(end):
-                answer = await self._open().chat(**arguments, stream=pieces)
-            if not pieces:
-                for chunk in reader.part(answer):
-                    yield chunk
-            else:
-                async with aclosing(answer):
-                    async for part in _until(answer, end):
-                        for chunk in reader.part(part):
-                            yield chunk
-            finish = reader.finish()
-        except (BackendError, asyncio.CancelledError, GeneratorExit):
-            raise
-        except Exception as error:
-            raise error_of(
-                error,
-                self.model,
-                self.place,
-                self.options.timeout,
-                pictured=has_pictures(request),
-                constrained=request.constraint is not None,
-            ) from error
-        if finish is None:
-            raise ServerFailedError(f"Ollama at {self.place} broke off in the middle of a reply of {self.model}.")
-        for chunk in reader.rest():
-            yield chunk
-        yield finish
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Return the reply, streamed as the option `stream` of the backend or the request says; see `Backend`."""
+        await self.prepare()
+        return (await self._reply(request, on_text))[0]
 
-    async def aclose(self) -> None:
-        """Close the connections; the backend can't be used afterwards."""
-        self._closed = True
-        if self._client is not None:
-            client, self._client = self._client, None
-            await client.close()
+    # --- what the server has -------------------------------------------------------------------
+
+    async def card(self, name: str) -> ModelCard:
+        """Return Ollama's information about a model; BackendError if it can't be had."""
+        return card_of(await self._json("api/show", {"model": name}))
+
+    async def models(self) -> list[dict[str, Any]]:
+        """Return the entries of the list of pulled models; BackendError if it can't be had."""
+        rows = (await self._json("api/tags")).get("models")
+        return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+    async def _json(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        content = await self._fetched(path, None if body is None else _encoded(body))
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise ServerFailedError(f"{self.options.place}/{path} did not answer with a JSON object.")
+        return found
 
     # --- requests ----------------------------------------------------------------------------
 
-    def _arguments(self, request: Request, card: ModelCard, given: Mapping[str, Any]) -> dict[str, Any]:
+    @override
+    def _body(self, request: Request, given: Mapping[str, Any], *, stream: bool) -> bytes:
         if isinstance(request.constraint, RegexConstraint | ChooseConstraint):
             raise ConstraintError("Ollama constrains replies only by JSON Schema or to function calls.")
+        card = self._card or ModelCard()
         functions = request.constraint.functions if isinstance(request.constraint, CallConstraint) else ()
         think = self._think(request, card)
         reserve = self.options.think_tokens if think is not False and "thinking" in card.capabilities else 0
@@ -190,15 +178,17 @@ class OllamaBackend:
             "stop": list(request.stop) or None,
         }
         chosen = {name: value for name, value in settings.items() if value is not None}
-        return {
+        body = {
             "model": self._name,
+            "stream": stream,
             "messages": messages,
             "think": think,
-            "tools": [declared(function) for function in functions] or None,
+            "tools": [declared(function) for function in functions],
             "format": dict(request.constraint.schema) if isinstance(request.constraint, JsonConstraint) else None,
             "options": {**chosen, **self.options.extra, **given},
             "keep_alive": self.options.keep_alive,
         }
+        return _encoded({name: value for name, value in body.items() if value is not None})
 
     def _think(self, request: Request, card: ModelCard) -> bool | None:
         """Return the parameter `think`; None for a model without thinking, for which it would be an error."""
@@ -216,69 +206,9 @@ class OllamaBackend:
                 "option num_ctx, or shorten the history."
             )
 
-    def _open(self) -> Any:
-        if self._closed:
-            raise BadRequestError(f"{self.model} was closed and can't be used.")
-        loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._client, self._loop = client_of(self.options), loop
-        return self._client
 
-
-class _Reader:
-    """Converts Ollama's answers to chunks; estimates tokens that the server does not count."""
-
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self._splitter = ThinkSplitter()  # older servers leave the thinking in the text
-        self._last: Any = None
-        self._tokens = 0
-        self._calls: list[tuple[str, Any]] = []
-        self._written = Written(request)
-
-    def part(self, part: Any) -> Iterator[Chunk]:
-        """Yield the chunks of one answer."""
-        message = part.message
-        if message.thinking:
-            self._tokens += estimate_tokens(message.thinking)
-            yield ThinkingChunk(message.thinking)
-        if message.content:
-            self._tokens += estimate_tokens(message.content)
-            yield from self._written.keep(self._splitter.feed(message.content))
-        for call in message.tool_calls or ():
-            self._tokens += estimate_tokens(str(call.function.arguments)) + 1
-            self._calls.append((call.function.name, dict(call.function.arguments)))
-        if part.done:
-            self._last = part
-
-    def rest(self) -> Iterator[Chunk]:
-        """Yield the chunks that were held back."""
-        yield from self._written.keep(self._splitter.close())
-        yield from self._written.rest(self._calls)
-
-    def finish(self) -> Finish | None:
-        """Return the finish, or None if the server did not complete the reply."""
-        last = self._last
-        if last is None:
-            return None
-        prompt = last.prompt_eval_count if last.prompt_eval_count is not None else estimate_request(self._request)
-        completion = last.eval_count if last.eval_count is not None else self._tokens
-        # The cost of running a model locally is unknown, not zero.
-        usage = Usage(1, prompt, completion, None)
-        return Finish(
-            _REASONS.get(last.done_reason or "", "unknown"), None, usage, served=single_line(last.model)[:200]
-        )
-
-
-async def _until(parts: AsyncGenerator[Any, None], end: float) -> AsyncIterator[Any]:
-    """Yield parts until a deadline, which never spans a `yield`."""
-    while True:
-        try:
-            async with asyncio.timeout_at(end):
-                part = await anext(parts)
-        except StopAsyncIteration:
-            return
-        yield part
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _messages(request: Request, *, images: bool) -> Iterator[dict[str, Any]]:
@@ -288,8 +218,9 @@ def _messages(request: Request, *, images: bool) -> Iterator[dict[str, Any]]:
     for message, call, identity in linked(request.messages):
         made = _message(message, images=images)
         if call is not None:
-            function = {"name": call.name, "arguments": dict(call.arguments)}
-            yield made | {"content": call.content, "tool_calls": [{"function": function}]}
+            given = call.arguments if isinstance(call.arguments, Mapping) else {}  # Ollama takes nothing else
+            function = {"name": call.name, "arguments": given}
+            yield made | {"content": message.content, "tool_calls": [{"function": function}]}
         else:
             yield made | {"role": "tool"} if identity else made
 
@@ -299,23 +230,25 @@ def _message(message: Message, *, images: bool) -> dict[str, Any]:
     if isinstance(message.content, str) or not images:
         return {"role": role, "content": message.text()}
     text = "".join("" if isinstance(part, ImagePart) else part.text for part in message.content)
-    pictures = [_bytes(part) for part in message.content if isinstance(part, ImagePart)]
+    pictures = [_checked(part) for part in message.content if isinstance(part, ImagePart)]
     return {"role": role, "content": text, "images": pictures}
 
 
-def _bytes(part: ImagePart) -> bytes:
-    """Return a picture's bytes; the client would take a text for the name of a file."""
+def _checked(part: ImagePart) -> str:
     try:
-        return base64.b64decode(part.base64, validate=True)
+        base64.b64decode(part.base64, validate=True)
     except (binascii.Error, ValueError) as error:
         raise BadRequestError("A picture in the request is not base64.") from error
+    return part.base64
 
 
-def card_of(shown: Any) -> ModelCard:
+def card_of(shown: Mapping[str, Any]) -> ModelCard:
     """Return the card from the answer of `/api/show`."""
-    information = shown.modelinfo or {}
-    lengths = [v for k, v in information.items() if k.endswith(".context_length") and isinstance(v, int)]
-    return ModelCard(tuple(shown.capabilities or ()), lengths[0] if lengths else None, _context_bytes(information))
+    information, capabilities = shown.get("model_info"), shown.get("capabilities")
+    known = information if isinstance(information, dict) else {}
+    lengths = [v for k, v in known.items() if k.endswith(".context_length") and isinstance(v, int)]
+    able = tuple(map(str, capabilities)) if isinstance(capabilities, list) else ()
+    return ModelCard(able, lengths[0] if lengths else None, _context_bytes(known))
 
 
 def _context_bytes(information: Mapping[str, Any]) -> int | None:
@@ -333,22 +266,6 @@ def _context_bytes(information: Mapping[str, Any]) -> int | None:
     if not (layers and shared and key and value):
         return None
     return layers * shared * (key + value) * 2
-
-
-def place_of(options: OllamaOptions) -> str:
-    """Return the server's address, for messages."""
-    return options.host or os.environ.get("OLLAMA_HOST", "").strip() or "http://127.0.0.1:11434"
-
-
-def client_of(options: OllamaOptions) -> ollama.AsyncClient:
-    """Return a client without a limit on connections, and with one on the size of answers."""
-    return ollama.AsyncClient(
-        host=options.host,
-        timeout=httpx.Timeout(None, connect=options.connect_timeout),
-        transport=Guard(options.max_bytes),
-        headers={"Accept-Encoding": "identity"},
-        follow_redirects=False,
-    )
 
 
 def create(context: Context) -> OllamaBackend:

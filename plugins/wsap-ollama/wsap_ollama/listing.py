@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.model import Abilities
 from wsap_core.seams.model_errors import BackendError
-from wsap_ollama.backend import ModelCard, card_of, client_of, place_of
-from wsap_ollama.failures import error_of
+from wsap_ollama.backend import ModelCard, OllamaBackend
 from wsap_ollama.options import options_of
+
+# Any, in this module: JSON, as it comes over the wire.
 
 AT_ONCE = 8
 """Most concurrent requests for information about models."""
@@ -20,43 +22,39 @@ AT_ONCE = 8
 async def listing(context: Context) -> Listing:
     """Return the pulled models; an unavailable server is reported in the listing."""
     options = options_of(context.config)
-    place = place_of(options)
-    client: Any = client_of(options)  # its `close` has no types
+    server = OllamaBackend("", options)
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def look(model: Any) -> ModelInfo | None:
-        # Any: the client's loosely typed row.
-        if not model.model:
+    async def look(row: Mapping[str, Any]) -> ModelInfo | None:
+        name, size = row.get("model"), row.get("size")
+        if not isinstance(name, str) or not name:
             return None
         try:
             async with gate:
-                card = card_of(await client.show(model.model))
-        except Exception:
+                card = await server.card(name)
+        except BackendError:
             card = ModelCard()  # it may have been removed between the two requests
         if card.capabilities and "completion" not in card.capabilities:
             return None  # an embedding model
         return ModelInfo(
-            f"ollama/{model.model}",
+            f"ollama/{name}",
             _abilities(card),
-            _detail(model),
+            _detail(row),
             tools="tools" in card.capabilities,
-            weights=int(model.size) if model.size else None,
+            weights=size if isinstance(size, int) and size > 0 else None,
             context_bytes=card.context_bytes,
             sizable=True,
         )
 
     try:
-        found = await client.list()
-        infos = await asyncio.gather(*(look(model) for model in found.models))
-    except Exception as error:
-        told = error_of(error, "ollama/", place, options.timeout)
-        assert isinstance(told, BackendError)
-        return Listing("ollama", place, reason=str(told))
+        infos = await asyncio.gather(*map(look, await server.models()))
+    except BackendError as error:
+        return Listing("ollama", options.place, reason=str(error))
     finally:
-        await client.close()
+        await server.aclose()
     models = [info for info in infos if info is not None]
     note = "" if models else "no model is pulled yet; get one with: ollama pull qwen3:8b"
-    return Listing("ollama", place, models, note=note)
+    return Listing("ollama", options.place, models, note=note)
 
 
 def _abilities(card: ModelCard) -> Abilities:
@@ -69,9 +67,10 @@ def _abilities(card: ModelCard) -> Abilities:
     )
 
 
-def _detail(model: Any) -> str:
-    details = model.details
-    parts = [details.parameter_size, details.quantization_level] if details is not None else []
-    if model.size:
-        parts.append(f"{int(model.size) / 1e9:.1f} GB")
-    return ", ".join(str(part) for part in parts if part)
+def _detail(row: Mapping[str, Any]) -> str:
+    details, size = row.get("details"), row.get("size")
+    known = details if isinstance(details, dict) else {}
+    parts = [known.get("parameter_size"), known.get("quantization_level")]
+    if isinstance(size, int) and size > 0:
+        parts.append(f"{size / 1e9:.1f} GB")
+    return ", ".join(part for part in parts if isinstance(part, str) and part)

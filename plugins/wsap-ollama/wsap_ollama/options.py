@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlsplit
 
-from wsap_llm.kit import read_options
+from wsap_core.errors import ConfigError
+from wsap_llm.kit import option_defs, read_options
 
+PLACE = "http://127.0.0.1:11434"
+"""Where Ollama listens by default."""
 OLLAMA_OPTIONS: Mapping[str, float] = {
     "num_predict": 300,
     "temperature": 0.7,
@@ -22,7 +27,7 @@ OLLAMA_OPTIONS: Mapping[str, float] = {
 class OllamaOptions:
     """The options of the backend."""
 
-    host: str | None = None
+    host: str | None = field(default=None, metadata={"names": "address"})
     """Address of the server; from `OLLAMA_HOST`, or http://127.0.0.1:11434, when None."""
     num_ctx: int = int(OLLAMA_OPTIONS["num_ctx"])
     """The context in tokens, for prompt and reply together. Longer prompts are refused, because Ollama would silently
@@ -35,8 +40,11 @@ class OllamaOptions:
     """Additional tokens of the reply and of `num_ctx` for thinking, which could otherwise use up the reply's 300."""
     keep_alive: str | None = None
     """How long the model stays loaded: "5m", "1h", "-1" for always; the server's default when None."""
-    stream: bool = False
-    """Whether replies are streamed."""
+    stream: bool | None = None
+    """Whether replies are streamed; while they are shown when None, except function calls."""
+    gather: float = 0.05
+    """Seconds in which pieces of a streamed reply after the first are collected and shown together; 0 shows each piece
+    at once, which takes several times the processor time."""
     timeout: float = 120.0
     """Seconds for a whole reply; the first one includes loading the model."""
     connect_timeout: float = 5.0
@@ -46,6 +54,48 @@ class OllamaOptions:
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Other options of Ollama, as an object."""
 
+    def __post_init__(self) -> None:
+        try:
+            _ = urlsplit(self.place).port
+        except ValueError:
+            raise ConfigError(f"Invalid address {self.place!r}; expected something like {PLACE}.") from None
+
+    @property
+    def place(self) -> str:
+        """The server's address without a trailing slash. As for Ollama itself, it may lack the protocol and the
+        port."""
+        text = (self.host or os.environ.get("OLLAMA_HOST", "")).strip().rstrip("/")
+        _, mark, rest = text.rpartition("://")
+        if not text or mark:
+            return text or PLACE
+        host, path = rest.partition("/")[::2]
+        name, colon, port = ("", "", "") if host.endswith("]") else host.rpartition(":")
+        host = f"{name or '127.0.0.1'}:{port}" if colon else f"{host}:11434"
+        return f"http://{host}/{path}".rstrip("/")
+
+    @property
+    def api_key(self) -> str | None:
+        """The key, from the environment."""
+        return os.environ.get(self.key_variable, "").strip() or None
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable of the key."""
+        return "OLLAMA_API_KEY"
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Additional headers: none."""
+        return {}
+
+    @property
+    def proxy(self) -> None:
+        """The proxy: none, as the server is on this machine or near it."""
+
+    @property
+    def first_token_timeout(self) -> None:
+        """Seconds for the first part of a streamed reply: no other limit, as the model may be loaded first."""
+
 
 RUNTIME = (
     *("num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "numa"),
@@ -53,6 +103,9 @@ RUNTIME = (
     *("mirostat_tau", "mirostat_eta", "penalize_newline"),
 )
 """Options of Ollama (from the documentation of its Modelfile and API) that can also be given by name."""
+
+
+DECLARED = option_defs(OllamaOptions, *RUNTIME)
 
 
 def options_of(config: Mapping[str, Any]) -> OllamaOptions:

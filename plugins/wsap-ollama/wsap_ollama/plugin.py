@@ -16,5 +16,6 @@ def wsap_backends() -> Iterable[BackendSpec]:
             "Models of a local Ollama server: ollama/qwen3:8b.",
             "wsap_ollama.backend:create",
             models="wsap_ollama.listing:listing",
+            options="wsap_ollama.options:DECLARED",
         )
     ]

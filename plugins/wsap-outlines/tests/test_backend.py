@@ -3,22 +3,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from wsap_check import BackendTests
 from wsap_core.seams.model import (
-    Finish,
+    Draft,
     JsonConstraint,
     Message,
     RegexConstraint,
     Request,
     Sampling,
-    TextChunk,
-    ThinkingChunk,
-    collect,
 )
 from wsap_core.seams.model_errors import BackendError, ConstraintError, ContextTooSmallError, ModelNotFoundError
 from wsap_outlines.backend import OutlinesBackend
@@ -35,7 +32,7 @@ HELLO = (Message("system", "You are an agent."), Message("user", "What do you do
 
 def ask(backend: OutlinesBackend, *requests: Request) -> list[Any]:
     async def run() -> list[Any]:
-        return [await collect(backend, request) for request in requests]
+        return [await backend.complete(request) for request in requests]
 
     return asyncio.run(run())
 
@@ -59,6 +56,34 @@ def scripted(tokenizer: Any, text: str, *, context: int = 16_384) -> Any:
 
 def backend_of(model: Any, tokenizer: Any, **options: Any) -> OutlinesBackend:
     return OutlinesBackend("tiny", Options(**options), loader=lambda name, given: adopt(model, tokenizer, given))
+
+
+class TestOutlines(BackendTests):
+    """The protocol, with a model in the process."""
+
+    @pytest.fixture
+    def make_backend(self, tokenizer: Any) -> Callable[[], OutlinesBackend]:
+        """A model that says one word until the reply is as long as it may be."""
+        word = tokenizer.encode("go", add_special_tokens=False)[0]
+
+        def make() -> OutlinesBackend:
+            model = tiny_model(tokenizer)
+            real = model.forward
+
+            def forward(*args: Any, **named: Any) -> Any:
+                output = real(*args, **named)
+                output.logits[:] = -100.0
+                output.logits[..., word] = 100.0
+                return output
+
+            model.forward = forward
+            return backend_of(model, tokenizer)
+
+        return make
+
+    @pytest.fixture
+    def make_failing(self, tmp_path: Path) -> Callable[[], OutlinesBackend]:
+        return lambda: OutlinesBackend(str(tmp_path / "none"), Options(device="cpu"))
 
 
 def test_a_model_in_a_folder_is_loaded_and_answers(
@@ -125,26 +150,22 @@ def test_what_only_looked_like_a_stop_text_is_said_in_the_end(tokenizer: Any) ->
 def test_characters_of_several_tokens_come_whole(tokenizer: Any) -> None:
     said = "“heal” 🙂 ünï"
 
-    async def chunks() -> list[str]:
-        backend = backend_of(scripted(tokenizer, said), tokenizer)
-        return [c.text async for c in backend.stream(Request(HELLO)) if isinstance(c, TextChunk)]
-
-    pieces = asyncio.run(chunks())
-    assert "".join(pieces) == said
-    assert len(pieces) > 3
-    assert not any("�" in piece for piece in pieces)
+    shown: list[Draft] = []
+    backend = backend_of(scripted(tokenizer, said), tokenizer)
+    assert asyncio.run(backend.complete(Request(HELLO), shown.append)).text == said
+    assert len({draft.text for draft in shown}) > 3
+    assert not any("�" in draft.text for draft in shown)
 
 
 def test_thinking_is_told_apart_from_the_reply(tokenizer: Any) -> None:
     said = "<think>\nPlayer 4 is lying.\n</think>\n\nspeak"
 
-    async def chunks() -> list[Any]:
-        return [c async for c in backend_of(scripted(tokenizer, said), tokenizer).stream(Request(HELLO))]
-
-    found = asyncio.run(chunks())
-    assert "".join(c.text for c in found if isinstance(c, ThinkingChunk)).strip() == "Player 4 is lying."
-    assert "".join(c.text for c in found if isinstance(c, TextChunk)) == "speak"
-    assert isinstance(found[-1], Finish)
+    shown: list[Draft] = []
+    backend = backend_of(scripted(tokenizer, said), tokenizer)
+    reply = asyncio.run(backend.complete(Request(HELLO), shown.append))
+    assert (reply.text, reply.thinking.strip()) == ("speak", "Player 4 is lying.")
+    assert any(draft.thinking and not draft.text for draft in shown)
+    assert shown[-1] == Draft(reply.text, reply.thinking)
 
 
 @pytest.mark.parametrize(("think", "whole"), [(200, True), (4, False)])
@@ -211,7 +232,7 @@ def test_requests_at_the_same_time_are_answered_one_after_another(backend: Any) 
 
     async def run() -> list[str]:
         requests = [Request(HELLO, constraint=RegexConstraint(word)) for word in words]
-        return [reply.text for reply in await asyncio.gather(*(collect(backend, r) for r in requests))]
+        return [reply.text for reply in await asyncio.gather(*(backend.complete(r) for r in requests))]
 
     assert asyncio.run(run()) == words
 
@@ -230,11 +251,15 @@ def test_a_stream_that_is_closed_stops_the_model_and_frees_it_for_the_next(token
     backend = backend_of(model, tokenizer)
 
     async def run() -> str:
-        async with aclosing(backend.stream(Request(HELLO, sampling=Sampling(5_000, seed=1)))) as chunks:
-            async for _ in chunks:
-                break
-            waiting = asyncio.ensure_future(collect(backend, Request(HELLO, constraint=RegexConstraint("next"))))
-            asyncio.get_running_loop().call_soon(enough.set)
+        begun = asyncio.Event()
+        endless = Request(HELLO, sampling=Sampling(5_000, seed=1))
+        asked = asyncio.ensure_future(backend.complete(endless, lambda draft: begun.set()))
+        await begun.wait()
+        waiting = asyncio.ensure_future(backend.complete(Request(HELLO, constraint=RegexConstraint("next"))))
+        asked.cancel()
+        asyncio.get_running_loop().call_soon(enough.set)
+        with pytest.raises(asyncio.CancelledError):
+            await asked
         at = len(steps)
         reply = await waiting
         assert len(steps) <= at + 10
@@ -258,9 +283,9 @@ def test_a_request_given_up_while_it_waits_is_never_begun(tokenizer: Any) -> Non
     backend = backend_of(model, tokenizer)
 
     async def run() -> None:
-        first = asyncio.ensure_future(collect(backend, Request(HELLO, sampling=Sampling(3, seed=1))))
+        first = asyncio.ensure_future(backend.complete(Request(HELLO, sampling=Sampling(3, seed=1))))
         await asyncio.to_thread(started.wait, 30)
-        second = asyncio.ensure_future(collect(backend, Request(HELLO, sampling=Sampling(500, seed=1))))
+        second = asyncio.ensure_future(backend.complete(Request(HELLO, sampling=Sampling(500, seed=1))))
         await asyncio.sleep(0)
         second.cancel()
         with pytest.raises(asyncio.CancelledError):

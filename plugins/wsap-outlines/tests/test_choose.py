@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wsap_core.seams.constraints import CallConstraint, FunctionDef
-from wsap_core.seams.model import ChooseConstraint, Message, Request, Sampling, collect
+from wsap_core.seams.model import ChooseConstraint, Message, Request, Sampling
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError
 from wsap_outlines.backend import OutlinesBackend
 from wsap_outlines.cached import CachedModel
@@ -24,7 +24,7 @@ OPTIONS = ("go west", "go west to the tree", "place a table", "go north to the w
 
 def ask(backend: OutlinesBackend, *requests: Request) -> list[Any]:
     async def run() -> list[Any]:
-        return [await collect(backend, request) for request in requests]
+        return [await backend.complete(request) for request in requests]
 
     return asyncio.run(run())
 

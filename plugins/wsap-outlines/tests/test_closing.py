@@ -39,6 +39,7 @@ def drawn(pattern: str) -> Any:
 
 @settings(deadline=None)
 @given(st.sampled_from(PATTERNS).flatmap(lambda p: st.tuples(st.just(p), drawn(p), st.integers(0, 200))))
+@pytest.mark.slow
 def test_from_anywhere_in_a_reply_the_shortest_way_leads_to_a_whole_one(found: tuple[str, str, int]) -> None:
     pattern, whole, cut = found
     closing = Closing(pattern)
@@ -76,7 +77,7 @@ def test_a_text_that_does_not_fit_leads_nowhere() -> None:
 @pytest.mark.parametrize("most", [70, 100, 300])
 @pytest.mark.parametrize("style", ["json", "tags"])
 def test_no_limit_of_tokens_cuts_a_bound_reply(model: Any, tokenizer: Any, style: str, most: int, engine: Any) -> None:
-    from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling, collect
+    from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling
     from wsap_outlines.backend import OutlinesBackend
     from wsap_outlines.loading import adopt
     from wsap_outlines.options import Options
@@ -100,7 +101,7 @@ def test_no_limit_of_tokens_cuts_a_bound_reply(model: Any, tokenizer: Any, style
         for seed in range(12 if engine == "llguidance" else 4):
             sampling = Sampling(most, temperature=1.0, top_p=None, seed=seed)
             request = Request([Message("user", f"Go {seed}.")], constraint=constraint, sampling=sampling)
-            found.append(await collect(backend, request))
+            found.append(await backend.complete(request))
         await backend.aclose()
         return found
 

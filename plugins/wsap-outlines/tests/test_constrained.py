@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from wsap_core.protocol import ActionDef, ParamDef
-from wsap_core.seams.model import Request, collect
+from wsap_core.seams.model import OnText, Reply, Request
 
 pytest.importorskip("torch", reason="needs torch: `nox -s models` runs these")
 
@@ -111,15 +111,14 @@ def test_without_a_constraint_the_same_model_says_nothing_that_can_be_read(bench
     class Unbound:
         model, abilities = backend.model, backend.abilities
 
-        async def stream(self, request: Request) -> Any:
+        async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
             from dataclasses import replace
 
             sampling = replace(request.sampling, max_tokens=40)
-            async for chunk in backend.stream(replace(request, constraint=None, sampling=sampling)):
-                yield chunk
+            reply: Reply = await backend.complete(replace(request, constraint=None, sampling=sampling))
+            return reply
 
         async def aclose(self) -> None: ...
 
     tally = asyncio.run(bench.play(Unbound(), "matrix", "json", 4, 1))
     assert tally.faults["unparsable"] == 4
-    assert collect

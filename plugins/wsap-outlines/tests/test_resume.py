@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
-from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling, collect
+from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling
 from wsap_llm.reply import ToolCall, Understood
 from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text, read_leg
 from wsap_outlines.cached import CachedModel, Cancelled
@@ -109,7 +109,7 @@ def test_a_turn_with_tools_never_computes_its_beginning_twice(backend: Any) -> N
         for calls_left in (2, 1, 0):
             leg = LEG if calls_left else TURN.continuation_pattern(0)
             request = Request(MESSAGES, text, constraint=RegexConstraint(leg), sampling=Sampling(600, seed=calls_left))
-            reply = await collect(backend, request)
+            reply = await backend.complete(request)
             assert reply.finish.reason == "stop"
             reading, _ = read_leg(TURN, reply.text, inside_thinking=True, calls_left=calls_left)
             prompts.append(backend.work.prompt)
@@ -136,7 +136,7 @@ def test_a_resumed_reply_is_the_one_that_a_fresh_model_gives(model: Any, tokeniz
     async def ask(requests: list[Request]) -> tuple[str, Any]:
         backend = OutlinesBackend("tiny", loader=lambda name, options: adopt(model, tokenizer, options))
         for request in requests:
-            reply = await collect(backend, request)
+            reply = await backend.complete(request)
         await backend.aclose()
         return reply.text, backend
 

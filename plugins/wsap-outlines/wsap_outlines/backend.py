@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
-from wsap_core.seams.model import Abilities, Chunk, Request
+from wsap_core.seams.model import Abilities, Draft, OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendError
 from wsap_core.untrusted import error_line
 from wsap_outlines.cached import Cancelled
@@ -78,29 +79,30 @@ class OutlinesBackend:
         """The work of the last request."""
         return None if self._generator is None else self._generator.work
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply in chunks (see `Backend`); closing it early stops the generation after the current token."""
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Return the reply (see `Backend`); cancelling stops the generation after the current token."""
         self._check_open()
         loop = asyncio.get_running_loop()
-        chunks: asyncio.Queue[Chunk | Exception | None] = asyncio.Queue()
         cancel = threading.Event()
 
-        def put(item: Chunk | Exception | None) -> None:
+        def show(draft: Draft) -> None:
+            if on_text is not None and not cancel.is_set():
+                on_text(draft)
+
+        def written(draft: Draft) -> None:
             try:
-                loop.call_soon_threadsafe(chunks.put_nowait, item)
+                loop.call_soon_threadsafe(show, draft)
             except RuntimeError:
                 cancel.set()  # the event loop is closed
 
-        task = self._thread.submit(self._run, request, cancel, put)
+        task = self._thread.submit(self._run, request, cancel, None if on_text is None else written)
         try:
-            while (item := await chunks.get()) is not None:
-                if isinstance(item, Exception):
-                    raise item
-                yield item
+            return await asyncio.wrap_future(task)
         finally:
             cancel.set()
             if not task.cancel() and not task.done():
-                await asyncio.shield(asyncio.wrap_future(task))
+                with suppress(BackendError, Cancelled):
+                    await asyncio.shield(asyncio.wrap_future(task))
 
     async def aclose(self) -> None:
         """Release the model's memory; the backend can't be used afterwards."""
@@ -127,24 +129,16 @@ class OutlinesBackend:
             self._generator = Generator(loaded, self._options)
         return self._generator
 
-    def _run(self, request: Request, cancel: threading.Event, put: Callable[[Chunk | Exception | None], None]) -> None:
+    def _run(self, request: Request, cancel: threading.Event, on_text: OnText | None) -> Reply:
         """Generate one reply; runs in the backend's thread."""
         try:
-            for chunk in self._load().reply(request, cancel):
-                put(chunk)
-                if cancel.is_set():
-                    break
-            put(None)
-        except Cancelled:
-            put(None)
-        except BackendError as error:
-            put(error)
+            return self._load().reply(request, cancel, on_text)
+        except (BackendError, Cancelled):
+            raise
         except Exception as error:
             if self._generator is not None:
                 self._generator.clear()
-            failure = self._failure(error)
-            failure.__cause__ = error
-            put(failure)
+            raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> BackendError:
         return BackendError(f"{self.model} failed: {error_line(error, kind=True)}")

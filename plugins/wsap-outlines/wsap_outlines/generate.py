@@ -9,7 +9,7 @@ from typing import Any
 
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.constraints import ChooseConstraint, WrittenConstraint
-from wsap_core.seams.model import Chunk, Finish, FinishReason, Request
+from wsap_core.seams.model import Finish, FinishReason, OnText, Reply, Request
 from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_llm.kit import ThinkSplitter
 from wsap_outlines.cached import Cancelled
@@ -51,8 +51,8 @@ class Generator:
         self._guides: Guides | None = None
         self._transcript = Transcript()
 
-    def reply(self, request: Request, cancel: threading.Event) -> Iterator[Chunk]:
-        """Yield the reply in chunks (see `Backend`); `Cancelled` if `cancel` is set before the end."""
+    def reply(self, request: Request, cancel: threading.Event, on_text: OnText | None = None) -> Reply:
+        """Return the reply (see `Backend`); `Cancelled` if `cancel` is set before the end."""
         prompt = render(self.loaded.tokenizer, request)
         ids = self._transcript.tokens(self.loaded.tokenizer, prompt)
         size = len(ids)
@@ -66,15 +66,18 @@ class Generator:
         for text in run.texts():
             said = stops.feed(text)
             if said:
-                yield from splitter.feed(said)
+                splitter.feed(said)
+                if on_text is not None:
+                    on_text(splitter.draft)
             if stops.found is not None:
                 break
         if held := stops.end():
-            yield from splitter.feed(held)
-        yield from splitter.close()
+            splitter.feed(held)
+        draft = splitter.close()
         self.work = Work(size, reused, run.count)
         reason: FinishReason = "stop_sequence" if stops.found is not None else run.reason
-        yield Finish(reason, stops.found, Usage(1, size, run.count, 0.0), run.probabilities)
+        ended = Finish(reason, stops.found, Usage(1, size, run.count, 0.0), run.probabilities)
+        return Reply(draft.text, draft.thinking, ended)
 
     def remember(self, token: int, text: str) -> None:
         """Append a token of the reply to the transcript, so that the next request can continue after it."""

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from wsap_core.installing import install_line
 from wsap_core.paths import cache_dir
 from wsap_core.seams.model_errors import BackendError, ModelNotFoundError
 
@@ -47,7 +48,7 @@ def converted(name: str, tell: Callable[[str], None]) -> Path:
     if folder.is_dir():
         return folder
     if find_spec("gguf") is None:
-        raise BackendError("GGUF files require gguf: `pip install 'wsap-outlines[gguf]'`.")
+        raise BackendError(f"GGUF files require gguf: `{install_line('wsap-outlines[gguf]')}`.")
     try:
         kept.mkdir(parents=True, exist_ok=True)
         with FileLock(kept / f"{key}.lock"):

@@ -15,6 +15,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from wsap_core.installing import install_line
 from wsap_core.seams.model_errors import BackendError, ModelNotFoundError
 from wsap_outlines.cached import CHUNK, CachedModel, Cancelled
 from wsap_outlines.gguf_files import SMOLLM2, checked, is_gguf
@@ -79,7 +80,7 @@ def load_llama(name: str, options: Options) -> Loaded:
     try:
         from transformers import AutoTokenizer  # deferred for weight
     except ImportError as error:
-        raise BackendError(f"GGUF files require {error.name}: `pip install 'wsap-outlines[gguf]'`.") from error
+        raise BackendError(f"GGUF files require {error.name}: `{install_line('wsap-outlines[gguf]')}`.") from error
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name, local_files_only=True)
         model: Any = library.Llama(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wsap_core.installing import install_line
 from wsap_core.seams.model_errors import BackendError, ModelNotFoundError
 from wsap_outlines.cached import CachedModel
 from wsap_outlines.gguf_files import converted, is_gguf
@@ -71,9 +72,9 @@ def load(name: str, options: Options, tell: Callable[[str], None] = lambda words
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import logging
     except ImportError as error:
+        wanted = install_line(f"wsap-outlines[{'gguf' if is_gguf(name) else 'torch'}]")
         raise BackendError(
-            f"Models in process require {error.name}: install the build of torch for your machine, "
-            f"then `pip install 'wsap-outlines[{'gguf' if is_gguf(name) else 'torch'}]'`."
+            f"Models in process require {error.name}: install the build of torch for your machine, then `{wanted}`."
         ) from error
     logging.disable_progress_bar()  # the terminal is the game's
     logging.set_verbosity_error()

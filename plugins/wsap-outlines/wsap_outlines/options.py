@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from wsap_core.errors import ConfigError
 from wsap_core.seams.model_errors import BadRequestError
+from wsap_core.specs import OptionDef
 
 EngineName = Literal["llguidance", "outlines-core"]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
@@ -50,6 +51,12 @@ class Options:
             except (TypeError, ValueError, AssertionError) as error:
                 raise ConfigError(f"The option {name} must be a whole number above 0, not {given[name]!r}.") from error
         return cls(**given)
+
+
+DECLARED = (
+    OptionDef("model", "A model on the Hugging Face hub, a folder, a GGUF file, or smollm2.", names="path"),
+    *(OptionDef(option.name, "see `Options`") for option in fields(Options)),
+)
 
 
 def need_model(config: Mapping[str, Any]) -> str:

@@ -17,5 +17,6 @@ def wsap_backends() -> Iterable[BackendSpec]:
             "Models in process (transformers, or vLLM as outlines/vllm:MODEL), with replies constrained by token.",
             "wsap_outlines.create:create",
             abilities=("json_schema", "regex", "choose", "prefill", "resume"),
+            options="wsap_outlines.options:DECLARED",
         )
     ]

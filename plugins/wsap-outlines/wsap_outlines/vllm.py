@@ -11,13 +11,13 @@ import asyncio
 import inspect
 import itertools
 import json
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
+from wsap_core.installing import install_line
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.constraints import WrittenConstraint
-from wsap_core.seams.model import Abilities, Chunk, Constraint, Finish, FinishReason, JsonConstraint, Request
+from wsap_core.seams.model import Abilities, Constraint, Finish, FinishReason, JsonConstraint, OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendError, BadRequestError, ConstraintError, ContextTooSmallError
 from wsap_core.untrusted import error_line
 from wsap_llm.kit import ThinkSplitter
@@ -52,8 +52,8 @@ class VllmBackend:
         """Its abilities; resuming is by vLLM's prefix cache, in whole blocks of tokens."""
         return Abilities(json_schema=True, regex=True, prefill=True, resume=True, thinking=True, context=self._context)
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply in chunks; see `Backend`."""
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Return the reply; see `Backend`."""
         await self._load()
         prompt = render(self._tokenizer, request)
         ids = self._transcript.tokens(self._tokenizer, prompt)
@@ -70,8 +70,9 @@ class VllmBackend:
                 async for output in outputs:
                     for part in output.outputs:
                         count += len(part.token_ids)
-                        for chunk in splitter.feed(part.text):
-                            yield chunk
+                        splitter.feed(part.text)
+                        if on_text is not None:
+                            on_text(splitter.draft)
                         if part.finish_reason is not None:
                             reason = _REASONS.get(part.finish_reason, "unknown")
                             # A number here is a token that ended the reply, not a stop text.
@@ -80,9 +81,9 @@ class VllmBackend:
             raise _refusal(request.constraint, error) from error
         except RuntimeError as error:
             raise BackendError(f"{self.model} failed: {error_line(error, kind=True)}") from error
-        for chunk in splitter.close():
-            yield chunk
-        yield Finish("stop_sequence" if stop else reason, stop, Usage(1, len(ids), count, 0.0))
+        draft = splitter.close()
+        ended = Finish("stop_sequence" if stop else reason, stop, Usage(1, len(ids), count, 0.0))
+        return Reply(draft.text, draft.thinking, ended)
 
     async def aclose(self) -> None:
         """Stop the engine and release its memory."""
@@ -99,8 +100,9 @@ class VllmBackend:
                 from vllm.v1.engine.async_llm import AsyncLLM
             except ImportError as error:
                 raise BackendError(
-                    f"{self.model} requires vLLM, which runs on Linux with a GPU: `pip install 'wsap-outlines[vllm]'`, "
-                    f"or omit `vllm:` to use transformers. (Missing: {error.name}.)"
+                    f"{self.model} requires vLLM, which runs on Linux with a GPU: "
+                    f"`{install_line('wsap-outlines[vllm]')}`, or omit `vllm:` to use transformers. "
+                    f"(Missing: {error.name}.)"
                 ) from error
             more = {"max_model_len": self._options.context} if self._options.context else {}
             try:

@@ -161,7 +161,7 @@ def _form_text(constraint: JsonConstraint, form: Mapping[str, Any]) -> str:
 
 def _message_text(message: Message, *, images: bool) -> str:
     content = message.content
-    if isinstance(content, str) and content.isascii() and message.role != "observation":
+    if isinstance(content, str) and content.isascii() and message.role != "observation" and not message.calls:
         # The cached canonical JSON of the message is valid here; most messages are sent many times.
         return dumps(message)
     return _json(_message(message, images=images))
@@ -173,7 +173,7 @@ def _json(value: Any) -> str:
 
 def _message(message: Message, *, images: bool) -> dict[str, Any]:
     role = "user" if message.role == "observation" else message.role
-    if isinstance(message.content, str) or not images:
+    if isinstance(message.content, str) or message.calls or not images:
         return {"role": role, "content": message.text()}
     parts = [
         {"type": "text", "text": part.text}
@@ -192,7 +192,7 @@ def _messages(request: Request, images: bool) -> list[dict[str, Any]]:
         if call is not None:
             function = {"name": call.name, "arguments": _json(call.arguments)}
             calls = [{"id": identity, "type": "function", "function": function}]
-            made.append({"role": "assistant", "content": call.content, "tool_calls": calls})
+            made.append({"role": "assistant", "content": message.content, "tool_calls": calls})
             continue
         plain = _message(message, images=images)
         if identity:  # the answer to a call can only be text

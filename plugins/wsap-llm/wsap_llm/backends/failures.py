@@ -11,7 +11,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from wsap_core.seams import model_errors as errors
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.memory import estimate_tokens
+from wsap_core.seams.model import Finish, FinishReason, Reply, Request
 from wsap_core.untrusted import single_line
+from wsap_llm.backends.faults import of_code, of_status
+from wsap_llm.tokens import estimate_request
 
 SHOWN = 300
 """Maximum number of characters of a server's message that an error quotes."""
@@ -22,16 +27,16 @@ _CONTEXT = re.compile(
     re.IGNORECASE,
 )
 _CONSTRAINT = re.compile(
-    r"response_format|schema|structured|guided|grammar|regex|samplers|\btools?\b|function.?call", re.IGNORECASE
+    r"response_format|schema|structured|guided|grammar|regex|samplers|\btools?\b|function.?call"
+    r"|invalid format|\.format\b|required for format",
+    re.IGNORECASE,
 )
 _SURELY_CONSTRAINT = re.compile(
     r"response_format|json.?schema|structured.?output|guided.?(decoding|json|regex|grammar)|grammar"
-    r"|support (tools|tool (use|calling)|function.?call)",
+    r"|support (tools|tool (use|calling)|function.?call)|required for format",
     re.IGNORECASE,
 )
 """Identifies a constraint error even if the status does not suggest a refused request."""
-_NOT_KEPT = "json_validate_failed"
-"""Groq's code for a single reply that violated the constraint."""
 _REFUSES = re.compile(
     r"(?:un|not |n't |only .{0,40})(?:support|recogni[sz]ed|known|expected|allow|permit|accept)|extra|invalid|cannot"
     r"|can't|not implemented|must (?:alternate|be)",
@@ -39,7 +44,20 @@ _REFUSES = re.compile(
 )
 _SYSTEM = r"system[ _](?:role|message|prompt|instruction)|role.{0,20}\bsystem\b"
 _PICTURES = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
-_QUOTA = re.compile(r"insufficient_quota|billing_hard_limit|credit balance", re.IGNORECASE)
+_BUSY = re.compile(r"\bbusy\b|overloaded", re.IGNORECASE)
+"""Words of a 503 that asks to wait without saying how long, such as Ollama's "server busy"."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What messages about a kind of server advise; `{place}` is its address, `{name}` the model."""
+
+    absent: str = "No server answers at {place}; is it running?"
+    no_model: str = "{place} has no model '{name}', or does not speak this protocol (base URLs usually end in /v1)"
+    not_pulled: str = ""
+    """Instead, if the server says that the model is not found."""
+    address: str = "the base URL"
+    """What sets the server's address."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,7 @@ class Asked:
     """Whether the request contained a picture."""
     fields: Collection[str] = ()
     """Optional fields of the request; "system" for system messages."""
+    advice: Advice = Advice()
 
 
 class FieldRefusedError(errors.BadRequestError):
@@ -70,25 +89,41 @@ class FieldRefusedError(errors.BadRequestError):
         """The field; "system" for system messages."""
 
 
+class UnusableReplyError(errors.BackendError):
+    """The server reports that the model's reply can't be used: it is a reply, not a failed request."""
+
+    def __init__(self, message: str, reason: FinishReason, text: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """How the reply ended."""
+        self.text = text
+        """What the model had written, if the server tells."""
+
+    def reply(self, request: Request) -> Reply:
+        """Return the reply, with an estimated usage, as the server counted none."""
+        usage = Usage(1, estimate_request(request), estimate_tokens(self.text), None)
+        return Reply(self.text, finish=Finish(self.reason, None, usage))
+
+
 def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked) -> errors.BackendError:
     """Return the error for a response with an HTTP status other than 200."""
     words, code = server_words(body)
     about = f"{words} {code}"
     told = f": {hide_key(words, asked.key)}" if words else "."
     who = f"{asked.place} (for {asked.model})"
+    by_code, by_status = of_code(status, code, words), of_status(status)
+    if by_code is not None and by_code.whose == "model":
+        return UnusableReplyError(f"{who} refuses the model's reply{told}", by_code.reason, _failed_text(body))
     if status in (401, 403):
         return _denied(status, asked, told)
     if asked.constrained and refuses_constraint(status, about):
-        return errors.ConstraintError(f"{who} can't constrain the reply as asked{told}")
+        return errors.ConstraintError(f"{asked.place} can't constrain the reply of {asked.model} as asked{told}")
     if status == 404:
-        return errors.ModelNotFoundError(
-            f"{asked.place} has no model {asked.model.partition('/')[2]!r}, or does not speak this protocol "
-            f"(base URLs usually end in /v1){told}"
-        )
+        return _no_model(asked, words, told)
     wait = retry_after(headers)
-    if status == 429 and _QUOTA.search(about):
+    if status == 402 or (by_code is not None and by_code.status == 402):
         return errors.BadRequestError(f"{who} reports that the account has no credit left{told}")
-    if status == 429 or (status == 503 and wait is not None):
+    if status == 429 or (status == 503 and (wait is not None or _BUSY.search(words))):
         why = "received too many requests" if status == 429 else "is unavailable"
         asks = "" if wait is None else f" and asks to wait {wait:g} s"
         return errors.RateLimitError(f"{who} {why}{asks}{told}", retry_after=wait)
@@ -96,18 +131,25 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
         return refused
     if status == 408:
         return errors.BackendTimeoutError(f"{who} timed out{told}")
-    if status >= 500 or status in (409, 425) or _NOT_KEPT in code:
+    if by_status.whose == "provider":
         return errors.ServerFailedError(f"{who} failed with status {status}{told}")
     if 300 <= status < 400:
         return errors.BadRequestError(
             f"{who} redirects to another address ({single_line(headers.get('Location', 'not named'))[:SHOWN]}); "
-            "keys are not sent there. Set the base URL to the server's final address."
+            f"keys are not sent there. Set {asked.advice.address} to the server's final address."
         )
     if status == 413 or _CONTEXT.search(about):
         return errors.ContextTooSmallError(f"The prompt does not fit into the context of {asked.model}{told}")
     refusal = f"{who} refuses the request with status {status}{told}"
     field = _refused_field(about, asked.fields) if status in (400, 422) else None
     return errors.BadRequestError(refusal) if field is None else FieldRefusedError(refusal, field)
+
+
+def _no_model(asked: Asked, words: str, told: str) -> errors.ModelNotFoundError:
+    name, advice = asked.model.partition("/")[2], asked.advice
+    if advice.not_pulled and "not found" in words:
+        return errors.ModelNotFoundError(advice.not_pulled.format(place=asked.place, name=name))
+    return errors.ModelNotFoundError(f"{advice.no_model.format(place=asked.place, name=name)}{told}")
 
 
 def _refused_field(about: str, fields: Collection[str]) -> str | None:
@@ -125,7 +167,7 @@ def _unseen(asked: Asked, told: str, words: str) -> errors.BackendError | None:
 def refuses_constraint(status: int, about: str) -> bool:
     """Return whether a server's message and codes report an unsupported constraint; they must be more explicit if the
     status is not one of a refused request (400, 415, 422)."""
-    if _NOT_KEPT in about or _CONTEXT.search(about):
+    if _CONTEXT.search(about):
         return False
     if status in (400, 415, 422):
         return _CONSTRAINT.search(about) is not None
@@ -141,20 +183,43 @@ def _denied(status: int, asked: Asked, told: str) -> errors.AuthenticationError:
 
 
 def error_in_stream(value: object, asked: Asked) -> errors.BackendError:
-    """Return the error that a server reports within a stream, or in a body with status 200."""
-    status = 0
-    if isinstance(value, Mapping):
-        for name in ("code", "status", "status_code"):
-            found = value.get(name)
-            if isinstance(found, int) and 400 <= found < 600:
-                status = found
+    """Return the error that a server reports within a stream, or in a body with status 200: the same as by status."""
     body = json.dumps({"error": value}).encode()
-    if status or _CONTEXT.search(server_words(body)[0]):
+    told, code = server_words(body)
+    status = _status_in(value)
+    fault = of_code(status or 400, code, told)
+    if fault is not None:
+        status = status or (400 if fault.whose == "model" else fault.status)
+    if status or _CONTEXT.search(told):
         return error_of(status or 400, {}, body, asked)
-    words = hide_key(server_words(body)[0], asked.key)
+    if asked.constrained and refuses_constraint(500, told):
+        return error_of(500, {}, body, asked)
+    words = hide_key(told, asked.key)
     if (refused := _unseen(asked, words, words)) is not None:
         return refused
     return errors.ServerFailedError(f"{asked.place} (for {asked.model}) failed: {words or 'no reason given'}")
+
+
+def _status_in(value: object) -> int:
+    """Return the HTTP status that an error names; 0 if it names none."""
+    if not isinstance(value, Mapping):
+        return 0
+    for name in ("code", "status", "status_code", "http_code"):
+        found = value.get(name)
+        if isinstance(found, int | str) and re.fullmatch("[45][0-9][0-9]", str(found)):
+            return int(found)
+    return 0
+
+
+def _failed_text(body: bytes) -> str:
+    """Return what the model had written, which Groq adds to an error; empty if it is not there."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    inner = found.get("error") if isinstance(found, dict) else None
+    text = inner.get("failed_generation") if isinstance(inner, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 def server_words(body: bytes) -> tuple[str, str]:

@@ -12,27 +12,30 @@ import importlib
 import importlib.util
 import json
 import os
-from collections.abc import AsyncGenerator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from wsap_core.errors import ConfigError, MissingServiceError
+from wsap_core.installing import install_line
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing
-from wsap_core.seams.model import Abilities, Chunk, Finish, Request, ThinkingChunk
+from wsap_core.seams.model import Abilities, OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendError, BadRequestError, ConstraintError, NoServerError
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.dialects import Dialect, dialect_name, request_body
-from wsap_llm.backends.failures import SHOWN, Asked, error_of, hide_key
-from wsap_llm.backends.wire import ReplyReader
-from wsap_llm.option_reading import read_options
+from wsap_llm.backends.failures import SHOWN, Asked, UnusableReplyError, error_of, hide_key
+from wsap_llm.backends.faults import CODES
+from wsap_llm.backends.wire import ReplyReader, streams
+from wsap_llm.option_reading import option_defs, read_options
 from wsap_llm.pictures import has_pictures
 from wsap_llm.tokens import reserve_of
 
 # Any, in this module: litellm's types depend on the provider, and it is not imported to check them.
 
-INSTALL = "pip install 'wsap-llm[litellm]'"
+_EXTRA = "wsap-llm[litellm]"
 _PROVIDERS = ("anthropic", "deepseek", "gemini", "groq", "mistral", "openai", "openrouter", "xai")
 KEYS: Mapping[str, str] = {f"{name.upper()}_API_KEY": f"litellm/{name}/..." for name in _PROVIDERS}
 """Environment variable of an API key -> addresses, for the most common providers."""
@@ -42,12 +45,12 @@ KEYS: Mapping[str, str] = {f"{name.upper()}_API_KEY": f"litellm/{name}/..." for 
 class LiteLLMOptions:
     """How litellm is called."""
 
-    api_base: str | None = None
+    api_base: str | None = field(default=None, metadata={"names": "address"})
     """The provider's address, if it is not the usual one."""
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = field(default=None, repr=False, metadata={"names": "secret"})
     """The provider's API key; if None, from the provider's environment variable."""
-    stream: bool = False
-    """Stream replies."""
+    stream: bool | None = None
+    """Stream replies; if None, while they are shown, except function calls."""
     json_schema: bool | None = None
     """Whether the model supports JSON Schema; if None, as litellm reports."""
     schema_subset: bool | None = None
@@ -62,8 +65,11 @@ class LiteLLMOptions:
     """Tokens for thinking in addition to the reply's, once the model has been seen to think."""
     timeout: float = 120.0
     """Timeout for a whole reply in seconds."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict, metadata={"names": "address"})
     """Additional arguments of `litellm.acompletion`, as an object."""
+
+
+DECLARED = option_defs(LiteLLMOptions)
 
 
 class LiteLLMBackend:
@@ -88,12 +94,12 @@ class LiteLLMBackend:
             with contextlib.suppress(Exception):  # models missing from litellm's map are fine
                 self.abilities = self._abilities(self._library.get_model_info(self._name))
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply: in pieces if `stream` is set in the options or the request, otherwise once it is complete.
-        Raises BackendError, and MissingServiceError if litellm is not installed."""
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Return the reply, streamed as the option `stream` of the backend or the request says. Raises BackendError,
+        and MissingServiceError if litellm is not installed."""
         await self.prepare()
         given = dict(request.options.get("litellm", {}))
-        pieces = bool(given.pop("stream", self.options.stream))
+        pieces = streams(given.pop("stream", self.options.stream), request, on_text)
         arguments = request_body(
             self._name,
             request,
@@ -114,30 +120,32 @@ class LiteLLMBackend:
             pictured=has_pictures(request),
         )
         try:
-            async with contextlib.aclosing(self._reply(arguments, ReplyReader(request, asked))) as chunks:
-                async for chunk in chunks:
-                    self._thinks = self._thinks or isinstance(chunk, ThinkingChunk)
-                    yield self._priced(chunk) if isinstance(chunk, Finish) else chunk
+            reply = await self._reply(arguments, ReplyReader(request, asked), on_text)
+        except UnusableReplyError as error:
+            reply = error.reply(request)
         except BackendError:
             raise
         except Exception as error:
-            raise self._error(error, asked) from error
+            failed = self._error(error, asked)
+            if not isinstance(failed, UnusableReplyError):
+                raise failed from error
+            reply = failed.reply(request)
+        self._thinks = self._thinks or bool(reply.thinking)
+        return self._priced(reply)
 
-    async def _reply(self, arguments: Mapping[str, Any], reader: ReplyReader) -> AsyncGenerator[Chunk, None]:
+    async def _reply(self, arguments: Mapping[str, Any], reader: ReplyReader, on_text: OnText | None) -> Reply:
         answer = await self._library.acompletion(**arguments)
         if "stream" not in arguments:
-            for chunk in reader.whole(answer.model_dump_json().encode()):
-                yield chunk
-            return
+            return reader.whole(answer.model_dump_json().encode())
         try:
             async for part in answer:
-                for chunk in reader.event(part.model_dump_json()):
-                    yield chunk
+                reader.event(part.model_dump_json())
+                if on_text is not None:
+                    on_text(reader.draft)
         finally:
             if (close := getattr(answer, "aclose", None)) is not None:
                 await close()
-        for chunk in reader.close():
-            yield chunk
+        return reader.close()
 
     def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Return the cost in US dollars by litellm's price list; None if unknown. litellm returns 0 for models without
@@ -174,12 +182,12 @@ class LiteLLMBackend:
             context=options.context or (context if isinstance(context, int) else None),
         )
 
-    def _priced(self, finish: Finish) -> Finish:
-        usage = finish.usage
+    def _priced(self, reply: Reply) -> Reply:
+        usage = reply.usage
         if usage.cost is not None:
-            return finish
+            return reply
         cost = self.cost_of(usage.prompt_tokens, usage.completion_tokens)
-        return replace(finish, usage=replace(usage, cost=cost))
+        return replace(reply, finish=replace(reply.finish, usage=replace(usage, cost=cost)))
 
     def _error(self, error: Exception, asked: Asked) -> BackendError:
         """Map an error of litellm by its status; only its causes reveal an unreachable server or a refused redirect."""
@@ -201,7 +209,14 @@ class LiteLLMBackend:
                 return BadRequestError(f"{self.model}: {single_line(cause)[:SHOWN]}; nothing is sent there.")
             cause = cause.__cause__ or cause.__context__
         headers = getattr(error, "litellm_response_headers", None) if status == 429 else None
-        return error_of(status, headers or {}, json.dumps({"error": words}).encode(), asked)
+        # It quotes the provider's error, with its code, in its message.
+        code = "content_filter" if "ContentPolicyViolationError" in names else " ".join(_codes_in(words))
+        body = json.dumps({"error": {"message": words, "code": code}}).encode()
+        return error_of(status, headers or {}, body, asked)
+
+
+def _codes_in(words: str) -> list[str]:
+    return [word for word in re.findall(r"[A-Za-z_]+", words) if word.lower() in CODES]
 
 
 def _is_openai(name: str, options: LiteLLMOptions) -> bool:
@@ -214,10 +229,14 @@ def _is_openai(name: str, options: LiteLLMOptions) -> bool:
     )
 
 
+def _not_installed() -> str:
+    return f"litellm is not installed; install it with: {install_line(_EXTRA)}"
+
+
 def _import() -> Any:
     """Import litellm without network access, output or retries."""
     if importlib.util.find_spec("litellm") is None:
-        raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
+        raise MissingServiceError(_not_installed())
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     litellm: Any = importlib.import_module("litellm")  # deferred: slow to import, and optional
     litellm.telemetry = False
@@ -234,7 +253,7 @@ def _refuse_redirects() -> None:
     """Make litellm's clients refuse redirects, which would send prompts and sometimes the key to another address."""
     import httpx  # deferred: slow to import; a dependency of litellm
 
-    class Guard(httpx.AsyncBaseTransport):
+    class Guard(httpx.AsyncBaseTransport):  # type: ignore[misc]  # skipped: installed or not, the same is checked
         def __init__(self, inner: Any) -> None:
             self._inner = inner
 
@@ -265,14 +284,14 @@ def create(context: Context) -> LiteLLMBackend:
         raise ConfigError("Missing model name; expected litellm/PROVIDER/MODEL.")
     options = read_options(LiteLLMOptions, context.config, "litellm")
     if importlib.util.find_spec("litellm") is None:
-        raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
+        raise MissingServiceError(_not_installed())
     return LiteLLMBackend(name, options)
 
 
 async def listing(context: Context) -> Listing:
     """Return the providers that have a key, without importing litellm or sending requests."""
     if importlib.util.find_spec("litellm") is None:
-        return Listing("litellm", reason=f"litellm is not installed; install it with: {INSTALL}")
+        return Listing("litellm", reason=_not_installed())
     found = [where for variable, where in KEYS.items() if os.environ.get(variable)]
     if not found:
         return Listing("litellm", reason=f"no key is set, such as {', '.join(sorted(KEYS)[:3])}")

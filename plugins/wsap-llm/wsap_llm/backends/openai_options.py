@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_llm.backends.dialects import DIALECTS, Dialect, dialect_name
 from wsap_llm.backends.scoring import TEMPLATES
-from wsap_llm.option_reading import read_options
+from wsap_llm.option_reading import option_defs, read_options
 
 BASE_URL = "https://api.openai.com/v1"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -26,20 +26,20 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 class OpenAIOptions:
     """Connection settings and abilities of the server."""
 
-    base_url: str = BASE_URL
+    base_url: str = field(default=BASE_URL, metadata={"names": "address"})
     """The server's base URL, without `/chat/completions`; usually ends in `/v1`. Default: `OPENAI_BASE_URL`, if set."""
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = field(default=None, repr=False, metadata={"names": "secret"})
     """The API key; if None, from `key_variable`."""
-    key_variable: str = KEY_VARIABLE
+    key_variable: str = field(default=KEY_VARIABLE, metadata={"names": "secret"})
     """The environment variable of the API key."""
     server: str | None = None
     """The kind of server: `generic`, `openai`, `vllm` or `llama.cpp`; by the host if None. Determines how thinking is
     switched and whether regular expressions and prefilled replies are supported."""
-    stream: bool = False
-    """Stream replies; takes more processor time."""
+    stream: bool | None = None
+    """Stream replies, which takes more processor time; if None, while they are shown, except function calls."""
     gather: float = 0.05
-    """Interval in seconds in which pieces after the first are collected and passed on together; 0 passes each piece on
-    at once, which takes several times the processor time."""
+    """Interval in seconds in which pieces of a streamed reply after the first are collected and shown together; 0 shows
+    each piece at once, which takes several times the processor time."""
     json_schema: bool = True
     """Whether the server supports JSON Schema."""
     schema_subset: bool | None = None
@@ -66,7 +66,7 @@ class OpenAIOptions:
     """Timeout for the connection in seconds."""
     max_bytes: int = 16 * 1024 * 1024
     """Maximum size of a response in bytes."""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"names": "secret"})
     """Additional HTTP headers, such as those of gateways, as an object."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Additional fields of every request, as an object."""
@@ -111,6 +111,9 @@ class OpenAIOptions:
         if self.host in _LOCAL or urllib.request.proxy_bypass(self.host):
             return None
         return urllib.request.getproxies().get(urlsplit(self.base_url).scheme)
+
+
+DECLARED = option_defs(OpenAIOptions)
 
 
 def _is_address(url: str) -> bool:

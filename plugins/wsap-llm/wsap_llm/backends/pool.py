@@ -14,6 +14,7 @@ from typing import Any
 from wsap_core.errors import PluginError, UnknownNameError, UsageError, WsapError
 from wsap_core.factories import build, load
 from wsap_core.host import PluginHost
+from wsap_core.installing import install_line
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing
@@ -49,8 +50,6 @@ class RequestPolicy:
     """Maximum concurrent requests to one model; None for no limit."""
     per_minute: int | None = None
     """Maximum requests to one model in any minute; None for no limit."""
-    early: bool = False
-    """Pass on pieces of a reply at once; an interrupted reply then can't be retried."""
 
 
 class ModelPool:
@@ -60,7 +59,7 @@ class ModelPool:
         host: the registered backends; everything installed if None.
         options: backend name -> its options.
         budgets: spending limits over all models.
-        prices: address -> price, for models whose backend does not know it.
+        prices: address -> price, which counts instead of the one that the backend knows or reports.
         services: the services of backends.
         seed: seed of the jitter of pauses.
         decision: spending limits of one decision of an agent.
@@ -125,7 +124,6 @@ class ModelPool:
             retry = Retry(
                 attempts=policy.attempts,
                 longest=policy.longest_pause,
-                hold=not policy.early,
                 clock=self._clock,
                 generator=context.random,
                 tell=self._tell,
@@ -138,12 +136,13 @@ class ModelPool:
             found.append(self._rates.setdefault(name, limit))
         found.append(self._drain)  # inside the retries, whose pauses need not be awaited
         if self._budgets or price is not None:
-            found.append(CheckBudgets(self._budgets, self.cost_of(name, backend)))
+            found.append(CheckBudgets(self._budgets, self.cost_of(name, backend), price is not None))
         found.append(Measure(self.meter, name, self._tell))
         return found
 
     def cost_of(self, name: str, backend: Backend) -> CostOf | None:
-        """Return the function for the cost of a model's tokens, by its stated price or its backend; None if unknown."""
+        """Return the function for the cost of a model's tokens, by the stated price or else by its backend; None if it
+        is unknown."""
         price = self._prices.get(name.strip())
         return price.of if price is not None else getattr(backend, "cost_of", None)
 
@@ -229,6 +228,8 @@ class AgentModels:
     """Records calls; None for no recording."""
     counter: UsageCounter = field(default_factory=UsageCounter)
     """Usage since the last decision."""
+    show: Callable[[str], Middleware] | None = None
+    """Returns what shows the memory's requests to the model of an address; those for decisions are shown outside."""
 
     def decider(self) -> Model:
         """Return the model for the agent's decisions, recorded or replayed, with its limits."""
@@ -238,7 +239,7 @@ class AgentModels:
         """Return the model of an address for the agent's memory, counted, and recorded or replayed."""
         own = self.own if name.partition("/")[0] == self.address.partition("/")[0] else None
         model = self._recorded(name, lambda: self.pool.backend(name, own), failures=True)
-        return Model(model, [Count(self.counter)])
+        return Model(model, [*([] if self.show is None else [self.show(name)]), Count(self.counter)])
 
     def _limited(self) -> Model:
         # Inside the recording: replayed replies do not count against the limits.
@@ -267,7 +268,9 @@ def find_backend(host: PluginHost, address: str) -> tuple[BackendSpec, str]:
             f"Backends: {', '.join(names)}."
         )
     if name in ELSEWHERE and name not in names and not host.backends.duplicates().get(name):
-        raise UnknownNameError("backend", name, (), hint=f"It is in a separate package: pip install {ELSEWHERE[name]}")
+        raise UnknownNameError(
+            "backend", name, (), hint=f"It is in a separate package: {install_line(ELSEWHERE[name])}"
+        )
     if name not in names and name not in host.backends.duplicates():
         raise UnknownNameError("backend", single_line(name)[:80], names, hint=f"There are: {', '.join(names)}.")
     return host.backends.get(name), rest

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from wsap_core.seams.agent import Usage
-from wsap_core.seams.model import ChooseConstraint, Chunk, Finish, Message, Request, TextChunk
+from wsap_core.seams.model import ChooseConstraint, Finish, Message, Reply, Request
 from wsap_core.seams.model_errors import BackendError, ServerFailedError
 from wsap_core.untrusted import error_line
 
@@ -53,7 +53,7 @@ class Scorer:
         except (BackendError, TypeError, ValueError, IndexError) as error:
             return f"the server returns no log-probabilities of prompts ({error_line(error, 200).rstrip('.')})"
 
-    async def choose(self, request: Request, constraint: ChooseConstraint) -> list[Chunk]:
+    async def choose(self, request: Request, constraint: ChooseConstraint) -> Reply:
         """Return the drawn option; raise BackendError, such as ServerFailedError if log-probabilities are missing."""
         prompt = self._opened(request.messages)
         base = await self._given(prompt)
@@ -62,7 +62,7 @@ class Scorer:
         index, chances = constraint.draw([score for score, _ in found], temperature, request.sampling.seed)
         asked = [base, *(given for _, given in found)]
         usage = Usage(len(asked), sum(one.size for one in asked), sum(len(one.written) for one in asked))
-        return [TextChunk(constraint.options[index]), Finish("stop", usage=usage, probabilities=chances)]
+        return Reply(constraint.options[index], finish=Finish("stop", usage=usage, probabilities=chances))
 
     async def _score(self, text: str, base: _Given) -> tuple[float, _Given]:
         """Return the mean log-probability of the text's tokens after the prompt, and the server's data."""

@@ -9,28 +9,16 @@ from typing import Any, Literal
 
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.memory import estimate_tokens
-from wsap_core.seams.model import Chunk, Finish, FinishReason, Request, TextChunk, ThinkingChunk
+from wsap_core.seams.model import CallConstraint, Draft, Finish, FinishReason, OnText, Reply, Request
 from wsap_core.seams.model_errors import ServerFailedError
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.failures import Asked, error_in_stream
-from wsap_llm.calling import Written
+from wsap_llm.backends.faults import of_finish
+from wsap_llm.calling import said_and_called
 from wsap_llm.thinking import ThinkSplitter
 from wsap_llm.tokens import estimate_request
 
 # Any, in this module: JSON, as it comes over the wire.
-
-_REASONS: Mapping[str, FinishReason] = {
-    "stop": "stop",
-    "eos": "stop",
-    "eos_token": "stop",
-    "end_turn": "stop",
-    "tool_calls": "stop",
-    "function_call": "stop",
-    "stop_sequence": "stop_sequence",
-    "length": "length",
-    "max_tokens": "length",
-    "content_filter": "content_filter",
-}
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -78,6 +66,27 @@ class EventReader:
             elif not name and not colon and self._data:
                 data, self._data = b"\n".join(self._data), []
                 yield data.decode()
+
+
+class LineReader:
+    """Reads lines, each of them one JSON value, from pieces of bytes."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+
+    def feed(self, piece: bytes) -> Iterator[str]:
+        """Yield the complete lines that are not empty. Raises UnicodeDecodeError if one is not UTF-8."""
+        self._held.append(piece)
+        if b"\n" in piece:
+            *lines, rest = b"".join(self._held).split(b"\n")
+            self._held = [rest]
+            yield from (line.decode() for line in lines if line.strip())
+
+    def close(self) -> Iterator[str]:
+        """Yield the last line if it has no end. Raises UnicodeDecodeError if it is not UTF-8."""
+        rest, self._held = b"".join(self._held), []
+        if rest.strip():
+            yield rest.decode()
 
 
 class Deltas:
@@ -138,7 +147,7 @@ def _only_says(found: Any) -> bool:
 
 
 class ReplyReader:
-    """Converts a server's reply to chunks; `opened` if the chat template starts replies inside `<think>`."""
+    """Reads a server's reply; `opened` if the chat template starts replies inside `<think>`."""
 
     def __init__(self, request: Request, asked: Asked, *, opened: bool = False) -> None:
         self._request = request
@@ -149,8 +158,7 @@ class ReplyReader:
         self._usage: Mapping[str, Any] | None = None
         self._said: list[str] = []  # for an estimate if the server does not count tokens
         self._calls: dict[Any, tuple[str, str]] = {}
-        self._written = Written(request)
-        self._deltas = Deltas(0 if self._written.held else 3)
+        self._deltas = Deltas()
         self._refused = False
         self.done = False
         """Whether the server has marked the reply as complete."""
@@ -158,64 +166,55 @@ class ReplyReader:
         """The server's name of the replying model; empty if it gives none."""
         self._fingerprint = ""
 
-    def whole(self, body: bytes) -> Iterator[Chunk]:
-        """Yield the chunks of a whole reply. Raises ServerFailedError if it can't be parsed, and BackendError if it
-        reports an error."""
+    @property
+    def begun(self) -> bool:
+        """Whether a part of the reply was read."""
+        return bool(self._said or self._calls)
+
+    @property
+    def draft(self) -> Draft:
+        """What was read so far."""
+        return self._splitter.draft
+
+    def whole(self, body: bytes) -> Reply:
+        """Return a whole reply. Raises ServerFailedError if it can't be parsed, and BackendError if it reports an
+        error."""
         choice = self._choice(self._parsed(body))
         if choice is None:
             raise ServerFailedError(f"The response of {self._asked.place} contains no reply.")
-        yield from self._take(choice.get("message"), choice)
+        self._take(choice.get("message"), choice)
         self.done = True
-        yield from self.close()
+        return self.close()
 
-    def event(self, data: str) -> Iterator[Chunk]:
-        """Yield the chunks of one event of a stream; raises the errors of `whole`."""
-        if data.strip() == "[DONE]":
+    def event(self, data: str) -> None:
+        """Read one event of a stream; those after its end are ignored. Raises the errors of `whole`."""
+        if self.done or data.strip() == "[DONE]":
             self.done = True
             return
         text = self._deltas.text(data)
         if text is not None:
-            yield from self._say(text)
+            self._say(text)
             return
         found = self._parsed(data)
         self._deltas.learn(data, found)
         choice = self._choice(found)
         if choice is not None:
-            yield from self._take(choice.get("delta"), choice)
+            self._take(choice.get("delta"), choice)
 
-    def events(self, several: Iterable[str]) -> list[Chunk]:
-        """Return the chunks of several events, with adjacent texts joined; raises the errors of `whole`."""
-        chunks: list[Chunk] = []
-        texts: list[str] = []
-        for data in several:
-            text = self._deltas.text(data) if self._splitter.saying else None
-            if text is not None:
-                self._said.append(text)
-                texts.append(text)
-                continue
-            for chunk in self.event(data):
-                if isinstance(chunk, TextChunk):
-                    texts.append(chunk.text)
-                else:
-                    chunks += [*_joined(texts), chunk]
-            if self.done:
-                break
-        return chunks + _joined(texts)
-
-    def close(self) -> Iterator[Chunk]:
-        """Yield the rest of the reply and the finish; raise ServerFailedError if the stream ended early."""
+    def close(self) -> Reply:
+        """Return the whole reply; raise ServerFailedError if the stream ended early."""
         if not self.done and self._reason is None:
             raise ServerFailedError(f"{self._asked.place} closed the connection during a reply of {self._asked.model}.")
-        yield from self._written.keep(self._splitter.close())
-        if self._written.held or not "".join(self._said).strip():
-            yield from self._written.rest(self._calls.values())
+        draft = self._splitter.close()
+        text, calls = said_and_called(self._request, draft.text, self._calls.values())
+        fault = of_finish(self._reason or "")
         reason: FinishReason = (
-            "stop_sequence" if self._stop is not None else _REASONS.get(self._reason or "", "unknown")
+            "stop_sequence" if self._stop is not None else "unknown" if fault is None else fault.reason
         )
         if self._refused:
             reason = "content_filter"
         served = single_line(f"{self.model} {self._fingerprint}".strip())[:200]
-        yield Finish(reason, self._stop, self._counted(), served=served)
+        return Reply(text, draft.thinking, Finish(reason, self._stop, self._counted(), served=served), calls)
 
     def _parsed(self, body: bytes | str) -> Mapping[str, Any]:
         try:
@@ -243,22 +242,28 @@ class ReplyReader:
             return None
         return choices[0]
 
-    def _take(self, message: Any, choice: Mapping[str, Any]) -> Iterator[Chunk]:
+    def _take(self, message: Any, choice: Mapping[str, Any]) -> None:
+        if choice.get("error"):
+            raise error_in_stream(choice["error"], self._asked)
         if isinstance(message, dict):
             for thought in (message.get("reasoning_content") or message.get("reasoning"), _parts(message, "thinking")):
                 if isinstance(thought, str) and thought:
                     self._said.append(thought)
-                    yield ThinkingChunk(thought)
+                    self._splitter.think(thought)
             text = message.get("content")
             if isinstance(text, list):
                 text = _parts(message, "text")
             if not text and isinstance(message.get("refusal"), str) and message["refusal"]:
                 text, self._refused = message["refusal"], True
             if isinstance(text, str) and text:
-                yield from self._say(text)
+                self._say(text)
             self._take_calls(message)
         if isinstance(choice.get("finish_reason"), str):
             self._reason = choice["finish_reason"]
+            fault = of_finish(choice["finish_reason"])
+            if fault is not None and fault.whose == "provider":
+                told = {"code": fault.status, "message": f"the reply ended with {single_line(self._reason)[:100]}"}
+                raise error_in_stream(told, self._asked)
         # vLLM gives the stop text that matched.
         if isinstance(choice.get("stop_reason"), str) and choice["stop_reason"] in self._request.stop:
             self._stop = choice["stop_reason"]
@@ -276,9 +281,9 @@ class ReplyReader:
             more = more if isinstance(more, str) else json.dumps(more)
             self._calls[place] = (name + str(function.get("name") or ""), arguments + more)
 
-    def _say(self, text: str) -> Iterator[Chunk]:
+    def _say(self, text: str) -> None:
         self._said.append(text)
-        return self._written.keep(self._splitter.feed(text))
+        self._splitter.feed(text)
 
     def _counted(self) -> Usage:
         """Return the usage as counted by the server, or an estimate."""
@@ -291,15 +296,15 @@ class ReplyReader:
         return Usage(1, prompt, completion, usage.get("cost"))  # OpenRouter's cost, in US dollars; `Measure` checks
 
 
+def streams(chosen: bool | None, request: Request, on_text: OnText | None) -> bool:
+    """Return whether to stream a reply: as chosen, or else while somebody watches, except calls of functions, which
+    some servers stream wrongly."""
+    return on_text is not None and not isinstance(request.constraint, CallConstraint) if chosen is None else chosen
+
+
 def _parts(message: Mapping[str, Any], kind: Literal["text", "thinking"]) -> str:
     content = message.get("content")
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     kinds = ("text", "output_text") if kind == "text" else ("thinking", "reasoning")
     found = [part.get("text") or part.get(kind) for part in parts if part.get("type") in kinds]
     return "".join(text for text in found if isinstance(text, str))
-
-
-def _joined(texts: list[str]) -> list[Chunk]:
-    text = "".join(texts)
-    texts.clear()
-    return [TextChunk(text)] if text else []

@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wsap_core.errors import ConfigError
+from wsap_core.specs import OptionDef
 from wsap_core.untrusted import error_line
-from wsap_llm.option_reading import TABLE, TEXT, TEXTS, Kind, parsed, read_table
+from wsap_llm.option_reading import TABLE, TEXT, TEXTS, Kind, option_defs, parsed, read_table
 from wsap_llm.option_table import Range
 from wsap_llm.secrets import secrets_in, without
 
@@ -64,14 +65,18 @@ class ServerConfig:
 
 
 _OPTIONS: Mapping[str, Range | Kind] = {
-    **dict.fromkeys(("command", "tools"), TEXTS),
-    **dict.fromkeys(("url", "cwd", "prefix"), TEXT),
-    **dict.fromkeys(("env", "headers"), TABLE),
+    "command": replace(TEXTS, names="program"),
+    "tools": TEXTS,
+    "url": replace(TEXT, names="address"),
+    "cwd": replace(TEXT, names="path"),
+    "prefix": TEXT,
+    **dict.fromkeys(("env", "headers"), replace(TABLE, names="secret")),
     "timeout": Range(ServerConfig.timeout, 0.01, 3600, whole=False),
     "start_timeout": Range(ServerConfig.start_timeout, 0.01, 3600, whole=False),
     "restarts": Range(ServerConfig.restarts, 0, 1000),
     "longest": Range(ServerConfig.longest, 100, 100_000),
 }
+DECLARED = (*option_defs(_OPTIONS), OptionDef("servers", "servers by name", names="program"))
 _TELLING = ("command", "url", "env", "headers")
 
 

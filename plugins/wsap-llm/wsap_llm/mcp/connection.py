@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import MissingServiceError, WsapError
+from wsap_core.installing import install_line
 from wsap_core.untrusted import single_line
 from wsap_llm.mcp.config import ServerConfig
 from wsap_llm.mcp.mapping import MOST_TOOLS, text_of
@@ -33,7 +34,7 @@ def sdk_missing() -> MissingServiceError:
     """Return the error for a missing SDK."""
     return MissingServiceError(
         "Tools of MCP servers require the package mcp, version 2.3 or newer 2.x; "
-        "install it with: pip install 'wsap-llm[mcp]'"
+        f"install it with: {install_line('wsap-llm[mcp]')}"
     )
 
 

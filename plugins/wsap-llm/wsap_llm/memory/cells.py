@@ -1,12 +1,10 @@
-"""Shared parts of memories: cells (one line of text with its provenance), words, token budgets and snapshots."""
+"""Shared parts of memories: cells (one line of text with its provenance), token budgets and snapshots."""
 
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from typing_extensions import override
@@ -202,32 +200,6 @@ def _name(text: object) -> str:
 
 def _is_step(value: JsonValue) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63)
-
-
-# --- words ---
-
-_WORD = re.compile(r"[^\W_]+")
-MOST_WORDS = 2_000
-"""Maximum number of words of a text."""
-
-
-def words(text: str) -> list[str]:
-    """Return the words of a text in order, in lower case, without accents and plural s: runs of letters and digits of
-    any script."""
-    folded = text[: 16 * MOST_WORDS].lower()
-    if not folded.isascii():
-        folded = "".join(c for c in unicodedata.normalize("NFD", folded) if not unicodedata.combining(c))
-    return [_stem(word) for word in _WORD.findall(folded)[:MOST_WORDS]]
-
-
-def overlap(own: Iterable[str], asked: Set[str]) -> float:
-    """Return the share of a text's distinct words that are in `asked`, from 0 to 1."""
-    different = dict.fromkeys(own)
-    return sum(word in asked for word in different) / len(different) if different else 0.0
-
-
-def _stem(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 # --- budgets of tokens ---

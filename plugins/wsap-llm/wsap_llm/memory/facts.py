@@ -12,13 +12,15 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.untrusted import error_line
-from wsap_llm.memory.cells import FACT, Cell, CellMemory, cell_of, cut, listed, overlap, pack, unpack, within, words
-from wsap_llm.option_reading import read_table
+from wsap_llm.memory.cells import FACT, Cell, CellMemory, cell_of, cut, listed, pack, unpack, within
+from wsap_llm.memory.words import overlap, words
+from wsap_llm.option_reading import option_defs, read_table
 from wsap_llm.option_table import Range
 
 FACTS, PLANS, HISTORY = 200, 20, 50
 """Maximum number of facts, plans and steps; the oldest are dropped first."""
 OPTIONS = {"facts": Range(FACTS, 1, 5000), "plans": Range(PLANS, 1, 1000), "history": Range(HISTORY, 1, 1000)}
+DECLARED = option_defs(OPTIONS)
 
 
 class FactsMemory(CellMemory):

@@ -13,11 +13,11 @@ from wsap_core.protocol import HistoryEntry
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
-from wsap_core.seams.model import Backend, Message, Request, Sampling, collect
+from wsap_core.seams.model import Backend, Message, Request, Sampling
 from wsap_core.seams.model_errors import BackendError
 from wsap_core.untrusted import error_line, single_line
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, cost, cut, listed, pack, unpack, within
-from wsap_llm.option_reading import NAME, Kind, read_table
+from wsap_llm.option_reading import MODEL, Kind, option_defs, read_table
 from wsap_llm.option_table import Range
 from wsap_llm.prompts import words_of
 from wsap_llm.thinking import split_thinking
@@ -39,8 +39,9 @@ OPTIONS: Mapping[str, Range | Kind] = {
     "summary_chars": Range(SUMMARY, 100, 20_000),
     "notes": Range(NOTES, 1, 1000),
     "batch": Range(1, 1, WAITING),
-    "summary_model": NAME,
+    "summary_model": MODEL,
 }
+DECLARED = option_defs(OPTIONS)
 
 _KEPT = ("cells", "notes", "overflow", "summary")
 
@@ -262,7 +263,7 @@ async def fold_by_model(
         sampling=Sampling(max_tokens=max(300, 3 * most), temperature=0.3),
         thinking=False,
     )
-    reply = await collect(backend, request)
+    reply = await backend.complete(request)
     split = split_thinking(reply.text)
     said = single_line(split.said)
     if reply.truncated or split.unfinished or not said:

@@ -15,13 +15,15 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, pack, unpack, within
 from wsap_llm.memory.store import Lived, Store, words_of
-from wsap_llm.option_reading import NAME, read_table
+from wsap_llm.option_reading import FILE, Kind, option_defs, read_table
 from wsap_llm.option_table import Range
 
 KEEP = 10_000
 """Maximum number of entries."""
 CANDIDATES = 48
 """Maximum number of matches that are ranked."""
+OPTIONS: Mapping[str, Range | Kind] = {"path": FILE, "keep": Range(KEEP, 1, 1_000_000)}
+DECLARED = option_defs(OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,4 @@ def create(context: Context) -> FullTextMemory:
     Options: `path`, a file for use across runs (one for each agent), and `keep` (10,000). Raises ConfigError if an
     option is invalid, MissingServiceError if SQLite has no FTS5, and StorageError if the file can't be used.
     """
-    return FullTextMemory(
-        **read_table("fulltext memory", context.config, {"path": NAME, "keep": Range(KEEP, 1, 1_000_000)})
-    )
+    return FullTextMemory(**read_table("fulltext memory", context.config, OPTIONS))

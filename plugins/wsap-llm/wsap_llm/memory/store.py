@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,13 +19,15 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     StorageVersionError,
 )
+from wsap_core.installing import install_line
 from wsap_core.protocol.values import JsonValue
-from wsap_llm.memory.cells import Cell, words
+from wsap_llm.memory.cells import Cell
+from wsap_llm.memory.words import words
 
 APPLICATION = 0x57534D31
 """SQLite's application_id of these files."""
-VERSION = 2
-"""Version 1 lacks runs; such a file is upgraded when it is opened."""
+VERSION = 3
+"""Version 1 lacks runs, and version 2 is indexed by other words; such a file is upgraded when it is opened."""
 WORDS, MATCHES = 16, 1_000
 """Maximum number of a query's words that are searched, and of their occurrences (the rarest word always counts)."""
 
@@ -34,7 +37,7 @@ CREATE TABLE IF NOT EXISTS lived (
     importance REAL NOT NULL, run TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS lived_by_importance ON lived (importance DESC, moment DESC);
 """
-# The index contains words from `cells.words`, letters and digits only, so that its tokenizer can't differ from queries.
+# The index contains `memory.words`, letters and digits only, so that its tokenizer can't differ from queries.
 _INDEX = """
 CREATE VIRTUAL TABLE IF NOT EXISTS said USING fts5(words, content='', tokenize='unicode61 remove_diacritics 0');
 CREATE VIRTUAL TABLE IF NOT EXISTS known USING fts5vocab(said, 'row');
@@ -52,13 +55,16 @@ class Lived:
 
 
 class Store:
-    """A SQLite database of cells in a file, created if missing, or in memory if `path` is None. Raises
-    MissingServiceError if this Python's SQLite has no FTS5, and StorageError if the file can't be used."""
+    """A SQLite database of cells in a file, or in memory if `path` is None. A new file is readable by its owner alone.
+    Raises MissingServiceError if this Python's SQLite has no FTS5, and StorageError if the file can't be used."""
 
     def __init__(
         self, path: str | None = None, *, connect: Callable[..., sqlite3.Connection] = sqlite3.connect
     ) -> None:
         self._where = f"the memory in {path!r}" if path is not None else "the full-text memory"
+        if path not in (None, ":memory:"):
+            with contextlib.suppress(OSError):  # what is wrong with the path, SQLite tells
+                os.close(os.open(str(path), os.O_RDWR | os.O_CREAT, 0o600))
         with self._told():
             # An agent is used by one thread at a time, but not always by the thread that created it.
             self._db = connect(path or ":memory:", isolation_level=None, check_same_thread=False, timeout=2.0)
@@ -158,7 +164,8 @@ class Store:
                 raise NotADatabaseError(f"{path!r} is not a memory database; choose another file for the memory.")
             version = run("PRAGMA user_version").fetchone()[0]
             if version > VERSION:
-                raise StorageVersionError(f"A newer WSAP wrote {self._where}; upgrade with: pip install -U wsap-core")
+                upgrade = install_line("wsap-llm", newer=True)
+                raise StorageVersionError(f"A newer WSAP wrote {self._where}; upgrade with: {upgrade}")
             run("PRAGMA journal_mode = WAL")  # survives a crash of the process without a sync for each step
             run("PRAGMA synchronous = NORMAL")
         run("PRAGMA trusted_schema = OFF")
@@ -168,8 +175,16 @@ class Store:
                 run(statement)
             if all(column[1] != "run" for column in run("PRAGMA table_info(lived)").fetchall()):
                 run("ALTER TABLE lived ADD COLUMN run TEXT NOT NULL DEFAULT ''")
+            version = run("PRAGMA user_version").fetchone()[0]
+            if 0 < version < VERSION:
+                self._index_anew()
             run(f"PRAGMA application_id = {APPLICATION}")
             run(f"PRAGMA user_version = {VERSION}")
+
+    def _index_anew(self) -> None:
+        self._db.execute("INSERT INTO said (said) VALUES ('delete-all')")
+        for row in self._db.execute(f"SELECT {_COLUMNS} FROM lived").fetchall():  # noqa: S608  # constant
+            self._db.execute("INSERT INTO said (rowid, words) VALUES (?, ?)", (row[0], _indexed(_cell(row))))
 
     def _insert(self, moment: int, cell: Cell) -> None:
         run = self._db.execute

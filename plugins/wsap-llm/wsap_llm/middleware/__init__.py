@@ -7,28 +7,28 @@ Retry         retries after transient errors
 RateLimit     limits concurrent requests, and requests a minute
 Drain         stops sending while requests in flight are awaited
 Measure       measures tokens and seconds by model
+Show          shows an agent's replies while they are written
 
 `wsap_llm.backends.pool` defines the order.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Protocol, TypeAlias
 
-from wsap_core.seams.model import Abilities, Backend, Chunk, Request
+from wsap_core.seams.model import Abilities, Backend, OnText, Reply, Request
 
-Ask: TypeAlias = Callable[[Request], AsyncGenerator[Chunk, None]]
-"""Passes a request on and yields the reply."""
+Ask: TypeAlias = Callable[[Request, OnText | None], Awaitable[Reply]]
+"""Passes a request on and returns the reply, as `Backend.complete` does."""
 
 
 class Middleware(Protocol):
     """A step in the processing of each request between an agent and a backend."""
 
-    def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply. `ask` passes a request on and may be called any number of times; close its result
-        (`contextlib.aclosing`)."""
+    async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
+        """Return the reply. `ask` passes a request on and may be called any number of times."""
 
 
 class Model:
@@ -40,9 +40,9 @@ class Model:
         """The innermost backend."""
         self.middlewares: tuple[Middleware, ...] = (*middlewares, *own)
         """The outermost first."""
-        ask: Ask = self.backend.stream
+        ask: Ask = self.backend.complete
         for middleware in reversed(self.middlewares):
-            ask = partial(middleware.stream, ask=ask)
+            ask = partial(middleware, ask=ask)
         self._ask = ask
 
     @property
@@ -55,9 +55,9 @@ class Model:
         """The backend's abilities."""
         return self.backend.abilities
 
-    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply, through all middleware."""
-        return self._ask(request)
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Return the reply, through all middleware."""
+        return await self._ask(request, on_text)
 
     async def aclose(self) -> None:
         """Close the backend."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core.errors import UsageError
 from wsap_core.seams.agent import NO_USAGE, Usage
-from wsap_core.seams.model import Chunk, Finish, Price, Request, SpendingLimit
+from wsap_core.seams.model import OnText, Price, Reply, Request, SpendingLimit
 from wsap_core.seams.model_errors import BadRequestError, BudgetReachedError, NoServerError, RateLimitError
 from wsap_core.untrusted import single_line
 from wsap_llm.middleware import Ask
@@ -202,9 +201,11 @@ class CheckBudgets:
     budgets: Sequence[SpendingLimit]
     cost_of: CostOf | None = None
     """The cost of tokens, if the backend does not report it with a reply."""
+    stated: bool = False
+    """Whether it is a price that the user stated, which counts instead of what the backend reports."""
 
-    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply; raise BudgetReachedError, without sending the request, if it exceeds a budget."""
+    async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
+        """Return the reply; raise BudgetReachedError, without sending the request, if it exceeds a budget."""
         worst = worst_case(request, self.cost_of)
         reserved: list[SpendingLimit] = []
         actual: Usage | None = None
@@ -214,13 +215,9 @@ class CheckBudgets:
                 budget.reserve(worst)
                 reserved.append(budget)
             sent = True
-            async with aclosing(ask(request)) as chunks:
-                async for chunk in chunks:
-                    if isinstance(chunk, Finish):
-                        actual = self._priced(chunk.usage)
-                        yield replace(chunk, usage=actual)
-                    else:
-                        yield chunk
+            reply = await ask(request, on_text)
+            actual = self._priced(reply.usage)
+            return replace(reply, finish=replace(reply.finish, usage=actual))
         except (BadRequestError, NoServerError, RateLimitError):
             sent = False  # refused before a token was generated
             raise
@@ -231,7 +228,7 @@ class CheckBudgets:
                 budget.settle(worst, spent)
 
     def _priced(self, usage: Usage) -> Usage:
-        if usage.cost is not None or self.cost_of is None:
+        if self.cost_of is None or (usage.cost is not None and not self.stated):
             return usage
         return replace(usage, cost=self.cost_of(usage.prompt_tokens, usage.completion_tokens))
 
@@ -245,10 +242,10 @@ class CheckDecision:
     counter: UsageCounter
     cost_of: CostOf | None = None
 
-    def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply; raise BudgetReachedError, without sending the request, if it exceeds the limits."""
+    async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
+        """Return the reply; raise BudgetReachedError, without sending the request, if it exceeds the limits."""
         self.limits.budget("decision", self.counter.pending).reserve(worst_case(request, self.cost_of))
-        return ask(request)
+        return await ask(request, on_text)
 
 
 def worst_case(request: Request, cost_of: CostOf | None) -> Usage:

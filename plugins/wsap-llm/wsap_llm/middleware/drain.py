@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from contextlib import suppress
 
-from wsap_core.seams.model import Chunk, Request
+from wsap_core.seams.model import OnText, Reply, Request
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_llm.middleware import Ask
 
@@ -32,17 +31,15 @@ class Drain:
         self._over.set()
         await asyncio.sleep(0)  # those that waited fail before the caller ends them
 
-    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply; raise BudgetReachedError, without sending the request, if it came too late."""
+    async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
+        """Return the reply; raise BudgetReachedError, without sending the request, if it came too late."""
         if self._draining:
             with suppress(asyncio.CancelledError):  # however it ends, it was not sent, which the caller records
                 await self._over.wait()
             raise BudgetReachedError("The models were stopped before the next request; to continue, resume the run.")
         self.in_flight += 1
         try:
-            async with aclosing(ask(request)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
+            return await ask(request, on_text)
         finally:
             self.in_flight -= 1
             self._settle()

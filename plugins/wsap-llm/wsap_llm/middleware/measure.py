@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.memory import estimate_tokens
-from wsap_core.seams.model import Chunk, Finish, Request
+from wsap_core.seams.model import OnText, Reply, Request
 from wsap_llm.middleware import Ask
 from wsap_llm.tokens import estimate_request
 
@@ -43,13 +42,11 @@ class Count:
 
     counter: UsageCounter
 
-    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply."""
-        async with aclosing(ask(request)) as chunks:
-            async for chunk in chunks:
-                if isinstance(chunk, Finish):
-                    self.counter.add(chunk.usage)
-                yield chunk
+    async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
+        """Return the reply."""
+        reply = await ask(request, on_text)
+        self.counter.add(reply.usage)
+        return reply
 
 
 @dataclass
@@ -99,25 +96,20 @@ class Measure:
         self._address = address
         self._tell: Tell | None = tell
 
-    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply, with estimated usage if the backend's counts are implausible."""
+    async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
+        """Return the reply, with estimated usage if the backend's counts are implausible."""
         clock = self._meter.clock
-        began, tokens = clock(), 0
-        async with aclosing(ask(request)) as chunks:
-            async for chunk in chunks:
-                if not isinstance(chunk, Finish):
-                    tokens += estimate_tokens(chunk.text)
-                else:
-                    chunk = self._checked(chunk, request, tokens)
-                    model = self._meter.of(self._address)
-                    model.calls += 1
-                    model.prompt_tokens += chunk.usage.prompt_tokens
-                    model.completion_tokens += chunk.usage.completion_tokens
-                    model.seconds += clock() - began
-                yield chunk
+        began = clock()
+        reply = self._checked(await ask(request, on_text), request)
+        model = self._meter.of(self._address)
+        model.calls += 1
+        model.prompt_tokens += reply.usage.prompt_tokens
+        model.completion_tokens += reply.usage.completion_tokens
+        model.seconds += clock() - began
+        return reply
 
-    def _checked(self, finish: Finish, request: Request, tokens: int) -> Finish:
-        usage = finish.usage
+    def _checked(self, reply: Reply, request: Request) -> Reply:
+        usage = reply.usage
         wrong = [
             f"{name}={value!r:.20}"
             for name, value, most in (
@@ -127,14 +119,17 @@ class Measure:
             )
             if not _can_be(value, most)
         ]
-        counted = Usage(usage.calls, estimate_request(request), tokens, None) if wrong else usage
-        if wrong and self._tell is not None:
+        if not wrong:
+            return reply
+        if self._tell is not None:
             self._tell(
                 f"{self._address} reports implausible usage ({', '.join(wrong)}); it is estimated instead, and the "
                 "cost is unknown."
             )
             self._tell = None
-        return replace(finish, usage=counted)
+        tokens = estimate_tokens(reply.thinking) + estimate_tokens(reply.message.text())
+        counted = Usage(usage.calls, estimate_request(request), tokens, None)
+        return replace(reply, finish=replace(reply.finish, usage=counted))
 
 
 def _can_be(value: object, most: int) -> bool:

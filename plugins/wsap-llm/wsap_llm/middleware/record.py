@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wsap_core.errors import UsageError
+from wsap_core.errors import RecordMismatchError
 from wsap_core.seams import model_errors as errors
-from wsap_core.seams.model import Abilities, Chunk, Reply, Request, TextChunk, ThinkingChunk, collect_from
+from wsap_core.seams.model import Abilities, OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendError, ConstraintError
 from wsap_llm.journal import CallJournal
 from wsap_llm.keys import request_key
@@ -34,25 +34,24 @@ class Record:
     """Whether failures are recorded, too, for a caller that continues after them, such as a memory whose summary fails,
     so that a replayed run does the same."""
 
-    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply, recorded or new. Raises ConstraintError and BackendError as the backend does or did."""
+    async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
+        """Return the reply, recorded or new. Raises ConstraintError and BackendError as the backend does or did."""
         key = request_key(self.model, request)
         if (reason := self.journal.refusal(key)) is not None:
             raise ConstraintError(reason)
         outcome = self.journal.next(key, request)
         if isinstance(outcome, BackendError):
             raise outcome
-        for chunk in chunks_of(outcome or await self._asked(key, request, ask)):
-            yield chunk
+        return outcome or await self._asked(key, request, on_text, ask)
 
-    async def _asked(self, key: str, request: Request, ask: Ask) -> Reply:
+    async def _asked(self, key: str, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
         try:
             await self.journal.asking(key)
         except asyncio.CancelledError:
             self.journal.ask_failed(key)  # it was not sent
             raise
         try:
-            reply = await collect_from(ask(request), self.model)
+            reply = await ask(request, on_text)
         except BackendError as error:
             self.journal.ask_failed(key)
             if isinstance(error, ConstraintError):
@@ -73,9 +72,9 @@ class Replayed:
     abilities: Abilities = field(default_factory=Abilities)
     """The abilities of that model."""
 
-    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Raise UsageError: the recorded run has no further reply to this request."""
-        raise UsageError(
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Raise RecordMismatchError: the recorded run has no further reply to this request."""
+        raise RecordMismatchError(
             f"The recorded run has no further reply of {self.model} to this request: it ends earlier, or the prompts "
             "have changed."
         )
@@ -92,11 +91,3 @@ def kind_of(error: BackendError) -> str:
 def failure_of(kind: str, words: str) -> BackendError:
     """Return the error for a recorded failure."""
     return _CLASSES.get(kind, BackendError)(words)
-
-
-def chunks_of(reply: Reply) -> list[Chunk]:
-    """Return a whole reply as chunks."""
-    chunks: list[Chunk] = [ThinkingChunk(reply.thinking)] if reply.thinking else []
-    if reply.text:
-        chunks.append(TextChunk(reply.text))
-    return [*chunks, reply.finish]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from wsap_core.seams.clock import Clock, SystemClock
-from wsap_core.seams.model import Chunk, Request
-from wsap_core.seams.model_errors import RateLimitError, TransientError
+from wsap_core.seams.model import Draft, OnText, Reply, Request
+from wsap_core.seams.model_errors import BackendTimeoutError, RateLimitError, TransientError
 from wsap_core.untrusted import single_line
 from wsap_llm.middleware import Ask
 from wsap_llm.middleware.measure import Meter
@@ -22,7 +21,7 @@ LONG = 2.0
 
 @dataclass(frozen=True)
 class Retry:
-    """Retries after transient errors.
+    """Retries after transient errors; what was shown of a reply that broke off is withdrawn.
 
     The pause is the one stated by a rate limit; otherwise it doubles from `first` to `longest` seconds, each drawn from
     the upper half of its range to spread out concurrent callers.
@@ -34,47 +33,41 @@ class Retry:
     """Pause before the second attempt in seconds."""
     longest: float = 60.0
     """Maximum pause in seconds; if a server asks for more, the error is raised."""
-    hold: bool = True
-    """Hold chunks back until the stream has ended, so that an interrupted stream can be retried; otherwise the error is
-    raised once a chunk was passed on."""
     clock: Clock = field(default_factory=SystemClock)
     """Used for pauses."""
     generator: random.Random = field(default_factory=random.Random)
     """Source of the jitter."""
     tell: Callable[[str], None] | None = None
-    """Receives a message about each pause above `LONG` seconds."""
+    """Receives a message about each time-out, and each pause above `LONG` seconds."""
     meter: Meter | None = None
     """Counts these pauses."""
 
-    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply of the first successful attempt. Raises the BackendError of the last attempt, or one that is
+    async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
+        """Return the reply of the first successful attempt. Raises the BackendError of the last attempt, or one that is
         not transient."""
-        for attempt in range(1, self.attempts + 1):
-            held: list[Chunk] = []
-            passed = False
+        attempt = 1
+        while True:
             try:
-                async with aclosing(ask(request)) as chunks:
-                    async for chunk in chunks:
-                        if self.hold:
-                            held.append(chunk)
-                        else:
-                            passed = True
-                            yield chunk
+                return await ask(request, on_text)
             except TransientError as error:
                 pause = self._pause(attempt, error)
-                if passed or pause is None:
+                if pause is None:
                     raise
-                if pause > LONG and self.meter is not None:
+                attempt += 1
+                # A time-out is told, too, whatever the pause: it took long enough.
+                long = pause > LONG or isinstance(error, BackendTimeoutError)
+                if long and self.meter is not None:
                     self.meter.retries += 1
-                if pause > LONG and self.tell is not None:
-                    why = single_line(error)
-                    why = why if why.endswith((".", "?", "!")) else f"{why}."
-                    self.tell(f"{why} Waiting {pause:.0f} s before attempt {attempt + 1} of {self.attempts}.")
-                await self.clock.sleep(pause)
-                continue
-            for chunk in held:
-                yield chunk
-            return
+                why = single_line(error)
+                if long and self.tell is not None:
+                    said = why if why.endswith((".", "?", "!")) else f"{why}."
+                    self.tell(f"{said} Waiting {pause:.0f} s before attempt {attempt} of {self.attempts}.")
+            if on_text is not None:
+                when = f"in {pause:.0f} s" if pause > LONG else "follows"
+                on_text(Draft(waiting=f"{why.rstrip('.')}; attempt {attempt} of {self.attempts} {when}"))
+            await self.clock.sleep(pause)
+            if on_text is not None:
+                on_text(Draft())
 
     def _pause(self, attempt: int, error: TransientError) -> float | None:
         if attempt >= self.attempts:
@@ -97,15 +90,17 @@ class RateLimit:
         self._gate = asyncio.Lock()
         self._clock = clock or SystemClock()
 
-    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply once the limits allow the request."""
+    async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
+        """Return the reply once the limits allowed the request."""
+        if self._slots is not None and self._slots.locked() and on_text is not None:
+            on_text(Draft(waiting="waiting for its turn"))
         if self._slots is not None:
             await self._slots.acquire()
         try:
             await self._await_rate()
-            async with aclosing(ask(request)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
+            if on_text is not None:
+                on_text(Draft())
+            return await ask(request, on_text)
         finally:
             if self._slots is not None:
                 self._slots.release()

@@ -120,7 +120,8 @@ def _at(text: str, start: int, reader: _Reader) -> Found | None:
         return None
     try:
         value, end = _STRICT.raw_decode(text, start)
-        return Found(value, start, end, strict=True)
+        if text.count("{", start, end) + text.count("[", start, end) <= DEEPEST or not _is_deep(value):
+            return Found(value, start, end, strict=True)
     except (ValueError, RecursionError):
         pass
     try:
@@ -128,6 +129,19 @@ def _at(text: str, start: int, reader: _Reader) -> Found | None:
     except _Unreadable:
         return Found(None, start, len(text), strict=False, broken=True)
     return Found(value, start, end, strict=False)
+
+
+def _is_deep(value: JsonValue) -> bool:
+    """Return whether a value is nested beyond `DEEPEST`."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return bool(level)
 
 
 def read_loose(text: str, otherwise: JsonValue = None) -> JsonValue:

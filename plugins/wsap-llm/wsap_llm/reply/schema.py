@@ -3,7 +3,8 @@
 By default the keys have the seed's order, action, params, reasoning, so that a truncated reply already has its action.
 `reasoning_first` lets a model without thinking reason before it chooses; constraints enforce the order.
 
-Every length is bounded, so that a verbose model does not run out of tokens within an object.
+Every length in an action is bounded, so that a verbose model does not run out of tokens within an object. A tool's own
+schema is left as it is: it belongs to somebody else, such as a server of tools, and what fits it there must fit here.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Container, Mapping, Sequence
 
 from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, Tool
 from wsap_core.protocol.availability import choices_of
+from wsap_core.protocol.subset import ANNOTATIONS
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.constraints import FunctionDef
 from wsap_core.worlds.legality import narrowed
 from wsap_llm.reply.steps import json_members, repeatable
-from wsap_llm.strict_schema import wrapped
+from wsap_llm.strict_schema import or_text, wrapped
 
 JsonSchema = dict[str, JsonValue]
 
@@ -62,7 +64,8 @@ def reply_schema(
         actions: the legal actions, at least one.
         tools: the tools that may be called now.
         reasoning_limit: maximum length of the reasoning in characters; if None, 120 before the action, 300 after it.
-        text_limit: maximum length of a text parameter in characters, unless it declares more, up to `MOST_DECLARED`.
+        text_limit: maximum length of a text parameter of an action in characters, unless it declares more, up to
+            `MOST_DECLARED`; also of a tool's parameter without a schema.
         reasoning_first: whether the reasoning precedes the action.
         strict_openai: use the subset of OpenAI's strict mode (see `wsap_llm.strict_schema`): the root is an object
             with the branches under `reply`, optional properties are required but may be null, texts are unbounded, and
@@ -87,7 +90,12 @@ def reply_schema(
         beside = json_members(steps) if steps > 1 and repeatable(group[0]) else {}
         named = _named("action", [action.name for action in group], group[0].parameters, text_limit)
         branches.append(_object({**before, **named, **beside, **after}, optional=beside))
-    branches += [_object(_named("tool", [tool.name], tool.parameters, text_limit)) for tool in tools]
+    for tool in tools:
+        named = {
+            "tool": {"type": "string", "const": tool.name},
+            "params": _tool_parameters(tool, text_limit, strict_openai),
+        }
+        branches.append(_object(named))
     schema = branches[0] if len(branches) == 1 else {"anyOf": branches}
     return wrapped(schema) if strict_openai else schema
 
@@ -98,7 +106,10 @@ def reply_functions(actions: Sequence[ActionDef], tools: Sequence[Tool] = (), *,
     made: dict[str, FunctionDef] = {}
     all_of_them: list[ActionDef | Tool] = [*actions, *tools]
     for offered in all_of_them:
-        params = _parameters(offered.parameters, TEXT_LIMIT)
+        if isinstance(offered, Tool):
+            params = _tool_parameters(offered, TEXT_LIMIT)
+        else:
+            params = _parameters(offered.parameters, TEXT_LIMIT)
         if steps > 1 and isinstance(offered, ActionDef) and repeatable(offered):
             params = {**params, "properties": {**json_members(steps), **params["properties"]}}
         made.setdefault(offered.name, FunctionDef(offered.name, offered.description, params))
@@ -126,6 +137,32 @@ def _parameters(parameters: Sequence[ParamDef], text_limit: int) -> JsonSchema:
         declared = min(MOST_DECLARED, schema.get("maxLength", 0))
         schemas[p.name] = bounded(schema, max(text_limit, declared))
     return _object(schemas, optional=[p.name for p in parameters if p.optional])
+
+
+def _tool_parameters(tool: Tool, text_limit: int, strict_openai: bool = False) -> JsonSchema:
+    schemas = {p.name: _plain(p.schema) for p in tool.parameters if p.schema is not None}
+    if strict_openai:  # which a reader takes as the value, as it does with every JSON in a text
+        schemas = {name: or_text(schema) for name, schema in schemas.items()}
+    made = _parameters([p for p in tool.parameters if p.schema is None], text_limit)["properties"] | schemas
+    return _object(
+        {p.name: made[p.name] for p in tool.parameters}, optional=[p.name for p in tool.parameters if p.optional]
+    )
+
+
+def _plain(schema: Mapping[str, JsonValue]) -> JsonSchema:
+    """Return a schema without what only explains it."""
+    made = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
+    for key in ("items", "additionalProperties"):
+        if isinstance(made.get(key), Mapping):
+            made[key] = _plain(made[key])
+    if "prefixItems" in made:
+        made["prefixItems"] = [_plain(part) if isinstance(part, Mapping) else part for part in made["prefixItems"]]
+    if "properties" in made:
+        parts = made["properties"].items()
+        made["properties"] = {name: _plain(part) if isinstance(part, Mapping) else part for name, part in parts}
+    if made.get("type") == "integer" and (few := _few(made)):
+        return {"type": "integer", "enum": few}
+    return made
 
 
 MOST_DECLARED = 2000

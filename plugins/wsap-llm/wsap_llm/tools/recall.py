@@ -10,11 +10,13 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
 from wsap_core.untrusted import single_line
-from wsap_llm.option_reading import read_table
+from wsap_llm.option_reading import option_defs, read_table
 from wsap_llm.option_table import Range
 
 TOKENS = 200
 """Approximate maximum number of tokens of a result."""
+OPTIONS = {"tokens": Range(TOKENS, 20, 4000)}
+DECLARED = option_defs(OPTIONS)
 
 
 class Recall:
@@ -45,7 +47,7 @@ class Recall:
 def create(context: ToolContext) -> Recall:
     """Return a search of the agent's memory; the option `tokens` (200) limits its results. Raises ConfigError if the
     agent has no memory or the option is invalid."""
-    given = read_table("recall tool", context.config, {"tokens": Range(TOKENS, 20, 4000)})
+    given = read_table("recall tool", context.config, OPTIONS)
     if context.memory is None:
         raise ConfigError("The tool recall requires a memory; give the agent one, such as fulltext or fifo.")
     return Recall(context.memory, **given)
