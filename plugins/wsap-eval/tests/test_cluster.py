@@ -32,7 +32,7 @@ def evaluation(game: str, seeds: int = 24, on: str = "ray", limits: BudgetLimits
 
 def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingServiceError, match=r"pip install 'wsap-nexus\[ray\]'"):
+    with pytest.raises(MissingServiceError, match=r"pip install .*wsap-eval\[ray\]'"):
         evaluate(evaluation("minigrid", 1), tmp_path)
 
 
@@ -44,7 +44,7 @@ def test_a_limit_on_all_episodes_is_refused_on_a_cluster(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_a_lost_node_changes_nothing(tmp_path: Path) -> None:
-    ray = pytest.importorskip("ray", reason="needs Ray: pip install 'wsap-nexus[ray]'")
+    ray = pytest.importorskip("ray", reason="needs Ray, in wsap-eval[ray]")
     from ray.cluster_utils import Cluster
 
     shutil.copy(Path(__file__).with_name("hazard.py"), tmp_path)
@@ -74,7 +74,7 @@ def test_a_lost_node_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_json_is_json_even_if_a_node_is_lost(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="needs Ray: pip install 'wsap-nexus[ray]'")
+    pytest.importorskip("ray", reason="needs Ray, in wsap-eval[ray]")
     from ray.cluster_utils import Cluster
 
     shutil.copy(Path(__file__).with_name("hazard.py"), tmp_path)

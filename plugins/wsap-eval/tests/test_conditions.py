@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import re
@@ -13,9 +14,15 @@ import pytest
 from click.testing import CliRunner
 
 from wsap_core.errors import UsageError, WsapError
+from wsap_core.host import PluginHost
 from wsap_eval.cli import main
+from wsap_eval.conditions import Conditions
+from wsap_eval.jobs.frames import Setup
+from wsap_eval.jobs.worker import opened, play_patiently
+from wsap_eval.plan import Plan, games_of
 from wsap_eval.reading import compared, played_of
 from wsap_eval.results import read_results
+from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 
 GAME = """
 from typing import ClassVar
@@ -73,6 +80,7 @@ def scores(out: Path) -> dict[str, float | None]:
     return {row.entrant: row.score for row in played_of(out).rows()}
 
 
+@pytest.mark.slow
 def test_an_edited_game_file_is_refused_by_name_before_anything_is_played(tmp_path: Path) -> None:
     out = tmp_path / "out"
     game = write_game(tmp_path, 0)
@@ -87,6 +95,7 @@ def test_an_edited_game_file_is_refused_by_name_before_anything_is_played(tmp_pa
     assert scores(out) == {"low": 1.0}  # it can be read still
 
 
+@pytest.mark.slow
 def test_again_plays_what_was_played_under_other_conditions(tmp_path: Path) -> None:
     out = tmp_path / "out"
     game = write_game(tmp_path, 0)
@@ -99,6 +108,7 @@ def test_again_plays_what_was_played_under_other_conditions(tmp_path: Path) -> N
     assert re.fullmatch(r"count\.py [0-9a-f]{12}", low.conditions["game"])
 
 
+@pytest.mark.slow
 def test_apart_makes_rows_of_their_own_that_no_reader_mixes_or_compares(tmp_path: Path) -> None:
     out, form = tmp_path / "out", tmp_path / "form"
     game = write_game(tmp_path, 0)
@@ -141,6 +151,7 @@ def test_apart_makes_rows_of_their_own_that_no_reader_mixes_or_compares(tmp_path
     assert [row.entrant for row in comparison.base] == names[::2]
 
 
+@pytest.mark.slow
 def test_a_row_without_a_comparable_baseline_says_why(tmp_path: Path) -> None:
     out = tmp_path / "out"
     game = write_game(tmp_path, 0)
@@ -154,6 +165,7 @@ def test_a_row_without_a_comparable_baseline_says_why(tmp_path: Path) -> None:
     assert [row["difference"] for row in shown] == [None, None]
 
 
+@pytest.mark.slow
 def test_an_edited_neighbour_is_told_of_and_the_new_one_is_played(tmp_path: Path) -> None:
     out, beside = tmp_path / "out", tmp_path / "bonus.py"
     (tmp_path / "deep.py").write_text("DEEP = 1\n")
@@ -183,6 +195,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
 
 
 @pytest.mark.parametrize("name", ["wsap-minigrid", "wsap-core", "wsap-nexus"])
+@pytest.mark.slow
 def test_another_version_of_a_distribution_is_told_with_both(
     tmp_path: Path, installed: Callable[[str, str], None], name: str
 ) -> None:
@@ -199,6 +212,7 @@ def test_another_version_of_a_distribution_is_told_with_both(
         play("minigrid", tmp_path, "random", seeds=3, more=steps)
 
 
+@pytest.mark.slow
 def test_wsaps_own_model_agent_is_a_condition_of_those_alone_that_ask_models(
     tmp_path: Path, installed: Callable[[str, str], None]
 ) -> None:
@@ -212,6 +226,7 @@ def test_wsaps_own_model_agent_is_a_condition_of_those_alone_that_ask_models(
         play("minigrid", tmp_path / "m", entrant, seeds=1, more=steps)
 
 
+@pytest.mark.slow
 def test_edited_prompts_are_told_of(tmp_path: Path) -> None:
     out, folder = tmp_path / "out", tmp_path / "prompts"
     folder.mkdir()
@@ -234,6 +249,7 @@ def serve_as(out: Path, model: str, seeds: range) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
+@pytest.mark.slow
 def test_another_model_behind_the_same_address_is_a_row_of_its_own_and_refused_the_next_time(tmp_path: Path) -> None:
     game = write_game(tmp_path, 0)
     out = tmp_path / "out"
@@ -249,6 +265,7 @@ def test_another_model_behind_the_same_address_is_a_row_of_its_own_and_refused_t
         play(game, out, LOW, HIGH)
 
 
+@pytest.mark.slow
 def test_results_of_earlier_versions_are_one_kind_and_not_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     game = write_game(tmp_path, 0)
@@ -270,6 +287,7 @@ def test_results_of_earlier_versions_are_one_kind_and_not_refused(tmp_path: Path
     assert differences["high [conditions unknown]"] == "low [conditions unknown]"
 
 
+@pytest.mark.slow
 def test_folders_played_under_different_conditions_are_not_compared(tmp_path: Path) -> None:
     game = write_game(tmp_path, 0)
     play(game, tmp_path / "a", LOW)
@@ -281,6 +299,7 @@ def test_folders_played_under_different_conditions_are_not_compared(tmp_path: Pa
         compared(tmp_path / "a", [str(tmp_path / "c")])
 
 
+@pytest.mark.slow
 def test_the_table_is_that_of_the_folder_whatever_was_asked_for_last(tmp_path: Path) -> None:
     out = tmp_path / "out"
     game = write_game(tmp_path, 0)
@@ -291,3 +310,32 @@ def test_the_table_is_that_of_the_folder_whatever_was_asked_for_last(tmp_path: P
         assert [(line["entrant"], line["seeds"]) for line in csv.DictReader(file)] == [("low", "6"), ("high", "6")]
     wsap_eval("export", str(out), "--format", "html")
     assert "6 from 0, each played once" in (out / "report.html").read_text()
+
+
+def test_a_file_edited_while_it_is_played_changes_no_episode_of_the_command(tmp_path: Path) -> None:
+    game, out = write_game(tmp_path, 0), tmp_path / "out"
+    source = tmp_path / "count.py"
+    edits = "\n\nclass Edits(Count):\n    def act(self, action):\n        edit()\n        return super().act(action)\n"
+    whole = source.read_text() + edits
+    whole += "\n\ndef edit():\n    from pathlib import Path\n\n    here = Path(__file__)\n"
+    whole += '    here.write_text(here.read_text().replace("+ 0", "+ 50"))\n'
+    source.write_text(whole)
+    play(game.replace(":Count", ":Edits"), out, LOW)
+    assert "+ 50" in source.read_text()
+    assert [record.value for record in played_of(out).records] == [0, 1, 2, 0, 1, 2]
+    with pytest.raises(UsageError, match=r"played under other conditions.*count\.py changed"):
+        play(game.replace(":Count", ":Edits"), out, LOW, seeds=7)
+
+
+def test_a_process_that_begins_after_an_edit_refuses_to_play(tmp_path: Path) -> None:
+    game, host = GameEntry(game=write_game(tmp_path, 0), label="count"), PluginHost.discovered()
+    entrants = (Entrant(agent="always", options={"action": "low"}),)
+    suite = Suite(name="edited", games=(game,), entrants=entrants, seeds=Seeds(count=2))
+    games = games_of(suite, host)
+    first, second = Plan(suite, games, entrants, host, Conditions(games, host).added)
+    setup = Setup(suite, str(tmp_path / "runs.db"), limited=False)
+    with opened(setup) as table:
+        assert asyncio.run(play_patiently(table, first)).value == 0
+    write_game(tmp_path, 50)
+    with opened(setup) as table, pytest.raises(UsageError, match=r"'count' is no longer .*: count\.py changed\."):
+        asyncio.run(play_patiently(table, second))

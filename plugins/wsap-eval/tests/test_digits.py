@@ -155,6 +155,7 @@ def _results(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_terminal_comparison_and_page_print_the_same_intervals_and_none_is_narrower(tmp_path: Path) -> None:
     folder = str(_results(tmp_path / "r"))
 

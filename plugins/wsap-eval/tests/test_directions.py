@@ -88,6 +88,7 @@ def test_nobody_is_judged_by_what_is_left_of_forfeited_seeds() -> None:
     assert "1 forfeited episode of both without a value" in row.difference.why_no_interval
 
 
+@pytest.mark.slow
 def test_a_forfeit_is_worth_the_same_whoever_else_is_compared(tmp_path: Path) -> None:
     suite = Suite(
         name="m", games=(GameEntry(game="matrix", against="tit-for-tat"),),

@@ -109,6 +109,7 @@ def test_an_episode_that_is_over_in_time_has_finished(tmp_path: Path) -> None:
     assert all(990 < seconds <= 1000 for seconds in clock.asked)
 
 
+@pytest.mark.slow
 def test_seconds_end_an_episode_while_its_model_is_thinking_and_what_that_cost_is_said_to_be_unknown(
     server: ModelServer, tmp_path: Path
 ) -> None:
@@ -139,6 +140,7 @@ def test_seconds_end_an_episode_while_its_model_is_thinking_and_what_that_cost_i
 
 
 @pytest.mark.parametrize("kind", ["tokens", "calls", "cost"])
+@pytest.mark.slow
 def test_an_episode_ends_before_the_decision_after_its_limit_is_reached(
     server: ModelServer, tmp_path: Path, kind: str
 ) -> None:
@@ -162,6 +164,7 @@ def test_a_limit_of_an_unknown_cost_is_refused_by_name(server: ModelServer, tmp_
         evaluate(echo(EpisodeLimits(cost=1.0), model(server)), tmp_path)
 
 
+@pytest.mark.slow
 def test_what_was_spent_before_an_interruption_counts(server: ModelServer, tmp_path: Path) -> None:
     evaluation = echo(EpisodeLimits(calls=4), model(server), seeds=1)
     stopped = replace(evaluation, limits=all_limits(["calls=2"]))
@@ -181,6 +184,7 @@ def run(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output + (str(result.exception) if result.exception else "")
 
 
+@pytest.mark.slow
 def test_limits_of_a_suite_and_of_the_command_are_in_all_outputs_and_other_ones_are_refused(tmp_path: Path) -> None:
     suite, out = tmp_path / "s.toml", tmp_path / "out"
     suite.write_text(
@@ -232,7 +236,7 @@ def test_words_of_limits_are_of_one_scope_each_and_checked() -> None:
     for word, why in (
         ("episode.seconds=0", "must be a number above 0, not '0'"),
         ("episode.seconds=nan", "must be a number above 0"),
-        ("episode.tokens=1.5", "must be a whole number"),
+        ("episode.tokens=1.5", "--limit episode.tokens must be a whole number"),
         (
             "episode.minutes=5",
             r"requires episode\.\[seconds\|tokens\|calls\|cost\]=N, such as episode\.seconds=60, not 'minutes=5'",
@@ -240,5 +244,9 @@ def test_words_of_limits_are_of_one_scope_each_and_checked() -> None:
     ):
         with pytest.raises(UsageError, match=why):
             episode_limits([word])
+    with pytest.raises(UsageError, match=r"--limit cell\.calls must be a whole number"):
+        cell_limits(["cell.calls=0"], None, pilot=False)
+    with pytest.raises(UsageError, match="--limit calls must be a whole number"):
+        all_limits(["calls=0"])
     with pytest.raises(UsageError, match=r"sets episode\.seconds twice"):
         episode_limits(["episode.seconds=1", "episode.seconds=2"])

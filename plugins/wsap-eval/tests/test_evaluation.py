@@ -13,11 +13,21 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.model_errors import BackendError
 from wsap_eval import frames
 from wsap_eval.live import Live
-from wsap_eval.plan import games_of, jobs_of
+from wsap_eval.plan import Plan, games_of
 from wsap_eval.records import SCORE_COLUMNS, EpisodeKey, EpisodeRecord
 from wsap_eval.results import Results, read_results
 from wsap_eval.run import Evaluation, Progress, evaluate
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite, folder_of, load_suite, read_entrant, shipped_suites
+from wsap_eval.suite import (
+    Entrant,
+    GameEntry,
+    Seeds,
+    Suite,
+    composed,
+    folder_of,
+    load_suite,
+    read_entrant,
+    shipped_suites,
+)
 
 ROOMS = GameEntry(game="minigrid", steps=200, metric="levels")
 
@@ -33,6 +43,7 @@ def scores(records: Sequence[EpisodeRecord]) -> list[list[object]]:
     return [[getattr(record, column) for column in SCORE_COLUMNS] for record in records]
 
 
+@pytest.mark.slow
 def test_the_finder_solves_what_random_play_does_not_and_nothing_is_played_twice(tmp_path: Path) -> None:
     told: list[Progress] = []
     one = suite("minigrid-finder", seeds=1)
@@ -50,6 +61,7 @@ def test_the_finder_solves_what_random_play_does_not_and_nothing_is_played_twice
     assert sorted(by_entrant) == list(episodes)
 
 
+@pytest.mark.slow
 def test_a_line_that_was_cut_off_is_played_again_to_the_same_scores(tmp_path: Path) -> None:
     both = suite("random")
     before = evaluate(Evaluation(both, both.entrants), tmp_path).records
@@ -59,6 +71,7 @@ def test_a_line_that_was_cut_off_is_played_again_to_the_same_scores(tmp_path: Pa
     assert scores(after) == scores(before)
 
 
+@pytest.mark.slow
 def test_results_of_another_suite_are_refused(tmp_path: Path) -> None:
     with Results(tmp_path, suite("random")), pytest.raises(StorageLockedError, match="wait for it"):
         Results(tmp_path, suite("random"))
@@ -74,6 +87,7 @@ def test_results_of_another_suite_are_refused(tmp_path: Path) -> None:
         Results(tmp_path, suite("random", version=2))
 
 
+@pytest.mark.slow
 def test_results_of_another_agent_under_the_same_label_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
     one = suite("random", seeds=1)
     evaluate(Evaluation(one, one.entrants), tmp_path)
@@ -91,7 +105,7 @@ def test_the_seat_of_each_follows_from_the_seed_wherever_the_seeds_begin() -> No
 
     def seats(first: int) -> dict[int, str]:
         given = Suite(name="each", games=(entry,), entrants=who, seeds=Seeds(first=first, count=3))
-        jobs = jobs_of(given, games_of(given, host), who, host)
+        jobs = Plan(given, games_of(given, host), who, host)
         return {job.key.seed: next(name for name, sits in job.seats.items() if sits == who[0]) for job in jobs}
 
     assert seats(0) == {0: "row", 1: "column", 2: "row"}
@@ -109,6 +123,20 @@ def test_shipped_suites_load_and_a_private_range_draws_its_own_seeds() -> None:
     drawn = Seeds(count=100, salt="ours").numbers()
     assert len(set(drawn)) == 100
     assert drawn != Seeds(count=100, salt="theirs").numbers()
+
+
+def test_a_private_range_has_as_many_seeds_as_asked_for_though_two_numbers_draw_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("wsap_eval.suite._salted", lambda salt, index: index // 2)
+    assert Seeds(count=5, salt="ours").numbers() == (0, 1, 2, 3, 4)
+    assert Seeds(count=9, salt="ours").numbers()[:5] == (0, 1, 2, 3, 4)
+
+
+def test_spaces_around_a_label_make_no_other_row() -> None:
+    assert read_entrant("random,label= R ").name == "R"
+    with pytest.raises(UsageError, match="two entrants are called 'random'"):
+        composed(None, games=["minigrid"], entrants=[read_entrant("random"), read_entrant("random,label=random ")])
 
 
 @pytest.mark.parametrize(
@@ -157,6 +185,7 @@ def test_what_is_wrong_with_a_suite_is_told_with_its_place(tmp_path: Path, line:
         load_suite(str(file))
 
 
+@pytest.mark.slow
 def test_the_agent_of_one_game_is_left_out_of_others(tmp_path: Path) -> None:
     games = (ROOMS, GameEntry(game="matrix", against="tit-for-tat"))
     several = suite("random", "minigrid-finder", seeds=1, games=games)
@@ -180,6 +209,7 @@ def test_conditions_say_how_the_entrant_itself_was_given_legal_actions(tmp_path:
     assert (record.conditions["legal"], record.conditions["models"]) == ("hidden", "scripted/x")
 
 
+@pytest.mark.slow
 def test_one_model_with_other_options_of_its_backend_is_an_entrant_of_its_own(tmp_path: Path) -> None:
     def saying(label: str, action: str) -> Entrant:
         own = {"model": "scripted/x", "model.reply": f'{{"action": "{action}"}}', "plan": "no"}
@@ -194,6 +224,7 @@ def test_one_model_with_other_options_of_its_backend_is_an_entrant_of_its_own(tm
     assert goes == again != turns
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     def interrupt(so_far: Progress) -> None:
         live(so_far)

@@ -24,7 +24,7 @@ def test_inspect_reads_its_logs(make_results: MakeResults) -> None:
     try:
         from inspect_ai.log import read_eval_log
     except ModuleNotFoundError:
-        with pytest.raises(MissingServiceError, match=r"pip install 'wsap-eval\[inspect\]'"):
+        with pytest.raises(MissingServiceError, match=r"pip install .*wsap-eval\[inspect\]'"):
             write(folder, "inspect", out=None, database=None)
         pytest.skip("inspect-ai is not installed")
     paths = write(folder, "inspect", out=None, database=None)

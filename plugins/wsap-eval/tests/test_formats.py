@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
+from markdown_it import MarkdownIt
 
 from wsap_eval.cli import main
 from wsap_eval.formats import escaped
@@ -41,6 +44,16 @@ def test_markdown_has_each_cell_as_printed_and_no_markup_of_a_label(make_results
     assert "| openai" not in lines[3]
     assert any(line.startswith("- minigrid, a\\_b\\|c") for line in lines[4:])
     assert "\\<m\\>\\*n\\*\\`o\\`" in lines[3]
+
+
+@pytest.mark.parametrize(
+    "text", ["0.1", "0", "-0.1 (-0.8 to 0.8), p 1, tied", "1. first", "12.", "- a", "=", "1) a", "+0", "0.5 to 1", ODD]
+)
+def test_markdown_shows_the_same_text(text: str) -> None:
+    told = MarkdownIt().render(escaped(text, "markdown"))
+    assert told == f"<p>{html.escape(text)}</p>\n"
+    if re.fullmatch(r"[\d. to]+\d", text):
+        assert escaped(text, "markdown") == text
 
 
 def test_latex_escapes_what_is_not_text(make_results: MakeResults) -> None:

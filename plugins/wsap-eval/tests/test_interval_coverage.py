@@ -26,8 +26,9 @@ def bench() -> ModuleType:
 
 @pytest.mark.parametrize(
     ("case", "evaluations"),
-    [("unbounded", 100), ("clustered", 150), ("bounded", 100), ("paired", 1000), ("sequence", 100), ("transfer", 1000)],
-)
+    [("unbounded", 100), ("clustered", 150), ("bounded", 100), ("paired", 200), ("sequence", 100), ("transfer", 1000),
+     ("set", 60), ("ratings", 60), ("detected", 100)],
+)  # fmt: skip
 def test_intervals_hold_what_they_promise(bench: ModuleType, case: str, evaluations: int) -> None:
     rows = list(bench.CASES[case](evaluations))
     assert rows

@@ -70,6 +70,7 @@ def test_an_episode_whose_line_was_not_written_has_the_same_bytes_of_scores(haza
     assert json.dumps(scores(after), default=asdict) == json.dumps(scores(before), default=asdict)
 
 
+@pytest.mark.slow
 def test_a_failed_episode_counts_what_it_cost_and_a_limit_of_cost_holds_afterwards(hazard: str, tmp_path: Path) -> None:
     own = {"model": "scripted/x", "model.reply": '{"action": "left"}', "plan": "no"}
     entrants = (Entrant(agent="llm", label="m", options=own),)
@@ -83,6 +84,7 @@ def test_a_failed_episode_counts_what_it_cost_and_a_limit_of_cost_holds_afterwar
         assert broken.cost is not None
 
 
+@pytest.mark.slow
 def test_a_pilot_with_episodes_that_failed_exits_with_that_status(
     hazard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,6 +119,7 @@ def test_what_is_cancelled_ends_in_its_own_time_however_deep_it_is() -> None:
     assert sorted(ended) == ["other", "quick", "slow"]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_refused_ends_without_a_word_of_its_own(
     hazard: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,6 +143,7 @@ def test_an_episode_of_which_all_workers_die_is_failed_and_played_by_the_next_co
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
+@pytest.mark.slow
 def test_a_full_disk_ends_the_evaluation_which_goes_on_once_there_is_room(hazard: str, tmp_path: Path) -> None:
     import resource
 

@@ -78,6 +78,7 @@ def careless(tmp_path: Path, metric: str, action: str = "a2") -> Result:
         ("share", "A metric of '{game}' failed: The score 'share' is nan, not a number within 1e+15 of zero."),
     ],
 )
+@pytest.mark.slow
 def test_a_metric_that_fails_is_named_and_the_other_episodes_are_scored(tmp_path: Path, metric: str, why: str) -> None:
     result = careless(tmp_path, metric)
     assert isinstance(result.exception, CutOffError), result.output
@@ -87,6 +88,24 @@ def test_a_metric_that_fails_is_named_and_the_other_episodes_are_scored(tmp_path
     assert {r.fault for r in read_results(tmp_path / "out")[1].values() if r.outcome == "failed"} == {"metric"}
 
 
+def test_an_episode_whose_metric_fails_is_scored_by_another_one_without_being_played_again(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    careless(tmp_path, "average")
+    before = {key: record.trajectory for key, record in read_results(out)[1].items()}
+    result = CliRunner().invoke(main, ["score", str(out), "--metric", "solved"])
+    assert result.exit_code == 0, result.output
+    assert "failed" not in result.output
+    (row,) = played_of(out).rows()
+    assert (row.score, row.outcomes) == (0.5, {"finished": 4})
+    kept = read_results(out)[1]
+    assert all(before.values())
+    assert {key: record.trajectory for key, record in kept.items()} == before
+    assert {(record.outcome, record.fault, record.reason) for record in kept.values()} == {("finished", "", "")}
+    CliRunner().invoke(main, ["score", str(out), "--metric", "rate"])
+    assert [row.outcomes for row in played_of(out).rows()] == [{"finished": 4}]
+
+
+@pytest.mark.slow
 def test_another_metric_that_fails_leaves_the_score_alone(tmp_path: Path) -> None:
     result = careless(tmp_path, "solved", action="a0")
     assert result.exit_code == 0, result.output
@@ -97,6 +116,7 @@ def test_another_metric_that_fails_leaves_the_score_alone(tmp_path: Path) -> Non
     assert "average" not in next(iter(read_results(tmp_path / "out")[1].values())).metrics
 
 
+@pytest.mark.slow
 def test_a_round_robin_with_an_odd_number_of_seeds_favours_no_seat(tmp_path: Path) -> None:
     # All choose the first coin: the row wins and the column loses each round, so that everybody's mean is 0.
     entrants = tuple(Entrant(agent=name) for name in ("grudger", "tit-for-tat", "always"))

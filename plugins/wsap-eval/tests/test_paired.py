@@ -16,7 +16,7 @@ from scipy import stats
 
 from wsap_eval.cli import main
 from wsap_eval.stats import Paired, bounds, by_life, paired
-from wsap_eval.stats.paired import bets_on_differences
+from wsap_eval.stats.paired import bets_on_differences, error_rate, power_of
 
 Array = NDArray[np.float64]
 LEVELS = Path(__file__).with_name("levels.py")
@@ -67,6 +67,7 @@ def test_more_evidence_never_has_a_larger_p_value() -> None:
     assert seen == sorted((p or 0.0 for p in seen), reverse=True)
 
 
+@pytest.mark.slow
 def test_the_intervals_of_hits_cover_by_exact_enumeration() -> None:
     n = 12
     found = {
@@ -138,6 +139,54 @@ def test_few_or_skewed_differences_have_no_verdict_without_bounds() -> None:
     assert skewed.why_no_interval.startswith("30 common seeds are too few for differences this skewed; it takes about")
 
 
+@pytest.mark.parametrize(
+    ("k", "unlike", "used"),
+    [(20, False, 0.005), (29, False, 0.005), (30, False, 0.05 - 0.9**30), (40, False, 0.05 - 0.9**40),
+     (40, True, 0.03), (100, False, 0.05 - 0.9**100), (1000, False, 0.05), (1000, True, 0.03)],
+)  # fmt: skip
+def test_the_error_rate_leaves_room_for_an_event_that_no_seed_has_shown(k: int, unlike: bool, used: float) -> None:
+    assert error_rate(k, unlike=unlike) == pytest.approx(used)
+
+
+@pytest.mark.parametrize("k", [20, 22, 25, 28, 30, 40, 100])
+def test_the_interval_of_a_difference_is_at_least_students_at_that_error_rate(k: int) -> None:
+    rng = np.random.default_rng(k)
+    own, other = rng.normal(0.4, 1, k), rng.normal(0, 1, k)
+    found = of(own, other)
+    expected = stats.ttest_rel(own, other).confidence_interval(1 - error_rate(k))
+    assert found.interval is not None
+    assert found.interval.level == 0.95
+    assert found.interval.low <= expected.low + 1e-9
+    assert found.interval.high >= expected.high - 1e-9
+
+
+@pytest.mark.parametrize("k", [20, 21, 22, 24, 28])
+def test_a_sample_without_its_jackpots_is_taken_for_a_difference_in_few_evaluations(k: int) -> None:
+    # 10 more in a tenth of the seeds, against normal scores of the same mean. Without a jackpot, differences are
+    # normal with mean -1 and variance 2.
+    unseen, rng = 0.9**k, np.random.default_rng(k)
+    low, high = bounds.wider(rng.normal(0, 1, (1500, k)) - rng.normal(1, 1, (1500, k)), 1 - error_rate(k))
+    assert unseen * float(((low > 0) | (high < 0)).mean()) <= 0.058
+    assert unseen * power_of(1 / math.sqrt(2), k) > 0.045  # at the whole error rate, all of it would be spent
+
+
+def test_a_difference_of_one_standard_deviation_is_found_with_twenty_seeds() -> None:
+    rng = np.random.default_rng(20)
+    low, _ = bounds.wider(rng.normal(1, 1, (1500, 20)), 1 - error_rate(20))
+    assert float((low > 0).mean()) > 0.78
+
+
+def test_a_tie_of_few_seeds_says_how_many_settle_it_at_the_error_rate_of_that_many() -> None:
+    rng = np.random.default_rng(24)
+    other, noise = rng.normal(0, 1, 24), rng.normal(0, 1, 24)
+    found = of(other + 0.5 + (noise - noise.mean()) / noise.std(ddof=1), other)
+    assert found.verdict == "tied"
+    needed, effect = found.seeds_to_settle, found.difference / ((found.standard_error or 0.0) * math.sqrt(24))
+    assert needed is not None
+    assert power_of(effect, needed, level=1 - error_rate(needed)) >= 0.8
+    assert power_of(effect, needed - 1, level=1 - error_rate(needed - 1)) < 0.8
+
+
 def test_with_bounds_the_same_differences_are_judged_by_bets() -> None:
     found = of([0.9] * 12, [0.1] * 12, low=0, high=1)
     # All twelve differences are 0.8, so a gambler with all at stake has 1.8 to the 12th.
@@ -181,6 +230,11 @@ UNLIKE: dict[str, tuple[Draw, Draw]] = {
     "0/1 of 0.05 against 0.05 ± 0.001": (
         lambda rng, n: (rng.random(n) < 0.05).astype(np.float64),
         lambda rng, n: rng.normal(0.05, 0.001, n),
+    ),
+    "lognormal against normal, SD 1": (lognormal, lambda rng, n: rng.normal(MEAN, 1, n)),
+    "a jackpot in a tenth against its mean ± 1": (
+        lambda rng, n: 10.0 * (rng.random(n) < 0.1) + rng.normal(0, 1, n),
+        lambda rng, n: rng.normal(1, 1, n),
     ),
 }
 """Scores of equal means whose differences Student's t took for real in 7 to 36 % of evaluations."""

@@ -67,6 +67,7 @@ def run(*words: str) -> str:
     return result.output
 
 
+@pytest.mark.slow
 def test_differences_after_until_are_those_of_a_sequence_in_the_table_and_in_comparisons(tmp_path: Path) -> None:
     words = ["--game", f"{LEVELS}:Levels", "--jobs", "1", "--entrant", "always,action=a10,label=base"]
     out, plain = tmp_path / "out", tmp_path / "plain"

@@ -78,6 +78,7 @@ def test_lists_are_read_from_csv_and_with_the_names_of_inspect(tmp_path: Path) -
     assert questions(lines).questions == (Question("How many?", "12"),)
 
 
+@pytest.mark.slow
 def test_an_evaluation_of_a_list_asks_each_question_and_refuses_a_changed_list_and_more_seeds(tmp_path: Path) -> None:
     lines = [{"question": f"{n} + 1?", "answer": "a" if n % 2 else "b", "choices": ["yes", "no"]} for n in range(4)]
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, lines)))

@@ -84,6 +84,7 @@ def repeated(tmp_path: Path) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_a_folder_is_reduced_again_with_intervals_over_seeds(repeated: Path) -> None:
     assert [row.score for row in played_of(repeated).rows()] == [pytest.approx(7 / 18), pytest.approx(15 / 18)]
     told = wsap_eval("score", str(repeated), "--reduce", "pass@3")
@@ -109,6 +110,7 @@ def test_a_folder_is_reduced_again_with_intervals_over_seeds(repeated: Path) -> 
     assert "solved, median" in (repeated / "r.html").read_text()
 
 
+@pytest.mark.slow
 def test_what_can_not_be_reduced_is_refused_before_anything_is_played(tmp_path: Path, repeated: Path) -> None:
     out = str(tmp_path / "new")
     given = ("--game", f"{LEVELS}:Levels", "--entrant", "always,action=a1", "--seeds", "2", "--jobs", "1", "--out", out)
@@ -120,8 +122,19 @@ def test_what_can_not_be_reduced_is_refused_before_anything_is_played(tmp_path: 
         wsap_eval("score", str(repeated), "--metric", "reward", "--reduce", "pass@2")
     with pytest.raises(UsageError, match="Name what to score by"):
         wsap_eval("score", str(repeated))
+    with pytest.raises(UsageError, match="pass@4 takes at least 4 episodes of a seed"):
+        wsap_eval("score", str(repeated), "--reduce", "pass@4")
     assert not Path(out).exists()
     assert played_of(repeated).suite.reduce == "mean"
+
+
+def test_seeds_with_too_few_repeats_are_told_as_such(repeated: Path) -> None:
+    path = repeated / "episodes.jsonl"
+    kept = [line for line in path.read_text().splitlines() if '"entrant": "a"' not in line or '"repeat": 0' in line]
+    path.write_text("\n".join(kept) + "\n")
+    told = wsap_eval("score", str(repeated), "--reduce", "pass@2")
+    assert "No seed has the 2 episodes with a value that pass@2 takes." in told
+    assert [row.score is None for row in played_of(repeated).rows()] == [True, False]
 
 
 def test_a_suite_names_its_reducer(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def test_the_classic_strategies_score_what_axelrods_library_says(tmp_path: Path)
     assert max(standings, key=lambda name: standings[name].rating.elo) == list(standings)[-1] == "defector"
 
 
+@pytest.mark.slow
 def test_ratings_stand_in_the_report_and_the_exports(tmp_path: Path) -> None:
     entrants = (Entrant(agent="tit-for-tat"), Entrant(agent="random", label="<b>dice</b>"))
     suite = Suite(

@@ -106,6 +106,7 @@ def played(tmp_path: Path) -> Played:
     return found
 
 
+@pytest.mark.slow
 def test_another_metric_scores_what_was_played(played: Played) -> None:
     told = wsap_eval("score", str(played.out), "--metric", "solved")
     # Of the seeds 0 to 5 two have a count of 2 by the lower action, four by the higher.
@@ -122,6 +123,19 @@ def test_another_metric_scores_what_was_played(played: Played) -> None:
     assert played.steps == 12
 
 
+def test_a_command_that_names_no_metric_and_no_reducer_keeps_those_of_the_folder(played: Played) -> None:
+    wsap_eval("score", str(played.out), "--metric", "solved", "--reduce", "max")
+    for told in (played.run('label = "a"'), wsap_eval("show", str(played.out))):
+        assert "solved, max" in told
+    again = wsap_eval("run", str(played.folder / "s.toml"), "--entrant", LOW, "--reduce", "mean", "--jobs", "1",
+                      "--out", str(played.out))  # fmt: skip
+    assert "solved" in again
+    assert "solved, max" not in again
+    assert "count" in played.run('label = "a"\nmetric = "count"').splitlines()[1]
+    assert played.steps == 12
+
+
+@pytest.mark.slow
 def test_a_metric_that_is_new_since_is_computed_from_what_was_recorded(played: Played) -> None:
     played.game('ScoreMetric("weighted", "", weighted, "", 0.0, 1000.0),')
     wsap_eval("score", str(played.out), "--metric", "a=weighted")
@@ -131,6 +145,7 @@ def test_a_metric_that_is_new_since_is_computed_from_what_was_recorded(played: P
     assert played.steps == 12
 
 
+@pytest.mark.slow
 def test_a_metric_without_a_value_for_an_episode_is_named_and_nothing_is_lost(played: Played) -> None:
     played.game('ScoreMetric("share", "", share, "", 0.0, 1.0),')
     told = wsap_eval("score", str(played.out), "--metric", "share")
@@ -139,17 +154,19 @@ def test_a_metric_without_a_value_for_an_episode_is_named_and_nothing_is_lost(pl
     assert played.scores() == {"a low count": 1.0, "a high count": 2.0}
 
 
+@pytest.mark.slow
 def test_a_game_more_is_played_and_the_others_are_not_again(played: Played) -> None:
     played.run('label = "a"', 'label = "b"\nmetric = "solved"')
     assert played.steps == 24
     assert len(played.scores()) == 4
     played.run('label = "b"')
     assert played.steps == 24
-    assert list(played.scores()) == ["b low count", "b high count"]
+    assert list(played.scores()) == ["b low solved", "b high solved"]
     played.run('label = "a"', 'label = "b"')
     assert played.steps == 24
 
 
+@pytest.mark.slow
 def test_a_game_that_is_played_in_another_way_is_refused_by_name(played: Played) -> None:
     with pytest.raises(UsageError, match="with another value for steps of 'a'; their scores are not comparable"):
         played.run('label = "a"\nsteps = 7')
@@ -161,6 +178,7 @@ def test_a_game_that_is_played_in_another_way_is_refused_by_name(played: Played)
         played.run('label = "a"\nsteps = 7')
 
 
+@pytest.mark.slow
 def test_what_there_is_not_is_refused_with_what_there_is(played: Played) -> None:
     before = (played.out / "suite.json").read_bytes()
     with pytest.raises(UsageError, match="has no metric 'level'; there are: count, solved, reward"):
@@ -170,13 +188,14 @@ def test_what_there_is_not_is_refused_with_what_there_is(played: Played) -> None
     assert (played.out / "suite.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_results_of_earlier_versions_whose_runs_depended_on_the_metric_are_scored_again(played: Played) -> None:
     from wsap_core.host import PluginHost
-    from wsap_eval.plan import earlier_run_id, games_of, jobs_of
+    from wsap_eval.plan import Plan, earlier_run_id, games_of
 
     suite, _ = read_results(played.out)
     host = PluginHost.discovered()
-    runs = {job.key: earlier_run_id(job, "") for job in jobs_of(suite, games_of(suite, host), suite.entrants, host)}
+    runs = {job.key: earlier_run_id(job, "") for job in Plan(suite, games_of(suite, host), suite.entrants, host)}
     path = played.out / "episodes.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
@@ -188,6 +207,7 @@ def test_results_of_earlier_versions_whose_runs_depended_on_the_metric_are_score
     assert list(played.scores().values()) == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
 
 
+@pytest.mark.slow
 def test_folders_with_different_metrics_are_compared_by_the_first_ones(played: Played, tmp_path: Path) -> None:
     other = Played(tmp_path)
     other.out = tmp_path / "other"

@@ -25,6 +25,7 @@ def test_no_word_number_or_sign_of_a_text_is_left_in_it(texts: list[str]) -> Non
 
 
 @given(TEXTS)
+@pytest.mark.slow
 def test_the_shape_stays(texts: list[str]) -> None:
     for before, after in zip(texts, scrambled(texts), strict=True):
         assert [bool(c.strip()) for c in re.split(r"(\s+)", before)] == [
@@ -34,6 +35,7 @@ def test_the_shape_stays(texts: list[str]) -> None:
 
 
 @given(TEXTS)
+@pytest.mark.slow
 def test_the_result_depends_on_nothing_but_the_texts(texts: list[str]) -> None:
     assert scrambled(texts) == scrambled([*texts])
 

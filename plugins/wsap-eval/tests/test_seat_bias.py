@@ -10,7 +10,7 @@ import pytest
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_eval.due import CellLimits
-from wsap_eval.plan import games_of, jobs_of
+from wsap_eval.plan import Plan, games_of
 from wsap_eval.records import EpisodeRecord, SeatRecord
 from wsap_eval.run import Evaluation, evaluate
 from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
@@ -28,7 +28,7 @@ def played(suite: Suite, strength: dict[str, float]) -> tuple[list[EpisodeRecord
     host = PluginHost.discovered()
     games = games_of(suite, host)
     records = []
-    for job in jobs_of(suite, games, suite.entrants, host):
+    for job in Plan(suite, games, suite.entrants, host):
         metric = games[job.key.game].metric.name
         seats = tuple(
             SeatRecord(

@@ -39,6 +39,15 @@ def test_who_meets_its_like_is_measured_in_its_own_seat_whatever_its_label(
     assert tuple(read_results(tmp_path)[1][record.key] for record in played.records) == played.records
 
 
+def test_one_trajectory_seen_from_two_seats_is_two(tmp_path: Path) -> None:
+    who = Entrant(agent="grudger")
+    (row,) = evaluate(Evaluation(against_its_like("each", who), (who,)), tmp_path / "each").rows()
+    assert (row.score, row.figure.distinct) == (0.0, 2)
+    assert row.interval is not None, "the seats have 1 and -1"
+    (row,) = evaluate(Evaluation(against_its_like("row", who), (who,)), tmp_path / "row").rows()
+    assert (row.score, row.figure.distinct, row.interval) == (1.0, 1, None)
+
+
 def test_the_command_and_its_exports_agree_on_the_seat(tmp_path: Path) -> None:
     suite, out = tmp_path / "pennies.toml", tmp_path / "out"
     suite.write_text(

@@ -82,6 +82,7 @@ def continued(server: ModelServer, folder: Path) -> Played:
     return evaluate(evaluation(server), folder)
 
 
+@pytest.mark.slow
 def test_the_first_ctrl_c_awaits_and_records_calls_in_flight_and_starts_nothing(
     server: ModelServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +95,7 @@ def test_the_first_ctrl_c_awaits_and_records_calls_in_flight_and_starts_nothing(
     assert (row.asked_again, row.calls) == (0, 6 * STEPS)
 
 
+@pytest.mark.slow
 def test_the_second_ctrl_c_stops_at_once_and_the_table_tells_what_was_asked_again(
     server: ModelServer, tmp_path: Path
 ) -> None:
@@ -106,6 +108,7 @@ def test_the_second_ctrl_c_stops_at_once_and_the_table_tells_what_was_asked_agai
     assert "4 calls were in flight at an interruption and asked again; what the provider billed" in told
 
 
+@pytest.mark.slow
 def test_a_limit_reached_in_one_episode_loses_no_reply_of_the_others(server: ModelServer, tmp_path: Path) -> None:
     limits = BudgetLimits(calls=2 * STEPS + 1)
     first = evaluate(evaluation(server, limits=limits), tmp_path)

@@ -27,6 +27,7 @@ def run(game: str, out: Path, *entrants: str, seeds: int = 12) -> tuple[str, Bas
     return result.output, result.exception
 
 
+@pytest.mark.slow
 def test_an_agent_that_raises_forfeits_and_is_not_played_again(tmp_path: Path) -> None:
     told, error = run("Levels", tmp_path, "always,action=a10,label=base", f"{LEVELS}:Bold,label=bold")
     assert error is None, told
@@ -46,6 +47,60 @@ def test_an_agent_that_raises_forfeits_and_is_not_played_again(tmp_path: Path) -
         assert CliRunner().invoke(main, words).exit_code == 0
 
 
+UNFIT = """
+import asyncio, math, sys
+from wsap_core import Action
+
+class Unfit:
+    def __init__(self, context): ...
+    def initialize(self, game_desc, action_space): ...
+    def plan(self, goals): return []
+    def reflect(self, result): ...
+    def decide(self, observation): return Action("a10")
+
+class Exits(Unfit):
+    def decide(self, observation): sys.exit(3)
+
+class Cancelled(Unfit):
+    async def decide(self, observation):
+        task = asyncio.ensure_future(asyncio.sleep(60))
+        task.cancel()
+        await task
+
+class NotJson(Unfit):
+    def decide(self, observation): return Action("a10", {"x": math.nan})
+
+class TooDeep(Unfit):
+    def decide(self, observation):
+        value = []
+        for _ in range(5000):
+            value = [value]
+        return Action("a10", {"x": value})
+
+class TooManyDigits(Unfit):
+    def decide(self, observation): return Action("a10", {"x": 10**5000})
+
+class SlowAtOnce(Unfit):
+    def initialize(self, game_desc, action_space): raise TimeoutError("no answer")
+
+class SlowAfterwards(Unfit):
+    def reflect(self, result): raise TimeoutError("no answer")
+"""
+
+
+@pytest.mark.parametrize(
+    "how", ["Exits", "Cancelled", "NotJson", "TooDeep", "TooManyDigits", "SlowAtOnce", "SlowAfterwards"]
+)
+def test_an_agent_that_ends_in_any_other_way_forfeits_too(tmp_path: Path, how: str) -> None:
+    (tmp_path / "unfit.py").write_text(UNFIT)
+    told, error = run("Levels", tmp_path / "out", f"{tmp_path / 'unfit.py'}:{how},label=x", seeds=2)
+    assert error is None, told
+    (row,) = played_of(tmp_path / "out").rows()
+    assert row.outcomes == {"forfeited": 2}
+    assert all("seat-1" in record.reason for record in played_of(tmp_path / "out").records)
+
+
+@pytest.mark.slow
 def test_a_broken_game_is_named_its_mean_is_of_the_rest_and_repeating_says_what_does_not_pass(tmp_path: Path) -> None:
     entrants = ("always,action=a10,label=base", "always,action=a5,label=other")
     told, error = run("Faulty", tmp_path, *entrants)
@@ -79,6 +134,7 @@ def test_errors_of_an_opponent_and_of_providers_are_told_apart() -> None:
     assert AgentError.of("row", "raised").seat == "row"
 
 
+@pytest.mark.slow
 def test_an_opponent_that_raises_is_no_forfeit_of_the_entrant(tmp_path: Path) -> None:
     suite, out = tmp_path / "s.toml", tmp_path / "out"
     (tmp_path / "rude.py").write_text(

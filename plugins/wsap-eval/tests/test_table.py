@@ -200,6 +200,7 @@ def test_a_limit_on_all_holds_back_what_costs_and_lets_the_rest_go_on() -> None:
     assert due.limit.startswith("The next episode is expected to exceed the limit of 25 calls in all (spent: 20 calls,")
 
 
+@pytest.mark.slow
 def test_until_a_half_width_the_contiguous_seeds_alone_are_looked_at() -> None:
     bounded = ScoreMetric("points", "", lambda e: 0.0, "", 0.0, 1.0)
     jobs = [job(seed) for seed in range(400)]

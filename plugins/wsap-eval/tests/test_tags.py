@@ -51,6 +51,7 @@ def suite(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_tags_of_suite_game_entrant_and_command_filter_and_stand_in_every_export(suite: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(str(suite), "--jobs", "1", "--out", str(out))
@@ -105,6 +106,7 @@ def test_an_inspect_log_has_the_tags(suite: Path, tmp_path: Path) -> None:
     assert found.samples[0].metadata["tags"] == ["paper", "short", "weak", "later"]
 
 
+@pytest.mark.slow
 def test_tags_change_nothing_that_is_played_and_can_change_themselves(suite: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(str(suite), "--jobs", "1", "--out", str(out))

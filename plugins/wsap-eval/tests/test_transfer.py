@@ -48,6 +48,7 @@ def test_transfer_is_measured_with_its_sign_and_size(tmp_path: Path, learner: st
     assert verdict.means["placebo"] == verdict.means["blank"]
 
 
+@pytest.mark.slow
 def test_practice_lessons_and_what_is_gone_on_with(tmp_path: Path) -> None:
     whole = plan("Helped", lives=3, seeds=2)
     measured = measure(whole, tmp_path, seed=1)
@@ -73,6 +74,7 @@ def test_practice_lessons_and_what_is_gone_on_with(tmp_path: Path) -> None:
     assert len(played_of(tmp_path, table=False).records) == len(before.splitlines())
 
 
+@pytest.mark.slow
 def test_every_arm_of_a_life_plays_the_lifes_own_seeds_and_learns_on_none_of_them(tmp_path: Path) -> None:
     whole = measure(plan("Helped", lives=2, seeds=2), tmp_path).plan
     records = read_results(tmp_path)[1].values()
@@ -84,6 +86,7 @@ def test_every_arm_of_a_life_plays_the_lifes_own_seeds_and_learns_on_none_of_the
     assert not {r.seed for r in tested} & {r.seed for r in records if r.entrant == "learning"}
 
 
+@pytest.mark.slow
 def test_an_agent_without_a_memory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no memory"):
         measure(plan("Forgetful", lives=2, seeds=2), tmp_path)
@@ -107,6 +110,7 @@ def test_a_given_seed_repeats_a_measurement(tmp_path: Path) -> None:
     assert first.verdicts == second.verdicts
 
 
+@pytest.mark.slow
 def test_a_memory_that_holds_the_seeds_of_its_tests_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"memory of life 0 in .* holds the number .*, which is the seed of one"):
         measure(plan("Cheat", lives=2, seeds=2), tmp_path, seed=7)
@@ -144,6 +148,7 @@ def test_a_placebo_that_changes_play_by_itself_is_told(tmp_path: Path) -> None:
     assert verdict.caveat.startswith("Beware: with the placebo alone the agent plays worse than without a memory")
 
 
+@pytest.mark.slow
 def test_a_measurement_is_not_continued_with_an_edited_agent(tmp_path: Path) -> None:
     copy = tmp_path / "learners_copy.py"
     copy.write_text(HERE.read_text())
@@ -157,6 +162,7 @@ def test_a_measurement_is_not_continued_with_an_edited_agent(tmp_path: Path) -> 
         measure(given, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_measurement_is_shown_and_written_from_its_folder_with_the_printed_digits(tmp_path: Path) -> None:
     words = ["transfer", "--from", f"{HERE}:Stones", "--to", f"{HERE}:Sand", "--entrant", f"{HERE}:Helped"]
     words += ["--lives", "3", "--seeds", "2", "--learning", "2", "--seed", "5", "--negative", f"{HERE}:Sand"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +13,15 @@ from click.testing import CliRunner, Result
 from scipy import stats
 
 from wsap_core.errors import CutOffError
+from wsap_core.host import PluginHost
 from wsap_eval.cli import main
+from wsap_eval.due import CellLimits, Due
+from wsap_eval.plan import Job, Plan, games_of
 from wsap_eval.reading import played_of
+from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.results import read_results
 from wsap_eval.stats import bounds, sequence
+from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 
 LEVELS = Path(__file__).with_name("levels.py")
 
@@ -73,6 +80,110 @@ def test_a_seed_that_fails_ends_the_search_instead_of_playing_all_seeds(tmp_path
         assert isinstance(result.exception, CutOffError)
         assert "stopped, seed 3 failed, and a half-width is known up to the first missing seed" in result.output
         assert len(read_results(tmp_path)[1]) < 200
+    assert "not reached; after 3 seeds" in result.output
+    assert "Continue with a larger --seeds." not in result.output, "a seed that failed is in the way of all later ones"
+    shown = CliRunner().invoke(main, ["show", str(tmp_path)]).output
+    assert "not reached; after 3 seeds" in shown
+    assert "Continue with a larger --seeds." not in shown
+
+
+@pytest.mark.slow
+def test_episodes_that_are_all_alike_end_the_search_and_nothing_more_is_promised(tmp_path: Path) -> None:
+    result = run(tmp_path, "--until", "half-width=0.3", action="a20")
+    assert len(read_results(tmp_path)[1]) < 300
+    assert re.search(
+        r"stopped, all episodes of the first \d+ seeds have the same trajectory and count as one", result.output
+    )
+    shown = CliRunner().invoke(main, ["show", str(tmp_path)]).output
+    for told in (result.output, shown):
+        assert "the half-width 0.3 is not reached" in told
+        assert "larger --seeds" not in told
+    assert "Missing or failed" not in shown
+
+
+@pytest.mark.slow
+def test_of_a_plan_of_many_seeds_only_those_are_made_that_are_played() -> None:
+    host, made = PluginHost.discovered(), Counter[EpisodeKey]()
+    game = GameEntry(game=f"{LEVELS}:Levels")
+    entrants = tuple(Entrant(agent="always", label=f"a{n}", options={"action": "a1"}) for n in range(3))
+    suite = Suite(name="many", games=(game,), entrants=entrants, seeds=Seeds(count=10_000))
+    games = games_of(suite, host)
+
+    def counted(job: Job) -> Job:
+        made[job.key] += 1
+        return job
+
+    plan = Plan(suite, games, entrants, host, counted)
+    assert len(plan) == 30_000
+    known: dict[EpisodeKey, EpisodeRecord] = {}
+    due = Due(plan, games, known, CellLimits(half_width=0.3))
+    odd, even = (due.those(lambda job, rest=rest: int(job.entrant.label[1:]) % 2 == rest) for rest in (1, 0))
+    played = []
+    for offer in (odd, even, odd, even):
+        while (job := offer.at_once()) is not None:
+            value = float(job.key.seed % 2)
+            key = job.key
+            known[key] = EpisodeRecord(
+                key.game, key.entrant, key.seed, 0, "finished", "", value, {}, 1, value, (), (), f"t{key.seed}"
+            )
+            due.ended(known[key])
+            played.append(key)
+    count = sum(key.entrant == "a0" for key in played)
+    assert 10 < count < 100
+    assert Counter(key.entrant for key in played) == dict.fromkeys((f"a{n}" for n in range(3)), count)
+    assert all(due.settled(f"{LEVELS}:Levels", f"a{n}") == count for n in range(3))
+    assert max(made.values()) == 1
+    assert len(made) < 3000
+
+
+@pytest.mark.parametrize(("alike", "reached"), [(8, True), (40, False)])
+def test_first_seeds_that_are_alike_count_as_one_however_many_later_ones_are_known(alike: int, reached: bool) -> None:
+    host, name = PluginHost.discovered(), f"{LEVELS}:Levels"
+    entrants = (Entrant(agent="always", label="a", options={"action": "a1"}),)
+    suite = Suite(name="m", games=(GameEntry(game=name),), entrants=entrants, seeds=Seeds(count=300))
+    games = games_of(suite, host)
+
+    def searched(at_once: int) -> tuple[int | None, str]:
+        known: dict[EpisodeKey, EpisodeRecord] = {}
+        due = Due(Plan(suite, games, entrants, host), games, known, CellLimits(half_width=0.3))
+        offer = due.those(lambda job: True)
+        while flying := [job.key for _ in range(at_once) if (job := offer.at_once()) is not None]:
+            for key in flying:
+                value, path = (1.0, "same") if key.seed < alike else (float(key.seed % 2), f"t{key.seed}")
+                known[key] = EpisodeRecord(name, "a", key.seed, 0, "finished", "", value, {}, 1, value, (), (), path)
+                due.ended(known[key])
+        return due.settled(name, "a"), due.stopped[name, "a"]
+
+    count, why = searched(1)
+    assert searched(64)[0] == count
+    assert (count is not None and count > alike) == reached
+    assert ("same trajectory" in why) != reached
+    assert ("same trajectory" in searched(64)[1]) != reached
+
+
+@pytest.mark.slow
+def test_a_plan_that_is_looked_at_bit_by_bit_offers_all_its_episodes_in_order() -> None:
+    host = PluginHost.discovered()
+    entrants = tuple(Entrant(agent="always", label=f"a{n}", options={"action": "a1"}) for n in range(2))
+    seeds = Seeds(first=5, count=800, repeats=2, salt="ours")
+    suite = Suite(name="m", games=(GameEntry(game=f"{LEVELS}:Levels"),), entrants=entrants, seeds=seeds)
+    games = games_of(suite, host)
+    plan = Plan(suite, games, entrants, host)
+    jobs = list(plan)
+    assert len(jobs) == len(plan) == 3200
+    assert jobs == sorted(jobs, key=lambda job: plan.order(job.key))
+    assert all(plan.get(job.key) == job for job in jobs[::97])
+    offer = Due(plan, games, {}, CellLimits()).those(lambda job: True)
+    assert list(iter(offer.at_once, None)) == jobs
+
+
+@pytest.mark.slow
+def test_a_half_width_from_episodes_that_are_all_alike_is_not_called_reached(tmp_path: Path) -> None:
+    result = run(tmp_path, "--until", "half-width=0.2", action="a20")
+    assert "have the same trajectory and count as one" in result.output
+    assert "give the requested half-width" not in result.output
+    assert "the half-width 0.2 is not reached" in result.output
+    assert len(read_results(tmp_path)[1]) < 150  # as many as play side by side may have begun
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
@@ -18,23 +18,33 @@ from wsap_eval.suite import Entrant
 from wsap_llm.kit import Prompts
 
 
-def with_conditions(jobs: Iterable[Job], games: Mapping[str, Game], host: PluginHost) -> list[Job]:
-    """Return episodes with their conditions, on which their run ids depend.
+class Conditions:
+    """Adds the conditions to episodes, on which their run ids depend.
 
     They are (each only where there is such a thing): `game`, `agent` and `opponent`, the distributions with their
     versions, or the files with their hashes; `wsap`, `nexus` and, for models, `llm`, the versions of WSAP's own
     distributions; and `prompts`, the version of the templates.
     """
-    known: dict[tuple[str, str, frozenset[str]], tuple[Mapping[str, str], str]] = {}
-    found = []
-    for job in jobs:
+
+    def __init__(self, games: Mapping[str, Game], host: PluginHost) -> None:
+        self._games, self._host = games, host
+        self._known: dict[tuple[str, str, frozenset[str]], tuple[Mapping[str, str], str]] = {}
+
+    def added(self, job: Job) -> Job:
+        """Return an episode with its conditions."""
+        conditions, digest = self._of(job)
+        return replace(job, conditions=conditions, run=f"{job.run}-{digest}")
+
+    def here(self, job: Job) -> Mapping[str, str]:
+        """Return the conditions under which this process would play an episode."""
+        return self._of(job)[0]
+
+    def _of(self, job: Job) -> tuple[Mapping[str, str], str]:
         who = (job.key.game, job.key.entrant, frozenset(job.seats[seat].agent for seat in job.seats))
-        if who not in known:
-            told = _conditions(job, games[job.key.game], host)
-            known[who] = told, hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:8]
-        conditions, digest = known[who]
-        found.append(replace(job, conditions=conditions, run=f"{job.run}-{digest}"))
-    return found
+        if who not in self._known:
+            told = _conditions(job, self._games[job.key.game], self._host)
+            self._known[who] = told, hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:8]
+        return self._known[who]
 
 
 def _conditions(job: Job, game: Game, host: PluginHost) -> dict[str, str]:

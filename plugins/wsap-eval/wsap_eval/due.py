@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +13,17 @@ from typing import Literal
 from wsap_core.errors import UsageError
 from wsap_core.protocol.lines import plural
 from wsap_core.seams.agent import NO_USAGE, Usage
-from wsap_eval.plan import Game, Job
+from wsap_eval.plan import Game, Job, Plan
 from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of, value_of, worst_of
 from wsap_eval.stats import sequence
 from wsap_llm.kit import BudgetLimits
 
 PILOT = 2
 """Episodes of each cell in a pilot."""
+AT_ONCE = 1000
+"""About how many episodes of a plan are looked at together."""
+ALIKE = 30
+"""Leading seeds of one trajectory after which a half-width is given up; fewer may be a run of luck."""
 Cell = tuple[str, str]
 """Game and entrant."""
 
@@ -88,50 +93,89 @@ class Due:
     An episode starts only if what was spent, what is in flight and the episode itself, at the mean size of their cells
     so far, stay within the limits. Of a cell without a finished episode only one is in flight then.
 
-    `jobs` are all episodes in the order of the plan; `known` are the finished ones, to which callers add new ones
-    before they call `ended`; `total` limits all episodes together.
+    `jobs` are all episodes in the order in which they are played, or a plan, whose seeds are looked at as they are
+    needed; `known` are the finished ones, to which callers add new ones before they call `ended`; `total` limits all
+    episodes together.
     """
 
     def __init__(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[Job] | Plan,
         games: Mapping[str, Game],
         known: Mapping[EpisodeKey, EpisodeRecord],
         limits: CellLimits,
         total: BudgetLimits = NO_BUDGET,
     ) -> None:
         self._games, self._known, self._limits, self._total = games, known, limits, total
-        self.missing = [job for job in jobs if not is_over(known.get(job.key))]
-        """Missing episodes, regardless of limits."""
-        self.done = len(jobs) - len(self.missing)
-        self._cells: dict[tuple[str, str], list[EpisodeKey]] = {}
-        for job in jobs:
-            self._cells.setdefault((job.key.game, job.key.entrant), []).append(job.key)
-        self._repeats = Counter((key.game, key.entrant, key.seed) for keys in self._cells.values() for key in keys)
+        self.missing: list[Job] = []
+        """Missing episodes, regardless of limits; of a plan those of the seeds so far, at least one of each cell."""
+        self.done = 0
+        self._cells: dict[Cell, list[EpisodeKey]] = {}
+        self._repeats = Counter[tuple[str, str, int]]()
         self._settled: dict[tuple[str, str], int] = {}
-        self._given = Counter(cell for cell, keys in self._cells.items() for key in keys if is_over(known.get(key)))
+        self._given = Counter[Cell]()
         self._looked: dict[tuple[str, str], int] = {}
         self._leading: dict[tuple[str, str], list[float]] = {}
         self._at = Counter[tuple[str, str]]()
         """Cell -> number of its episodes before the first seed without a value."""
-        self._failed = {job.key: known[job.key] for job in self.missing if job.key in known}
+        self._failed: dict[EpisodeKey, EpisodeRecord] = {}
         """Episodes that failed earlier and are to be repeated."""
         self.stopped: dict[tuple[str, str], str] = {}
         """Cell -> the reason why it stopped."""
+        self._gone = set[Cell]()
+        """Cells of which no further episode is offered."""
         self.limit = ""
         """A sentence if the limits of all episodes leave no room for another one."""
         self._closed = False
         self._change = asyncio.Event()
+        self._offers: list[Offer] = []
+        self._plan = jobs if isinstance(jobs, Plan) else None
+        self._seeds = 0
+        """How many seeds of the plan were looked at."""
+        if isinstance(jobs, Plan):
+            self._seeds = max((place for key in known if (place := jobs.place(key)) is not None), default=-1) + 1
+            self._take(jobs.of_seeds(0, self._seeds))
+            self._more()
+        else:
+            self._take(jobs)
         self._spending: dict[Cell, _Spending] = {cell: _Spending() for cell in self._cells}
         for record in known.values():
             self._spending.setdefault((record.game, record.entrant), _Spending()).add(record)
+
+    def _take(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            key, record = job.key, self._known.get(job.key)
+            cell = (key.game, key.entrant)
+            self._cells.setdefault(cell, []).append(key)
+            self._repeats[key.game, key.entrant, key.seed] += 1
+            if is_over(record):
+                self.done += 1
+                self._given[cell] += 1
+                continue
+            if record is not None:
+                self._failed[key] = record
+            self.missing.append(job)
+            for offer in self._offers:
+                offer.add(job)
+
+    def _more(self) -> bool:
+        """Look at the next seeds of the plan; False if there are none."""
+        cells = 0 if self._plan is None else len(self._plan.cells) - len(self._gone)
+        if self._plan is None or not cells:
+            return False
+        last = self._seeds + math.ceil(AT_ONCE / cells)
+        before = self.done + len(self.missing)
+        self._take(self._plan.of_seeds(self._seeds, last, but=self._gone))
+        self._seeds = last
+        return self.done + len(self.missing) > before
 
     def __aiter__(self) -> AsyncIterator[Job]:
         return self.those(lambda job: True)
 
     def those(self, wanted: Callable[[Job], bool]) -> Offer:
         """Return only the episodes that satisfy `wanted`, for one of several executors."""
-        return Offer(self, filter(wanted, self.missing))
+        self._offers.append(Offer(self, wanted))
+        return self._offers[-1]
 
     def close(self) -> None:
         """Offer no further episode."""
@@ -208,7 +252,10 @@ class Due:
         if wanted is None or (game, entrant) in self._settled:
             return self._settled.get((game, entrant))
         metric, means = self._games[game].reduced_metric, self._means(game, entrant)
-        for count in range(self._looked.get((game, entrant), 2), len(means) + 1):
+        same = self._same(game, entrant)  # that far they count as one, and there is no interval
+        if self._vain(game, entrant):
+            return None
+        for count in range(max(2, same + 1, self._looked.get((game, entrant), 2)), len(means) + 1):
             found, _ = sequence(means[:count], low=metric.low, high=metric.high)
             if found is not None and found.half_width <= wanted:
                 self._settled[game, entrant] = count
@@ -216,8 +263,12 @@ class Due:
         self._looked[game, entrant] = max(2, len(means) + 1)
         return None
 
+    def gives_up(self, game: str, entrant: str) -> bool:
+        """Return whether a half-width won't be reached by playing more seeds, so that none are played."""
+        return self._limits.half_width is not None and bool(self._vain(game, entrant) or self._blocked(game, entrant))
+
     def unreached(self) -> Iterator[str]:
-        """Yield a sentence for each cell that has not reached the half-width, with the one it has."""
+        """Yield what to know of each cell that has not reached the half-width, with the one it has."""
         wanted = self._limits.half_width
         if wanted is None:
             return
@@ -225,20 +276,51 @@ class Due:
             if self.settled(game, entrant) is None:
                 metric, means = self._games[game].reduced_metric, self._means(game, entrant)
                 found, why = sequence(means, low=metric.low, high=metric.high)
+                alike = self._vain(game, entrant)
+                if not alike and 1 < len(means) == self._same(game, entrant):
+                    alike = "all episodes have the same trajectory and count as one"
+                if alike:
+                    found, why = None, alike
                 now = f"is {found.half_width:.2g}" if found else f"is unknown: {why.removesuffix('.')}"
                 after = plural(len(means), "seed")
-                yield f"{entrant} in {game}: the half-width {wanted:g} is not reached; after {after} it {now}."
+                whole = self._at[game, entrant] == len(self._cells[game, entrant])
+                more = " Continue with a larger --seeds." if whole and not alike else ""
+                yield f"{entrant} in {game}: the half-width {wanted:g} is not reached; after {after} it {now}.{more}"
 
     def _enough(self, game: str, entrant: str) -> str:
         if self._limits == NO_LIMITS:
             return ""
         if count := self.settled(game, entrant):
             return f"{count} seeds give the requested half-width"
-        if self._limits.half_width is not None and (why := self._blocked(game, entrant)):
+        if self._limits.half_width is not None and (why := self._vain(game, entrant) or self._blocked(game, entrant)):
             return why
         if (most := self._limits.episodes) is not None and self._given[game, entrant] >= most:
             return plural(most, "episode")
         return ""
+
+    def _same(self, game: str, entrant: str) -> int:
+        """Return how many of the leading seeds have the same trajectory in all their episodes."""
+        self._means(game, entrant)
+        keys, at, count = self._cells[game, entrant][: self._at[game, entrant]], 0, 0
+        while at < len(keys) and (first := self._known[keys[0]].path):
+            until = at + self._repeats[game, entrant, keys[at].seed]
+            if any(self._known[key].path != first for key in keys[at:until]):
+                break
+            at, count = until, count + 1
+        return count
+
+    def _vain(self, game: str, entrant: str) -> str:
+        """Return why a half-width will hardly be known, if it would be but for the first seeds being all alike.
+
+        It depends on the first `ALIKE` of them or more, not on how many later ones are known by now.
+        """
+        if (same := self._same(game, entrant)) < ALIKE:
+            return ""
+        metric, means = self._games[game].reduced_metric, self._means(game, entrant)
+        found, _ = sequence(means[:same], low=metric.low, high=metric.high)
+        if found is None or found.half_width > (self._limits.half_width or 0.0):
+            return ""
+        return f"all episodes of the first {same} seeds have the same trajectory and count as one"
 
     def _means(self, game: str, entrant: str) -> list[float]:
         """Return the values of the leading seeds whose repeats all have a value; each seed is looked at once."""
@@ -280,13 +362,24 @@ class Offer:
     costs anything overtakes it, so that all cells have the same seeds.
     """
 
-    def __init__(self, due: Due, jobs: Iterator[Job]) -> None:
-        self._due = due
+    def __init__(self, due: Due, wanted: Callable[[Job], bool]) -> None:
+        self._due, self._wanted = due, wanted
         self._queues: dict[Cell, deque[tuple[int, Job]]] = {}
-        for number, job in enumerate(jobs):
-            self._queues.setdefault((job.key.game, job.key.entrant), deque()).append((number, job))
-        self._heads = [(queue[0][0], cell) for cell, queue in self._queues.items()]
-        heapq.heapify(self._heads)
+        self._heads: list[tuple[int, Cell]] = []
+        self._number = 0
+        for job in due.missing:
+            self.add(job)
+
+    def add(self, job: Job) -> None:
+        """Offer one more, if it is wanted."""
+        if not self._wanted(job):
+            return
+        cell = (job.key.game, job.key.entrant)
+        queue = self._queues.setdefault(cell, deque())
+        queue.append((self._number, job))
+        if len(queue) == 1:
+            heapq.heappush(self._heads, (self._number, cell))
+        self._number += 1
 
     def __aiter__(self) -> Offer:
         return self
@@ -306,6 +399,13 @@ class Offer:
 
     def at_once(self) -> Job | None:
         """Return the next episode; None if there is none, or none has room now."""
+        while True:
+            if (found := self._next()) is not None or self._due._closed:
+                return found
+            if all(queue or cell in self._due._gone for cell, queue in self._queues.items()) or not self._due._more():
+                return None
+
+    def _next(self) -> Job | None:
         due = self._due
         if due._closed:
             self._heads.clear()
@@ -319,6 +419,7 @@ class Offer:
                     due.limit = _full(due._total, due._spending.values())
                 full = full or room != "yes"
             if room == "no":
+                due._gone.add(cell)
                 continue
             if room == "later":
                 aside.append((number, cell))

@@ -20,6 +20,8 @@ _LATEX = {
     "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}",
 }  # fmt: skip
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$])")
+_BLOCK = re.compile(r"^(\d+(?=\.(?:\s|$))|(?=[-=]))")
+"""The place before a character that begins a list or underlines a heading at the start of a line."""
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
@@ -27,7 +29,7 @@ def escaped(text: str, form: Form) -> str:
     """Return a text on one line, in which nothing is markup."""
     clean = single_line(text)
     if form == "markdown":
-        return re.sub(r"^([-=]|\d+(?=\.))", r"\\\1", _MARKDOWN.sub(r"\\\1", clean)) if clean != "-" else "–"
+        return _BLOCK.sub(r"\1\\", _MARKDOWN.sub(r"\\\1", clean)) if clean != "-" else "–"
     if form == "latex":
         return _MINUS.sub("$-$", "".join(_LATEX.get(character, character) for character in clean))
     return clean

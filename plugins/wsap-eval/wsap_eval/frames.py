@@ -1,4 +1,4 @@
-"""Evaluations from Python: run or read them, as data frames (pandas: `pip install 'wsap-eval[pandas]'`)."""
+"""Evaluations from Python: run or read them, as data frames (pandas is in the extra `wsap-eval[pandas]`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsap_core.errors import MissingServiceError, UsageError
+from wsap_core.installing import install_line
 from wsap_core.seams.model import Price
 from wsap_eval.export.flat import Flat, flat_episode, flat_row, flat_standing
 from wsap_eval.jobs.local import cpus
@@ -133,6 +134,6 @@ def _frame(rows: Sequence[Flat]) -> pd.DataFrame:
         import pandas as pd
     except ModuleNotFoundError:
         raise MissingServiceError(
-            "Data frames need pandas, which is not installed; install it with: pip install 'wsap-eval[pandas]'"
+            f"Data frames need pandas, which is not installed; install it with: {install_line('wsap-eval[pandas]')}"
         ) from None
     return pd.DataFrame.from_records([dict(row) for row in rows])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from wsap_core.errors import PluginError, WsapError
 from wsap_core.specs import EpisodeSummary, ScoreMetric
 from wsap_eval.plan import Game
-from wsap_eval.records import EpisodeRecord, SeatRecord
+from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
 
 
 class MetricError(PluginError):
@@ -26,9 +26,14 @@ def value_of_metric(metric: ScoreMetric, episodes: Sequence[EpisodeSummary], gam
 def scored_by(record: EpisodeRecord, game: Game) -> EpisodeRecord:
     """Return an episode with its score by the game's metric, computed from what is recorded if it has not been.
 
-    An episode for which the metric has no value has failed.
+    An episode for which the metric has no value has failed, until it is scored by another one.
     """
     metric = game.metric
+    if record.fault == "metric" and record.seats:
+        over = all(seat.done for seat in record.seats)
+        ended: Outcome = "limit" if record.limit else "finished" if over else "step_limit"
+        told = record.reason.rpartition("; ")[2] if record.limit else ""
+        record = replace(record, outcome=ended, reason=told, fault="", failed_before=0)
     if not record.scored:
         return record
     if metric.of_set:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
@@ -137,22 +138,84 @@ def _metric(spec: AdapterSpec, entry: GameEntry) -> ScoreMetric:
     return known[entry.metric]
 
 
-def jobs_of(suite: Suite, games: dict[str, Game], entrants: Iterable[Entrant], host: PluginHost) -> Iterator[Job]:
-    """Yield all episodes, seed by seed, so that partial results are comparable.
+class Plan:
+    """All episodes of an evaluation, seed by seed, so that partial results are comparable; each made when asked for.
 
     An agent made for certain games is left out of the others.
     """
-    chosen = tuple(entrants)
-    cells = [(game, entrant) for game in games.values() for entrant in chosen if _plays(entrant, game, host)]
-    for number, seed in enumerate(suite.seeds.numbers(), start=suite.seeds.first):
-        for repeat in range(suite.seeds.repeats):
-            for game, entrant in cells:
-                key = EpisodeKey(game.entry.name, entrant.name, seed, repeat)
-                seats = game.seats(entrant, number)
-                own = game.own_seats(entrant, number)
-                entry = game.entry.model_copy(update={"metric": ""})  # scores are computed from what was played
-                run = _run_id(key, entry, seats, suite.limit.episode)
-                yield Job(key, game.entry, entrant, seats, own, run, suite.forfeit, limits=suite.limit.episode)
+
+    def __init__(
+        self, suite: Suite, games: Mapping[str, Game], entrants: Iterable[Entrant], host: PluginHost,
+        finish: Callable[[Job], Job] = lambda job: job,
+    ) -> None:  # fmt: skip
+        chosen = tuple(entrants)
+        found = [(game, entrant) for game in games.values() for entrant in chosen if _plays(entrant, game, host)]
+        self._cells = {(game.entry.name, entrant.name): (game, entrant) for game, entrant in found}
+        self._suite, self._finish = suite, finish
+        self._seeds = suite.seeds.numbers()
+        # Scores are computed from what was played.
+        self._bare = {label: game.entry.model_copy(update={"metric": ""}) for label, game in games.items()}
+        self._texts: dict[tuple[str, str, tuple[str, ...]], str] = {}
+        """Cell and seats of its entrant -> what the run ids of such episodes depend on, besides seed and repeat."""
+
+    @property
+    def cells(self) -> tuple[tuple[str, str], ...]:
+        """Game and entrant of each cell."""
+        return tuple(self._cells)
+
+    @property
+    def of_cell(self) -> int:
+        """Number of episodes of each cell."""
+        return len(self._seeds) * self._suite.seeds.repeats
+
+    def __len__(self) -> int:
+        return len(self._cells) * self.of_cell
+
+    def __iter__(self) -> Iterator[Job]:
+        return self.of_seeds(0, len(self._seeds))
+
+    def of_seeds(self, first: int, last: int, *, but: Container[tuple[str, str]] = ()) -> Iterator[Job]:
+        """Yield the episodes of the seeds from the place `first` to before `last`, without those of some cells."""
+        for place in range(first, min(last, len(self._seeds))):
+            for repeat in range(self._suite.seeds.repeats):
+                for cell in self._cells:
+                    if cell not in but:
+                        yield self._job(EpisodeKey(*cell, self._seeds[place], repeat), place)
+
+    def place(self, key: EpisodeKey) -> int | None:
+        """Return the place of an episode's seed, from 0; None for an episode of another plan."""
+        known = (key.game, key.entrant) in self._cells and key.repeat < self._suite.seeds.repeats
+        return self._places.get(key.seed) if known else None
+
+    def get(self, key: EpisodeKey) -> Job | None:
+        """Return an episode; None for one of another plan."""
+        place = self.place(key)
+        return None if place is None else self._job(key, place)
+
+    def order(self, key: EpisodeKey) -> tuple[int, int, int]:
+        """Return a number for sorting; episodes of another plan come last."""
+        place = self.place(key)
+        if place is None:
+            return len(self._seeds), 0, 0
+        return place, key.repeat, self._rank[key.game, key.entrant]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {seed: place for place, seed in enumerate(self._seeds)}
+
+    @cached_property
+    def _rank(self) -> dict[tuple[str, str], int]:
+        return {cell: number for number, cell in enumerate(self._cells)}
+
+    def _job(self, key: EpisodeKey, place: int) -> Job:
+        game, entrant = self._cells[key.game, key.entrant]
+        number, limits = self._suite.seeds.first + place, self._suite.limit.episode
+        seats, own = game.seats(entrant, number), game.own_seats(entrant, number)
+        which = (key.game, key.entrant, own)
+        if which not in self._texts:
+            self._texts[which] = _text(self._bare[key.game], seats, limits)
+        run = _run_id(key, self._texts[which])
+        return self._finish(Job(key, game.entry, entrant, seats, own, run, self._suite.forfeit, limits=limits))
 
 
 def _plays(entrant: Entrant, game: Game, host: PluginHost) -> bool:
@@ -176,13 +239,17 @@ def run_id(text: str) -> str:
 
 def earlier_run_id(job: Job, metric: str) -> str:
     """Return the run id of an episode in results of earlier versions, in which it depended on the metric."""
-    return _run_id(job.key, job.entry.model_copy(update={"metric": metric}), job.seats)
+    return _run_id(job.key, _text(job.entry.model_copy(update={"metric": metric}), job.seats, NO_LIMITS))
 
 
-def _run_id(key: EpisodeKey, entry: GameEntry, seats: dict[str, Entrant], limits: EpisodeLimits = NO_LIMITS) -> str:
+def _run_id(key: EpisodeKey, text: str) -> str:
+    return run_id(f"[{text}, {key.seed}, {key.repeat}]")
+
+
+def _text(entry: GameEntry, seats: Mapping[str, Entrant], limits: EpisodeLimits) -> str:
     told: list[object] = [_said(entry), {name: _said(entrant) for name, entrant in seats.items()}]
     told += [found] if (found := limits.given()) else []
-    return run_id(json.dumps([told, key.seed, key.repeat], sort_keys=True))
+    return json.dumps(told, sort_keys=True)
 
 
 def _said(part: Entrant | GameEntry) -> dict[str, object]:

@@ -54,11 +54,7 @@ async def play_episode(services: Services, game: Game, job: Job, *, clock: Clock
             return _broken_off(runs, game, job, *told)
         return failed(job, *told, taken=_taken(runs, job.run), fault=fault_of(error))
     runs = services.require("runs")
-    try:
-        record = record_of(game, job, summary, started, time.monotonic() - begun)
-    except MetricError as error:
-        taken = _taken(runs, job.run)
-        return failed(job, str(error), started, time.monotonic() - begun, taken=taken, fault="metric")
+    record = record_of(game, job, summary, started, time.monotonic() - begun)
     if limiter.reached and record.outcome != "finished":
         record = _limited(runs, record, limiter)
     if not record.calls and all(seat["model"] is None for seat in summary["seats"]):
@@ -76,20 +72,24 @@ def _options(entry: GameEntry, entrant: Entrant) -> dict[str, Any]:
 
 
 def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, seconds: float) -> EpisodeRecord:
-    """Return the record of a run's summary. Raises MetricError if the metric that is the score has no finite value."""
-    seats = tuple(_seat(game, job, seat) for seat in summary["seats"])
+    """Return the record of a run's summary; it failed if the metric that is the score has no finite value."""
+    without: dict[str, str] = {}
+    seats = tuple(_seat(game, job, seat, without) for seat in summary["seats"])
     own = [seat for seat in seats if seat.own]
     named = [name for name in own[0].metrics if all(name in seat.metrics for seat in own)]
     metrics = {name: _mean([seat.metrics[name] for seat in own]) for name in named}
     decided, forced = sum(s.steps for s in own), sum(s.forced for s in own)
     outcome: Outcome = "finished" if summary["done"] else "step_limit"
     reason = ""
+    fault: Fault = ""
     if forced > job.forfeit * decided:
         outcome, reason = "forfeited", f"{forced} of {decided} decisions were forced"
+    elif not game.metric.of_set and game.metric.name not in metrics:
+        outcome, reason, fault = "failed", without[game.metric.name], "metric"
     usage = summary["usage"]
     return EpisodeRecord(
         *(job.key.game, job.key.entrant, job.key.seed, job.key.repeat, outcome, reason),
-        value=None if game.metric.of_set or outcome == "forfeited" else metrics[game.metric.name],
+        value=None if game.metric.of_set or outcome in ("forfeited", "failed") else metrics[game.metric.name],
         metrics=metrics,
         steps=decided,
         reward=_mean([seat.reward for seat in own]),
@@ -103,10 +103,12 @@ def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, se
         prompt_tokens=usage["prompt_tokens"],
         completion_tokens=usage["completion_tokens"],
         cost=None if usage["cost"] is None else float(usage["cost"]),  # may be an int, like a reward
+        fault=fault,
     )
 
 
-def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
+def _seat(game: Game, job: Job, told: Mapping[str, Any], without: dict[str, str]) -> SeatRecord:
+    """Return the record of a seat, without the metrics that have no value there; `without` gets them and the reason."""
     name, names = told["seat"], tuple(sorted(told["achievements"]))
     reward = float(told["reward"])  # may be an int in a summary that was read from the log
     decisions = told["decisions"]
@@ -119,9 +121,8 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any]) -> SeatRecord:
         if not metric.of_set:
             try:
                 metrics[metric.name] = value_of_metric(metric, [played], game.entry.game)
-            except MetricError:
-                if metric.name == game.metric.name:  # another one is left out of the record
-                    raise
+            except MetricError as error:
+                without[metric.name] = str(error)
     return SeatRecord(
         *(name, job.seats[name].name, told["steps"], reward, names, told["done"]),
         *(decisions["forced"], decisions["repaired"], metrics, name in job.own),
@@ -146,13 +147,13 @@ def asked_again(runs: RunReader, run: str) -> int:
 def _limited(runs: RunReader, record: EpisodeRecord, limiter: Limiter) -> EpisodeRecord:
     """Return the record of an episode that ended at a limit, with what models took in a decision that was dropped."""
     told = f"ended at the limit of {limiter.limit}"
-    forfeited = record.outcome == "forfeited"
+    kept = record.outcome in ("forfeited", "failed")
     taken = sum((Usage(**e["body"]["reply"]["finish"]["usage"]) for e in runs.events(record.run, "call")
                  if "reply" in e["body"]), NO_USAGE)  # fmt: skip
     return replace(
         record,
-        outcome="forfeited" if forfeited else "limit",
-        reason=f"{record.reason}; {told}" if forfeited else told,
+        outcome=record.outcome if kept else "limit",
+        reason=f"{record.reason}; {told}" if kept else told,
         limit=limiter.reached,
         calls=taken.calls,
         prompt_tokens=taken.prompt_tokens,
@@ -233,14 +234,13 @@ def _broken_off(runs: RunReader, game: Game, job: Job, reason: str, started: str
     with suppress(UnknownNameError):
         summary = runs.about(job.run)["summary"]
     if summary and summary.get("seats"):
-        with suppress(MetricError):  # the forfeited episode has no value of its own
-            found = record_of(game, job, summary, started, seconds)
+        found = record_of(game, job, summary, started, seconds)
     if found is None:
         seats = tuple(
             SeatRecord(name, who.name, 0, 0.0, (), False, 0, 0, {}, name in job.own) for name, who in job.seats.items()
         )
         return replace(failed(job, reason, started, seconds), outcome="forfeited", seats=seats)
-    found = replace(found, outcome="forfeited", reason=reason, value=None)
+    found = replace(found, outcome="forfeited", reason=reason, fault="", value=None)
     return replace(found, conditions=_conditions(runs, job))
 
 

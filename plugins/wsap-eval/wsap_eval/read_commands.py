@@ -173,7 +173,7 @@ def export(folder: Path, *, form: str, out: Path | None, database: str | None, d
     """Write the results in FOLDER in another format, and print the paths of the files.
 
     csv and jsonl contain the table and the episodes; html is a self-contained page; inspect writes a log with prompts
-    and replies for each game and entrant, for the tools of Inspect (pip install 'wsap-eval[inspect]');
+    and replies for each game and entrant, for the tools of Inspect (needs wsap-eval[inspect]);
     every-eval-ever writes version 0.3 of that format.
     """
     from wsap_eval.writing import write

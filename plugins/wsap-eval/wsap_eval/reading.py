@@ -11,10 +11,11 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_eval.due import CellLimits, Due
 from wsap_eval.metrics import scored_by
-from wsap_eval.plan import games_of, jobs_of
+from wsap_eval.plan import Plan, games_of
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import PLAN, Results, read_results, read_width
 from wsap_eval.run import Played, gathered
+from wsap_eval.stats import passes
 from wsap_eval.suite import Entrant, Suite, made, picked
 from wsap_eval.table import Row
 
@@ -34,10 +35,10 @@ def played_of(folder: Path, *, table: bool = True) -> Played:
     suite, read = read_results(folder)
     host = PluginHost.discovered()
     games = games_of(suite, host)
-    jobs = list(jobs_of(suite, games, suite.entrants, host))
+    plan = Plan(suite, games, suite.entrants, host)
     episodes = {key: scored_by(r, games[key.game]) if key.game in games else r for key, r in read.items()}
-    due = Due(jobs, games, episodes, CellLimits(half_width=read_width(folder)))
-    return gathered(suite, games, jobs, episodes, due, folder)
+    due = Due(plan, games, episodes, CellLimits(half_width=read_width(folder)))
+    return gathered(suite, games, plan, episodes, due, folder)
 
 
 def with_tags(played: Played, tags: Sequence[str]) -> Played:
@@ -56,7 +57,8 @@ def scored_again(folder: Path, metrics: Sequence[str], reduce: str | None = None
     """Score the episodes of a folder by other metrics or another reducer, without playing, and return its results.
 
     `metrics` are `NAME` for all games, or `GAME=NAME`; `reduce` is that of a suite, and None keeps it. UsageError
-    for a game, metric or reducer that there is not, or if the results are a transfer measurement.
+    for a game, metric or reducer that there is not, for one that takes more repeats than were played, or if the results
+    are a transfer measurement.
     """
     played = played_of(folder)
     labels = [game.name for game in played.suite.games]
@@ -68,6 +70,12 @@ def scored_again(folder: Path, metrics: Sequence[str], reduce: str | None = None
     whole = played.suite.model_copy(update={"games": entries}).model_dump(mode="json")
     suite = made("The evaluation", Suite, whole if reduce is None else whole | {"reduce": reduce})
     games = games_of(suite, PluginHost.discovered())
+    most = max(Counter((r.game, r.entrant, r.seed) for r in played.records).values(), default=0)
+    if (wanted := passes(suite.reduce)) is not None and wanted > most:
+        raise UsageError(
+            f"{suite.reduce} takes at least {wanted} episodes of a seed, and {str(folder)!r} has {most}; play more "
+            "with --repeats."
+        )
     with Results(folder, suite) as results:
         results.score(games)
     return played_of(folder)
@@ -143,6 +151,8 @@ def _why_apart(row: Row, base: str) -> str:
             f"{row.entrant} and the baseline {base} were played under different conditions in {row.game}: "
             f"{row.apart}; play both under the same."
         )
+    if row.metric not in row.sets and not row.figure.clusters:
+        return f"{row.entrant} has no score in {row.game}: {row.why_no_interval}"
     return f"{row.entrant} and the baseline {base} have no seed in common in {row.game}; play both on the same seeds."
 
 

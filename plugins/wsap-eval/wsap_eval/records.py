@@ -74,7 +74,7 @@ class EpisodeRecord:
     achievements: tuple[str, ...]
     seats: tuple[SeatRecord, ...]
     trajectory: str
-    """The trajectory hash; empty if it failed."""
+    """The trajectory hash; empty if it failed before its end."""
     run: str = ""
     started: str = ""
     seconds: float = 0.0
@@ -107,6 +107,15 @@ class EpisodeRecord:
     def own(self) -> tuple[SeatRecord, ...]:
         """The seats in which the entrant was measured."""
         return tuple(s for s in self.seats if (s.entrant == self.entrant if s.own is None else s.own))
+
+    @property
+    def path(self) -> tuple[str, tuple[str, ...]] | None:
+        """The trajectory with the seats in which the entrant was measured: episodes of one path are one and the same.
+
+        None if it failed, or ended before its first decision.
+        """
+        known = self.trajectory and self.outcome != "failed"
+        return (self.trajectory, tuple(seat.seat for seat in self.own)) if known else None
 
     @property
     def scored(self) -> bool:

@@ -20,7 +20,7 @@ from wsap_core.protocol.lines import plural
 from wsap_core.textfile import written_to
 from wsap_eval.apart import BEFORE, SHARED, differences, identity
 from wsap_eval.metrics import scored_by
-from wsap_eval.plan import Game, Job, earlier_run_id
+from wsap_eval.plan import Game, Job, Plan, earlier_run_id
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.suite import Suite, made
 
@@ -43,14 +43,14 @@ _CHOICES = (
 class Results:
     """The folder of an evaluation, created if missing and locked while it is open.
 
-    `jobs` are the episodes that will be played, with their conditions.
+    `plan` has the episodes that will be played, with their conditions.
 
     Raises UsageError if it holds results of another suite or of another entrant with the same label, or, unless
     `changed` says what to do, episodes played under other conditions, or can't be written; StorageLockedError if
     another process has it open.
     """
 
-    def __init__(self, folder: Path, suite: Suite, jobs: Sequence[Job] = (), changed: Changed = "") -> None:
+    def __init__(self, folder: Path, suite: Suite, plan: Plan | None = None, changed: Changed = "") -> None:
         from filelock import FileLock, Timeout
 
         self.folder = folder
@@ -67,8 +67,10 @@ class Results:
             self._refuse_another(suite)
             self.episodes = _episodes(self._path)
             self._replaced: dict[EpisodeKey, EpisodeRecord] = {}
-            self._refuse_namesakes(jobs)
-            self.heed_changes(jobs, changed)
+            if plan is not None:
+                self._refuse_namesakes(plan)
+                planned = [job for key in self.episodes if (job := plan.get(key))]
+                self.heed_changes([*plan.of_seeds(0, 1), *planned], changed)
             self._keep_suite(suite)
             self._tidy()
             self._file = self._path.open("ab", buffering=0)
@@ -142,10 +144,9 @@ class Results:
                     "Name another folder with --out."
                 )
 
-    def _refuse_namesakes(self, jobs: Sequence[Job]) -> None:
-        planned = {job.key: job for job in jobs}
+    def _refuse_namesakes(self, plan: Plan) -> None:
         for key, record in self.episodes.items():
-            if record.outcome != "failed" and key in planned and not self._is_of(planned[key], record.run):
+            if record.outcome != "failed" and (job := plan.get(key)) and not self._is_of(job, record.run):
                 raise UsageError(
                     f"{str(self.folder)!r} holds episodes of {key.entrant!r} in {key.game!r} played by "
                     "another agent, with other options, or against somebody else. Give the new entrant a label of its "
@@ -219,6 +220,23 @@ def read_results(folder: Path) -> tuple[Suite, dict[EpisodeKey, EpisodeRecord]]:
     if not (folder / _SUITE).is_file():
         raise UsageError(f"{str(folder)!r} contains no results of wsap eval.")
     return _read_suite(folder), _episodes(folder / _EPISODES)
+
+
+def with_kept_scoring(suite: Suite, folder: Path) -> Suite:
+    """Return a suite with the metrics and the reducer by which a folder is scored, where it names none itself.
+
+    Raises UsageError if the folder's suite can't be read.
+    """
+    if not (folder / _SUITE).is_file():
+        return suite
+    before = _read_suite(folder)
+    metrics = {(game.name, game.game): game.metric for game in before.games}
+    games = tuple(
+        game if game.metric else game.model_copy(update={"metric": metrics.get((game.name, game.game), "")})
+        for game in suite.games
+    )
+    reduce = suite.reduce if "reduce" in suite.model_fields_set else before.reduce
+    return suite.model_copy(update={"games": games, "reduce": reduce})
 
 
 def was_looked_at(folder: Path) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,16 +21,16 @@ from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import CommandModels, Services, runtime_services
 from wsap_eval.apart import told_apart
-from wsap_eval.conditions import with_conditions
+from wsap_eval.conditions import Conditions
 from wsap_eval.due import NO_BUDGET, NO_LIMITS, CellLimits, Due, Offer, is_over
 from wsap_eval.jobs.frames import Setup
 from wsap_eval.jobs.local import play_in_workers
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.metrics import scored_by
-from wsap_eval.plan import Game, Job, asks_models, games_of, jobs_of
+from wsap_eval.plan import Game, Job, Plan, asks_models, games_of
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of
-from wsap_eval.results import Changed, Results, was_looked_at
+from wsap_eval.results import Changed, Results, was_looked_at, with_kept_scoring
 from wsap_eval.stats import passes
 from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, Standing, rows_of, standings_of
@@ -130,12 +131,11 @@ def _with_label(record: EpisodeRecord, label: str) -> EpisodeRecord:
 
 
 def gathered(
-    suite: Suite, games: Mapping[str, Game], jobs: Sequence[Job], episodes: Mapping[EpisodeKey, EpisodeRecord],
+    suite: Suite, games: Mapping[str, Game], plan: Plan, episodes: Mapping[EpisodeKey, EpisodeRecord],
     due: Due, folder: Path, *, limit: str = "",
 ) -> Played:  # fmt: skip
     """Return the results of a folder, those of the suite's episodes first, without games that it no longer has."""
-    order = {job.key: number for number, job in enumerate(jobs)}
-    keys = sorted((key for key in episodes if key.game in games), key=lambda key: (order.get(key, len(order)), key))
+    keys = sorted((key for key in episodes if key.game in games), key=lambda key: (plan.order(key), key))
     of_entrant = {entrant.name: entrant.tags for entrant in suite.entrants}
 
     def whole(key: EpisodeKey) -> EpisodeRecord:
@@ -145,11 +145,15 @@ def gathered(
 
     told = told_apart(map(whole, keys))
     settled = due.all_settled()
-    open_ = [job.key for job in jobs if not is_over(episodes.get(job.key))]
+    over = Counter((key.game, key.entrant) for key in keys if is_over(episodes[key]) and plan.place(key) is not None)
+    failed = [episodes[key] for key in keys if not is_over(episodes[key]) and plan.place(key) is not None]
+    broken = Counter((record.game, record.entrant) for record in failed)
+    missing = sum(
+        broken[cell] if due.gives_up(*cell) else plan.of_cell - over[cell] for cell in plan.cells if cell not in settled
+    )
     return Played(
-        suite, games, told.records, sum((key.game, key.entrant) not in settled for key in open_), due.stopped, settled,
-        limit, was_looked_at(folder), tuple(due.unreached()),
-        tuple(episodes[key] for key in open_ if key in episodes), told.entrants,
+        suite, games, told.records, missing, due.stopped, settled, limit, was_looked_at(folder),
+        tuple(due.unreached()), tuple(failed), told.entrants,
     )  # fmt: skip
 
 
@@ -173,6 +177,7 @@ def evaluate(
         WsapError: the results can't be written; finished episodes are kept.
     """
     host = PluginHost.discovered()
+    evaluation = replace(evaluation, suite=with_kept_scoring(evaluation.suite, folder))
     games = games_of(evaluation.suite, host)
     if evaluation.on and evaluation.limits:
         raise UsageError("A limit on all episodes is not supported with --on; leave out one of them.")
@@ -183,22 +188,22 @@ def evaluate(
             f"{evaluation.suite.reduce} takes at least {wanted} episodes of each seed; give --repeats {wanted} or more."
         )
     specs = {entrant.name: load_agent_spec(entrant.agent, host) for entrant in evaluation.entrants}
-    jobs = with_conditions(jobs_of(evaluation.suite, games, evaluation.entrants, host), games, host)
-    for name in specs.keys() - {job.key.entrant for job in jobs}:
+    plan = Plan(evaluation.suite, games, evaluation.entrants, host, Conditions(games, host).added)
+    for name in specs.keys() - {entrant for _, entrant in plan.cells}:
         raise UsageError(f"The agent {name!r} plays only {', '.join(specs[name].games)}, none of these games.")
-    with Results(folder, evaluation.suite, jobs, evaluation.changed) as results:
+    with Results(folder, evaluation.suite, plan, evaluation.changed) as results:
         if evaluation.cells.half_width is not None and evaluation.changed == "apart":
             raise UsageError("--until needs episodes of the same conditions; give --changed again.")
         results.score(games)
         results.keep_width(evaluation.cells.half_width)
-        due = Due(jobs, games, results.episodes, evaluation.cells, evaluation.limits)
-        with opened(evaluation, results, games, host, len(jobs), progress, stopping) as playing:
+        due = Due(plan, games, results.episodes, evaluation.cells, evaluation.limits)
+        with opened(evaluation, results, games, host, len(plan), progress, stopping) as playing:
             try:
                 playing.run(playing.play(due))
                 limit = due.limit
             except BudgetReachedError as error:
                 limit = str(error)
-        return gathered(evaluation.suite, games, jobs, results.all_episodes, due, folder, limit=limit)
+        return gathered(evaluation.suite, games, plan, results.all_episodes, due, folder, limit=limit)
 
 
 class Playing:
@@ -268,21 +273,25 @@ class Playing:
         if self._interrupted:
             due.close()
         given, setup, keep = self._evaluation, self._setup, self._keep
-        apart = {
-            job.key
-            for job in due.missing
-            if given.jobs > 1 and not asks_models(job, self.games[job.key.game], self._host)
-        }
-        await self._open_models(job.entrant for job in due.missing if job.key not in apart)
+        in_workers = dict[tuple[str, str], bool]()
+
+        def apart(job: Job) -> bool:
+            cell = (job.key.game, job.key.entrant)
+            if cell not in in_workers:
+                in_workers[cell] = given.jobs > 1 and not asks_models(job, self.games[job.key.game], self._host)
+            return in_workers[cell]
+
+        number = sum(map(apart, due.missing))
+        await self._open_models(job.entrant for job in due.missing if not apart(job))
         if given.on:
             from wsap_eval.jobs.cluster import play_on_ray
 
             await play_on_ray(due.those(lambda job: True), setup, keep, where=given.on)
             return
-        here, there = due.those(lambda job: job.key not in apart), due.those(lambda job: job.key in apart)
+        here, there = due.those(lambda job: not apart(job)), due.those(apart)
         await first_error_ends([
             play_side_by_side(self.services, self.games, here, keep, given.in_flight, given.clock),
-            play_in_workers(there, setup, keep, workers=min(given.jobs, len(apart))),
+            play_in_workers(there, setup, keep, workers=min(given.jobs, number)),
         ])  # fmt: skip
 
     def _keep(self, record: EpisodeRecord) -> None:

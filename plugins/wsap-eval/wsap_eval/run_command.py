@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @click.option("--baseline", metavar="ENTRANT", help="The entrant to compare the others to. Default: the first.")
 @click.option("--reduce", metavar="HOW", help="A seed's value from its repeats: mean, max, min, median, "
               "pass@K (at least one of K succeeds) or pass^K (all K). Default: the suite's, or mean.")  # fmt: skip
-@click.option("--on", metavar="ray|ray://HOST:PORT", help="Play on a Ray cluster; pip install 'wsap-nexus[ray]'.")
+@click.option("--on", metavar="ray|ray://HOST:PORT", help="Play on a Ray cluster; needs wsap-eval[ray].")
 @click.option("--jobs", type=STEPS, help="Worker processes for episodes without models. Default: one per CPU.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for the results.")
 @click.option("--database", metavar="PATH|URL", help="Where to record runs. Default: a file in the folder.")
@@ -119,6 +119,8 @@ def run(
     else:
         tell(played, form or "")
         click.echo(f"Results: {folder}", err=True)
+    for told in filter(None, (game.spec.renamed(game.entry.game) for game in played.games.values())):
+        click.echo(single_line(told), err=True)
     if played.limit:
         reached = played.limit.partition("; ")[0]  # the rest explains how to resume a run
         click.echo(f"{reached}. Run the same command with a higher limit to continue.", err=True)
@@ -159,7 +161,7 @@ def tell(played: Played, form: Form = "") -> None:
     for (game, entrant), why in played.stopped.items():
         say(f"{entrant} in {game}: stopped, {why}.", form)
     for line in played.unreached:
-        say(f"{single_line(line)} Continue with a larger --seeds.", form)
+        say(single_line(line), form)
     if played.looked:
         say(LOOKED, form)
 

@@ -18,7 +18,7 @@ MOST_SEEDS = 10_000
 
 def all_limits(limits: Sequence[str]) -> BudgetLimits:
     """Return the limits of all episodes together from `--limit`. Raises UsageError if one is invalid."""
-    return limits_of([word for word in limits if not word.startswith((_CELL, _EPISODE))])
+    return _scoped([word for word in limits if not word.startswith((_CELL, _EPISODE))], "")
 
 
 def limits_of(words: Sequence[str]) -> BudgetLimits:
@@ -45,7 +45,7 @@ def episode_limits(limits: Sequence[str]) -> Mapping[str, float]:
         found["seconds"] = _above_zero(amount)
         if not found["seconds"]:
             raise UsageError(f"--limit episode.seconds must be a number above 0, not {single_line(amount)[:20]!r}.")
-    own = limits_of(rest)
+    own = _scoped(rest, _EPISODE)
     given = {"tokens": own.tokens, "calls": own.calls, "cost": own.cost}
     return found | {kind: most for kind, most in given.items() if most is not None}
 
@@ -53,8 +53,16 @@ def episode_limits(limits: Sequence[str]) -> Mapping[str, float]:
 def cell_limits(limits: Sequence[str], until: str | None, *, pilot: bool) -> CellLimits:
     """Return the limits of each cell from `--limit` and `--until`. Raises UsageError if one is invalid."""
     words = [word.removeprefix(_CELL) for word in limits if word.startswith(_CELL)]
-    own = limits_of(words)
+    own = _scoped(words, _CELL)
     return CellLimits(own.calls, own.tokens, own.cost, _half_width(until), PILOT if pilot else None)
+
+
+def _scoped(words: Sequence[str], scope: str) -> BudgetLimits:
+    """Return limits like `limits_of`, whose errors name a limit as it was typed."""
+    try:
+        return limits_of(words)
+    except UsageError as error:
+        raise UsageError(str(error).replace("--limit run.", f"--limit {scope}")) from None
 
 
 def _half_width(until: str | None) -> float | None:

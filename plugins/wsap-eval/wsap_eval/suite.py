@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError, model_validator
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.seams.context import SEED_LIMIT
@@ -29,7 +29,7 @@ FORFEIT = 0.2
 Legal = Literal["bound", "shown", "hidden"]
 """How a model gets legal actions: its reply is bound to them, they are only listed, or neither. Scores of different
 modes are not comparable."""
-Label = Annotated[str, Field(max_length=120, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Label = Annotated[str, StringConstraints(strip_whitespace=True), Field(max_length=120, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Tag = Annotated[str, Field(max_length=60, pattern=r"^[\w][\w.:/=+@-]*$")]
 """A word by which results are filtered; it has no influence on scores."""
 Seed = Annotated[int, Field(ge=0, le=SEED_LIMIT)]
@@ -109,9 +109,14 @@ class Seeds(_Part):
     """Draws a private range: seeds derived from this secret text and the numbers from `first`."""
 
     def numbers(self) -> tuple[int, ...]:
-        """Return the seeds in playing order."""
-        indices = range(self.first, self.first + self.count)
-        return tuple(_salted(self.salt, index) if self.salt else index for index in indices)
+        """Return the seeds in playing order, each once."""
+        if not self.salt:
+            return tuple(range(self.first, self.first + self.count))
+        found, index = dict[int, None](), self.first
+        while len(found) < self.count:  # two numbers may draw the same seed
+            found[_salted(self.salt, index)] = None
+            index += 1
+        return tuple(found)
 
 
 class EpisodeLimits(_Part):
@@ -259,7 +264,7 @@ def composed(
     chosen: dict[str, Any] = (
         {"name": "+".join(games), "games": [{"game": game, "steps": steps, "legal": legal} for game in games]}
         if name is None
-        else (name if isinstance(name, Suite) else load_suite(name)).model_dump(mode="json")
+        else (name if isinstance(name, Suite) else load_suite(name)).model_dump(mode="json", exclude_unset=True)
     )
     changed = {"count": seeds, "first": first_seed, "repeats": repeats}
     numbers = chosen.get("seeds", {}) | {key: value for key, value in changed.items() if value is not None}

@@ -370,19 +370,23 @@ def _row(
     pairs = [(seed, value) for seed, of_seed in values.items() for value in of_seed]
     # An episode that ended before its first decision has no trajectory, and is like no other.
     silent = sum(record.outcome == "forfeited" and not record.trajectory for record in found)
-    distinct = len({record.trajectory for record in found if record.trajectory}) + silent
+    distinct = len({record.path for record in found} - {None}) + silent
     scored = [record.value for record in found if record.scored and record.value is not None]
     forfeits = any(record.outcome == "forfeited" for record in found)
     usage = usage_of(found)
+    figure = estimate(
+        [value for _, value in pairs], [seed for seed, _ in pairs],
+        low=game.reduced_metric.low, high=game.reduced_metric.high, distinct=distinct, any_look=any_look,
+    )  # fmt: skip
+    if not pairs and scored and (wanted := passes(game.reduce)) is not None:
+        why = f"No seed has the {wanted} episodes with a value that {game.reduce} takes."
+        figure = replace(figure, why_no_interval=why)
     return Row(
         game.entry.name,
         entrant,
         game.metric.name,
         dict(Counter(record.outcome for record in found)),
-        estimate(
-            [value for _, value in pairs], [seed for seed, _ in pairs],
-            low=game.reduced_metric.low, high=game.reduced_metric.high, distinct=distinct, any_look=any_look,
-        ),
+        figure,
         worst if forfeits else None,
         sum(scored) / len(scored) if forfeits and scored else None,
         distinct,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import MissingServiceError
+from wsap_core.installing import install_line
 from wsap_core.seams.services import RunReader
 from wsap_eval.apart import conditions_of, is_file, packages_of
 from wsap_eval.export.transcript import Turn, transcript
@@ -37,7 +38,8 @@ def write_inspect(played: Played, runs: RunReader | None, out: Path) -> list[Pat
         from inspect_ai.log import write_eval_log
     except ModuleNotFoundError:
         raise MissingServiceError(
-            "Inspect logs need inspect-ai, which is not installed; install it with: pip install 'wsap-eval[inspect]'"
+            "Inspect logs need inspect-ai, which is not installed; "
+            f"install it with: {install_line('wsap-eval[inspect]')}"
         ) from None
     paths = []
     for row in played.rows():

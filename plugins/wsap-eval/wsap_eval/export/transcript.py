@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wsap_core.errors import UnknownNameError, WireError
+from wsap_core.seams.model import FunctionCall, Message
 from wsap_core.seams.services import RunReader
 from wsap_core.untrusted import strip_control
 
@@ -44,10 +45,9 @@ def transcript(runs: RunReader, run: str, seats: Collection[str]) -> Iterator[Tu
             for message in body.get("messages", ()):
                 yield Turn(_role(message["role"]), _text(message["content"]))
             reply = body["reply"]
-            thinking, text = (
-                strip_control(str(reply.get("thinking") or "")),
-                str(body.get("prefill") or "") + reply["text"],
-            )
+            thinking = strip_control(str(reply.get("thinking") or ""))
+            calls = [FunctionCall(call["name"], call["arguments"]) for call in reply.get("calls", ())]
+            text = str(body.get("prefill") or "") + Message("assistant", reply["text"], calls).text()
             yield Turn("assistant", strip_control(text), thinking, models.get(event["seat"], ""))
     except UnknownNameError:
         return

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import MissingServiceError, UsageError, WsapError
+from wsap_core.installing import install_line
 from wsap_core.pipes import output_to_stderr
 from wsap_core.seams.agent import Usage
-from wsap_core.seams.services import Services
 from wsap_core.untrusted import error_line, single_line
 from wsap_eval.jobs.frames import Ended, Jobs, Setup
 from wsap_eval.jobs.together import first_error_ends
-from wsap_eval.jobs.worker import opened, play_patiently
-from wsap_eval.plan import Game, Job
+from wsap_eval.jobs.worker import Table, opened, play_patiently
+from wsap_eval.plan import Job
 from wsap_eval.play import failed
 from wsap_eval.records import EpisodeRecord
 
@@ -42,7 +42,7 @@ async def play_on_ray(jobs: Jobs, setup: Setup, keep: Callable[[EpisodeRecord], 
     try:
         ray: Any = importlib.import_module("ray")  # Any: Ray is optional
     except ModuleNotFoundError:
-        raise MissingServiceError("--on ray needs Ray; install it with: pip install 'wsap-nexus[ray]'") from None
+        raise MissingServiceError(f"--on ray needs Ray; install it with: {install_line('wsap-eval[ray]')}") from None
     with output_to_stderr():  # Ray tells of lost nodes on standard output
         await _play(ray, jobs, setup, keep, where)
 
@@ -77,20 +77,19 @@ async def _play(ray: Any, jobs: Jobs, setup: Setup, keep: Callable[[EpisodeRecor
             ray.shutdown()
 
 
-_OPENED: dict[str, tuple[Services, dict[str, Game]]] = {}
-"""Services and games opened by this process of a node, by setup."""
+_OPENED: dict[str, Table] = {}
+"""What this process of a node has opened, by setup."""
 _FOR_LIFE = ExitStack()
 
 
 def _episode(setup: Setup, job: Job) -> EpisodeRecord | Ended:
     try:
-        services, games = _opened(setup)
-        return _loop().run_until_complete(play_patiently(services, games[job.key.game], job))
+        return _loop().run_until_complete(play_patiently(_opened(setup), job))
     except WsapError as error:
         return Ended(type(error), str(error))
 
 
-def _opened(setup: Setup) -> tuple[Services, dict[str, Game]]:
+def _opened(setup: Setup) -> Table:
     told = f"{setup.database}\0{setup.limited}\0{setup.suite.model_dump_json()}"
     if told not in _OPENED:
         if not setup.database:

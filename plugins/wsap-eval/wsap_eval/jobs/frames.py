@@ -63,10 +63,14 @@ class Jobs(Protocol):
         """Return the next episode; None if there is none, or none has room now."""
 
 
-Reply = Ready | EpisodeRecord | Ended
+Batch = tuple[Job, ...]
+"""Episodes to play. Those of one cell have nearly everything in common, which is encoded once in a message."""
+Played = tuple[EpisodeRecord, ...]
+"""Finished episodes."""
+Reply = Ready | Played | Ended
 
 
 def framed(message: Any) -> bytes:
-    """Return an encoded message. Any: a `Setup`, `Job` or `Stop` to the worker, a `Reply` from it."""
+    """Return an encoded message. Any: a `Setup`, `Batch` or `Stop` to the worker, a `Reply` from it."""
     content = pickle.dumps(message)
     return HEADER.pack(len(content)) + content

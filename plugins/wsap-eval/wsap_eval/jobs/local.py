@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from wsap_core.errors import WsapError
-from wsap_eval.jobs.frames import HEADER, Ended, Jobs, Reply, Setup, Stop, framed
+from wsap_eval.jobs.frames import HEADER, Batch, Ended, Jobs, Reply, Setup, Stop, framed
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.plan import Job
 from wsap_eval.play import failed
@@ -80,6 +80,7 @@ async def _feed(worker: _Worker, jobs: Jobs, again: deque[Job], keep: Callable[[
     sent, most = dict[EpisodeKey, Job](), 1
     received, pace = time.monotonic(), LEAD
     while True:
+        batch = list[Job]()
         while len(sent) < (1 if again else most):
             job = again.popleft() if again else jobs.at_once()
             if job is None and not sent:
@@ -87,17 +88,20 @@ async def _feed(worker: _Worker, jobs: Jobs, again: deque[Job], keep: Callable[[
             if job is None:
                 break
             sent[job.key] = job
-            worker.send(job)
+            batch.append(job)
         if not sent:
             return []
-        record = await worker.receive()
-        if not isinstance(record, EpisodeRecord):
+        if batch:
+            worker.send(tuple(batch))
+        records = await worker.receive()
+        if not isinstance(records, tuple):
             return list(sent.values())
-        del sent[record.key]
-        keep(record)
         now = time.monotonic()
-        # A mean over the last few, since those of one commit arrive together.
-        pace += (now - received - pace) / min(8, most + 1)
+        for record in records:
+            del sent[record.key]
+            keep(record)
+            # A mean over the last few, since those of one commit arrive together.
+            pace += ((now - received) / len(records) - pace) / min(8, most + 1)
         received = now
         most = max(1, min(AHEAD, int(LEAD / pace))) if pace > 0 else AHEAD
 
@@ -128,7 +132,7 @@ class _Worker:
                 self._process.kill()
             await self._process.wait()
 
-    def send(self, message: Setup | Job | Stop) -> None:
+    def send(self, message: Setup | Batch | Stop) -> None:
         """Send a message; if the worker is dead, `receive` reports it."""
         assert self._process.stdin is not None
         with suppress(OSError):

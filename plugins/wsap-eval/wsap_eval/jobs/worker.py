@@ -8,6 +8,7 @@ exits at once, even during a game; the recorded episode can be resumed.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pickle
 import signal
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from wsap_core.errors import StorageLockedError, UsageError, WsapError
@@ -23,7 +25,9 @@ from wsap_core.host import PluginHost
 from wsap_core.pipes import take_pipes
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.services import Services, runtime_services
-from wsap_eval.jobs.frames import HEADER, Ended, Ready, Setup, Stop, framed
+from wsap_eval.apart import BEFORE, differences
+from wsap_eval.conditions import Conditions
+from wsap_eval.jobs.frames import HEADER, Batch, Ended, Ready, Reply, Setup, Stop, framed
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.plan import Game, Job, games_of
 from wsap_eval.play import play_episode
@@ -31,8 +35,10 @@ from wsap_eval.records import EpisodeRecord
 
 GRACE = 3.0
 """Seconds that an aborted episode has to end."""
-AT_ONCE = 16
-"""Most episodes side by side, so that one is played while others are committed."""
+AT_ONCE = 64
+"""Most episodes side by side, as many as the driver sends ahead, so that one is played while others are committed."""
+YOUNG = 10_000
+"""New objects between two collections of the youngest garbage; Python's default is 700 or 2,000."""
 LOCKED = 10.0
 """Seconds to wait for a run locked by a worker of an earlier command that is about to end."""
 
@@ -71,41 +77,75 @@ def main() -> None:
         os._exit(0)  # a game's thread must not keep the process alive
 
 
-async def play_patiently(services: Services, game: Game, job: Job) -> EpisodeRecord:
-    """Like `play_episode`, but wait up to `LOCKED` seconds if another process still locks the run."""
+@dataclass(frozen=True)
+class Table:
+    """What plays the episodes of a setup in a process."""
+
+    services: Services
+    games: Mapping[str, Game]
+    """By label."""
+    conditions: Conditions
+
+
+async def play_patiently(table: Table, job: Job) -> EpisodeRecord:
+    """Like `play_episode`, but wait up to `LOCKED` seconds if another process still locks the run.
+
+    Raises UsageError also if the episode would be played under other conditions here than in the driver.
+    """
     deadline = time.monotonic() + LOCKED
+    _refuse_others(job, table.conditions.here(job))
     while True:
         try:
-            return await play_episode(services, game, job)
+            return await play_episode(table.services, table.games[job.key.game], job)
         except StorageLockedError:
             if time.monotonic() > deadline:
                 raise
         await asyncio.sleep(0.05)
 
 
+def _refuse_others(job: Job, here: Mapping[str, str]) -> None:
+    """Raise UsageError if this process would play an episode under other conditions than those it has, if any."""
+    if job.conditions and here != job.conditions:
+        told = ", ".join(differences(job.conditions, here, BEFORE))
+        raise UsageError(
+            f"{job.key.game!r} is no longer what the command began with, or another version on this machine: {told}. "
+            "Don't edit files while they are played, and install the same versions on all machines; then run the "
+            "command again."
+        )
+
+
 @contextmanager
-def opened(setup: Setup) -> Iterator[tuple[Services, dict[str, Game]]]:
-    """Yield services and games (by label). Raises WsapError if a game is unknown or the database can't be used."""
-    games = games_of(setup.suite, PluginHost.discovered())
+def opened(setup: Setup) -> Iterator[Table]:
+    """Yield what plays the episodes. Raises WsapError if a game is unknown or the database can't be used."""
+    host = PluginHost.discovered()
+    games = games_of(setup.suite, host)
     with runtime_services(setup.database, budgets=(NoSpending(),) * setup.limited) as services:
-        yield services, games
+        yield Table(services, games, Conditions(games, host))
 
 
 def _serve(setup: Setup, incoming: BinaryIO, outgoing: BinaryIO) -> None:
-    with opened(setup) as (services, games):
-        asyncio.run(_play(services, games, incoming, outgoing))
+    with opened(setup) as table:
+        # What is imported by now is never garbage, and an episode leaves hundreds of objects that refer to each other.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(YOUNG, 20, 20)
+        asyncio.run(_play(table, incoming, outgoing))
 
 
-async def _play(services: Services, games: Mapping[str, Game], incoming: BinaryIO, outgoing: BinaryIO) -> None:
+async def _play(table: Table, incoming: BinaryIO, outgoing: BinaryIO) -> None:
     jobs: asyncio.Queue[Job] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     me = asyncio.current_task()
     assert me is not None
 
+    def take(batch: Batch) -> None:
+        for job in batch:
+            jobs.put_nowait(job)
+
     def listen() -> None:
         while not isinstance(message := _read(incoming), Stop):
-            assert isinstance(message, Job)
-            loop.call_soon_threadsafe(jobs.put_nowait, message)
+            assert isinstance(message, tuple)
+            loop.call_soon_threadsafe(take, message)
         with suppress(RuntimeError):  # the loop has already ended with an error that was reported
             loop.call_soon_threadsafe(me.cancel)
         time.sleep(GRACE)
@@ -113,28 +153,40 @@ async def _play(services: Services, games: Mapping[str, Game], incoming: BinaryI
 
     threading.Thread(target=listen, daemon=True).start()
 
+    ended = list[EpisodeRecord]()
+
+    def tell() -> None:
+        if ended:
+            _send(outgoing, tuple(ended))
+            ended.clear()
+
     async def work() -> None:
         while True:
             job = await jobs.get()
-            _send(outgoing, await play_patiently(services, games[job.key.game], job))
+            ended.append(await play_patiently(table, job))
+            if len(ended) == 1:
+                loop.call_soon(tell)  # after those that wait for the same commit
 
     _send(outgoing, Ready())
-    with suppress(asyncio.CancelledError):
-        await first_error_ends(work() for _ in range(AT_ONCE))
+    try:
+        with suppress(asyncio.CancelledError):
+            await first_error_ends(work() for _ in range(AT_ONCE))
+    finally:
+        tell()
 
 
-def _read(incoming: BinaryIO) -> Setup | Job | Stop:
+def _read(incoming: BinaryIO) -> Setup | Batch | Stop:
     head = incoming.read(HEADER.size)
     if len(head) == HEADER.size:
         size = HEADER.unpack(head)[0]
         content = incoming.read(size)
         if len(content) == size:
-            message: Setup | Job | Stop = pickle.loads(content)  # noqa: S301  # from the driver
+            message: Setup | Batch | Stop = pickle.loads(content)  # noqa: S301  # from the driver
             return message
     os._exit(1)  # the driver is gone
 
 
-def _send(outgoing: BinaryIO, message: Ready | EpisodeRecord | Ended) -> None:
+def _send(outgoing: BinaryIO, message: Reply) -> None:
     try:
         outgoing.write(framed(message))
         outgoing.flush()

@@ -59,8 +59,13 @@ class Ratio:
 LIKE, NEARLY_CONSTANT = 1 / 2, 1 / 10
 """Ratios of the standard deviations of two entrants' scores: from the first, their shapes offset each other in the
 difference; below the second, one of them is nearly constant beside the other."""
+POWER = 0.8
+"""Of the tests whose numbers of seeds are given."""
 FEWEST_UNLIKE, MISSED_UNLIKE = 40, 0.6
 """Minimum seeds for a difference of scores that spread unlike, and the share of the error rate that is used for it."""
+UNSEEN, LEAST_USED = 1 / 10, 1 / 10
+"""An event in this share of seeds may be missing from the common ones, and decide the mean: the probability of that is
+taken off the error rate, of which this share always remains."""
 
 
 def paired(
@@ -75,9 +80,10 @@ def paired(
     """Return the mean difference on common seeds with its interval and a verdict.
 
     If all values are one of two declared bounds, the p-value is that of the exact sign test. Otherwise the interval is
-    that of `estimate` for a metric without bounds, from 20 seeds; from 40, and wider, if one side's values spread more
-    than twice as much as the other's, since nothing then offsets their skewness. Where that gives none, differences of
-    a metric with two bounds have an exact interval by betting, which holds for all distributions.
+    that of `estimate` for a metric without bounds, from 20 seeds, at the error rate of `error_rate`; from 40, if one
+    side's values spread more than twice as much as the other's, since nothing then offsets their skewness. Where that
+    gives none, differences of a metric with two bounds have an exact interval by betting, which holds for all
+    distributions.
 
     Args:
         values: seed -> value, or values of its repeats.
@@ -141,12 +147,46 @@ def _by_shape(rows: Array, own: Array, other: Array, level: float) -> Paired:
         return _unjudged(rows, why)
     if k < (needed := seeds_for_skewness(rows)):
         return _unjudged(rows, f"{k} common seeds are too few for differences this skewed; it takes about {needed}.")
-    used = 1 - (1 - level) * MISSED_UNLIKE if unlike else level
-    low, high = (float(end) for end in wider(rows, used))
+    low, high = (float(end) for end in wider(rows, 1 - error_rate(k, level, unlike=unlike)))
     if not math.isfinite(high - low):
         return _unjudged(rows, f"Too few of the {k} differences differ from the rest.")
     interval = Interval(low, high, level, f"t and bootstrap-t, the wider{', for unlike scores' * unlike}, paired")
-    return _judged(rows, interval, _t_scaled(rows, low if rows.mean() > 0 else high, level))
+    found = _judged(rows, interval, _t_scaled(rows, low if rows.mean() > 0 else high, level))
+    if found.seeds_to_settle is None:
+        return found
+    return replace(found, seeds_to_settle=_seeds_to_settle(found.difference, float(rows.std(ddof=1)), level, unlike))
+
+
+def _seeds_to_settle(difference: float, deviation: float, level: float, unlike: bool) -> int | None:
+    """Return how many seeds detect a mean difference, each number at its own error rate; None if over a million."""
+    highest = error_rate(10**6, level, unlike=unlike)
+    needed = values_needed(difference, deviation, level=1 - highest)
+    if needed is None:
+        return None
+    effect = abs(difference) / deviation
+    while (used := error_rate(needed, level, unlike=unlike)) < highest and (
+        power_of(effect, needed, level=1 - used) < POWER
+    ):
+        needed += 1
+    return needed
+
+
+def error_rate(k: int, level: float = 0.95, *, unlike: bool = False) -> float:
+    """Return the error rate at which the difference of scores on k seeds is judged by their shape.
+
+    It is 1 - level, less the probability that k seeds lack an event that occurs in a tenth of all: a sample without
+    that event looks like any other, so that no rule for its values can tell, and only the two probabilities together
+    bound false alarms. That leaves nothing below 29 seeds; a tenth of the error rate is always used.
+
+    Args:
+        k: number of common seeds.
+        level: nominal coverage.
+        unlike: one side's scores spread more than twice as much as the other's; the rate is then 0.6 of 1 - level at
+            most.
+    """
+    allowed = 1 - level
+    used = max(allowed * LEAST_USED, allowed - (1 - UNSEEN) ** k)
+    return min(used, allowed * MISSED_UNLIKE) if unlike else used
 
 
 def _at_any_look(rows: Array, own: Array, other: Array, level: float) -> Paired:
@@ -179,11 +219,11 @@ def _t_scaled(rows: Array, end: float, level: float) -> float:
 
     It is below 1 - level if and only if the interval excludes 0, and falls as the difference grows.
     """
-    from scipy import stats  # deferred for weight
+    from scipy import special  # deferred for weight
 
     k, mean = len(rows), float(rows.mean())
-    critical = float(stats.t.ppf((1 + level) / 2, k - 1))
-    return float(2 * stats.t.sf(critical * abs(mean) / abs(mean - end), k - 1))
+    critical = float(special.stdtrit(k - 1, (1 + level) / 2))
+    return float(2 * special.stdtr(k - 1, -critical * abs(mean) / abs(mean - end)))
 
 
 def _constant(rows: Array) -> bool:
@@ -202,10 +242,10 @@ def _signs(rows: Array, width: float, level: float) -> Paired:
 
     `rows` are -1, 0 or 1. The interval is that by betting, and excludes 0 if and only if the test rejects it.
     """
-    from scipy import stats  # deferred for weight
+    from scipy import special  # deferred for weight
 
     k, more, less = len(rows), int((rows > 0).sum()), int((rows < 0).sum())
-    p_value = float(stats.binomtest(more, more + less).pvalue)
+    p_value = min(1.0, 2 * float(special.bdtr(min(more, less), more + less, 0.5)))
     (low, high), _ = bets_on_differences(rows, level)
     if p_value > 1 - level:
         low, high = min(low, 0.0), max(high, 0.0)
@@ -223,11 +263,11 @@ def _sure_excess(more: int, less: int, k: int, level: float) -> float:
     Given the share of seeds that differ, at least that of an exact interval with a thousandth of the error rate, the
     number of wins among them is binomial (Berger and Boos, Journal of the American Statistical Association 89, 1994).
     """
-    from scipy import stats  # deferred for weight
+    from scipy import special  # deferred for weight
 
     spent = (1 - level) / 1000
-    differ = float(stats.beta.ppf(spent, more + less, k - more - less + 1))
-    share = float(stats.beta.ppf((1 - level) / 2 - spent, more, less + 1))
+    differ = float(special.betaincinv(more + less, k - more - less + 1, spent))
+    share = float(special.betaincinv(more, less + 1, (1 - level) / 2 - spent))
     return max(0.0, differ * (2 * share - 1))
 
 
@@ -265,11 +305,11 @@ def _tested(rows: Array, level: float) -> Paired:
         return Paired(k, 0.0, 0.0, None, None, "tied", None, f"All {k} differences are 0.")
     if _constant(rows):
         return _all_alike(rows, level, f"All {k} differences are the same")
-    from scipy import stats  # deferred for weight
+    from scipy import special  # deferred for weight
 
     error, (low, high) = float(rows.std(ddof=1)) / math.sqrt(k), student(rows, level)
     interval = Interval(float(low), float(high), level, "t, paired")
-    return _judged(rows, interval, float(2 * stats.t.sf(abs(mean) / error, k - 1)))
+    return _judged(rows, interval, float(2 * special.stdtr(k - 1, -abs(mean) / error)))
 
 
 def _judged(rows: Array, interval: Interval, p_value: float) -> Paired:
@@ -307,12 +347,12 @@ def power_of(effect: float, n: int, *, level: float = 0.95) -> float:
     return float(stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift))
 
 
-def values_needed(difference: float, deviation: float, *, level: float = 0.95, power: float = 0.8) -> int | None:
+def values_needed(difference: float, deviation: float, *, level: float = 0.95, power: float = POWER) -> int | None:
     """Return how many values a two-sided t test needs to detect a mean difference; None if over a million."""
-    from scipy import stats  # deferred for weight
+    from scipy import special  # deferred for weight
 
     effect = abs(difference) / deviation
-    normal = float(stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(power))
+    normal = float(special.ndtri((1 + level) / 2) + special.ndtri(power))
     if effect * 1000 < normal:
         return None
     needed = max(2, math.floor((normal / effect) ** 2))
@@ -341,10 +381,10 @@ def ratio(numerators: Sequence[float], denominators: Sequence[float], *, level: 
         raise UsageError(f"A ratio needs pairs; there are {k} numerators and {len(denominators)} denominators.")
     if k < 2:
         return Ratio(None, None, "undefined: fewer than two pairs")
-    from scipy import stats  # deferred for weight
+    from scipy import special  # deferred for weight
 
     above, below = float(np.mean(numerators)), float(np.mean(denominators))
-    spread = np.cov(numerators, denominators) * float(stats.t.ppf((1 + level) / 2, k - 1)) ** 2 / k
+    spread = np.cov(numerators, denominators) * float(special.stdtrit(k - 1, (1 + level) / 2)) ** 2 / k
     square = below**2 - float(spread[1, 1])
     if square <= 1e-12 * below**2:
         return Ratio(None, None, "undefined: the denominator may be 0")
@@ -404,7 +444,7 @@ def power(effect: float, *, within_sd: float, between_sd: float, lives: int, see
 
 
 def lives_needed(
-    effect: float, *, within_sd: float, between_sd: float, seeds: int, level: float = 0.95, power: float = 0.8
+    effect: float, *, within_sd: float, between_sd: float, seeds: int, level: float = 0.95, power: float = POWER
 ) -> int | None:
     """Return how many lives of `seeds` target seeds are needed to detect an effect; None if over a million."""
     return values_needed(effect, math.sqrt(between_sd**2 + within_sd**2 / seeds), level=level, power=power)

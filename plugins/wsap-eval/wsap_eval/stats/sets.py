@@ -48,10 +48,10 @@ def set_metric(
     if k < FEWEST:
         return SetEstimate(k, value, None, f"{k} seeds are too few for a metric of episode sets; it takes {FEWEST}.")
     left = [metric([e for seed in sorted(episodes) if seed != out for e in episodes[seed]]) for out in sorted(episodes)]
-    from scipy import stats  # deferred for weight
+    from scipy import special  # deferred for weight
 
     centre = k * value - (k - 1) * float(np.mean(left))
-    half = float(stats.t.ppf((1 + level) / 2, k - 1)) * float(np.std(left)) * math.sqrt(k - 1)
+    half = float(special.stdtrit(k - 1, (1 + level) / 2)) * float(np.std(left)) * math.sqrt(k - 1)
     return SetEstimate(k, value, Interval(centre - half, centre + half, level, "jackknife, no promise of coverage"))
 
 

@@ -16,7 +16,7 @@ from wsap_core.seams.model import Price
 from wsap_core.seams.services import RunReader, runtime_services
 from wsap_core.textfile import written_to
 from wsap_core.untrusted import error_line
-from wsap_eval.conditions import with_conditions
+from wsap_eval.conditions import Conditions
 from wsap_eval.due import NO_BUDGET, NO_LIMITS, Due
 from wsap_eval.memories import kept_memory, numbers_in, stored
 from wsap_eval.plan import Game, Job, games_of
@@ -93,11 +93,11 @@ def measure(
     ):
         plan = _with_seed(plan, folder, seed)
         runs: RunReader = playing.services.require("runs")
+        conditions = Conditions(games, host)
 
         async def play(asked: Iterable[Job]) -> list[EpisodeRecord]:
             given = list(asked)
-            told = with_conditions(given, games, host)
-            wanted = [replace(job, conditions=new.conditions) for job, new in zip(given, told, strict=True)]
+            wanted = [replace(job, conditions=conditions.added(job).conditions) for job in given]
             results.heed_changes(wanted, choices="Name another folder with --out.")
             await playing.play(Due(wanted, games, results.episodes, NO_LIMITS))
             found = [results.episodes[job.key] for job in wanted]
