@@ -292,6 +292,10 @@ def test_notes_and_empty_beats_pass_while_another_command_runs_and_are_done_at_o
         ({"protocol_version": None}, "protocol_version"),
         ({"protocol_version": 1}, "protocol_version"),
         ({"timestamp": "2026-03-21T14:30:01"}, "timestamp"),
+        ({"timestamp": 1774103400}, "timestamp: a timestamp is a text with a time zone, such as 2026-03-21T14:30:00Z"),
+        ({"timestamp": "1774103400"}, "timestamp: a timestamp is a text"),
+        ({"context": {"perception_timestamp": 1774103400}}, "perception_timestamp: a timestamp is a text"),
+        ({"params": {"duration_seconds": "1"}}, "duration_seconds: Input should be a valid number"),
         ({"agent_id": ""}, "agent_id"),
         ({"params": None}, "params"),
         ({"params": {"duration_seconds": -1}}, "duration_seconds"),
@@ -315,7 +319,11 @@ def test_what_does_not_fit_is_refused_with_its_place_and_logged(
 
 def test_what_a_newer_minor_version_adds_is_accepted(served: Served) -> None:
     body = command(protocol_version="1.9.3", mood="calm", context={"perception_sequence": 0, "moon": 2})
-    assert served.post(body).status_code == 202
+    accepted = served.post(body)
+    assert accepted.status_code == 202
+    # What a client adds to the context is logged with it.
+    record = served.in_loop(lambda: served.log.record(accepted.json()["command_id"]))
+    assert record.context == {"perception_sequence": 0, "moon": 2}
 
 
 def test_other_content_types_and_what_is_no_json_are_refused(served: Served) -> None:
@@ -340,6 +348,7 @@ def test_a_key_repeats_the_first_answer_and_is_good_for_one_command(served: Serv
     assert served.post(**key).json() == first.json()
 
 
+@pytest.mark.slow
 def test_changing_something_needs_the_token(served: Served) -> None:
     for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic x"}):
         with httpx2.Client(base_url=served.url, headers=header) as other:
@@ -350,6 +359,7 @@ def test_changing_something_needs_the_token(served: Served) -> None:
     refused(served.http.get("/morrowind/status", headers={"Host": "evil.example"}), 421, "HOST_REFUSED")
 
 
+@pytest.mark.slow
 def test_a_bridge_that_trusts_this_machine_takes_commands_without_the_token() -> None:
     with serving("ada", trusting=True) as served, httpx2.Client(base_url=served.url) as seeds:
         assert seeds.post("/command", json=command()).status_code == 202
@@ -367,7 +377,7 @@ def test_what_the_engine_does_not_offer_is_said(served: Served, path: str, body:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--agent", ""], "1 to 190"), (["--agent", "x" * 191], "1 to 190"), (["--agent", "a\udcff"], "printable"),
+    [(["--agent", ""], "empty value"), (["--agent", "x" * 191], "1 to 190"), (["--agent", "a\udcff"], "printable"),
      (["--deadline", "nan"], "not a number"), (["--engine", "tes3mp", "--encoding", "cp1251"], "without --data")],
 )  # fmt: skip
 def test_what_a_bridge_cannot_serve_with_is_refused_before_it_starts(options: list[str], words: str) -> None:
@@ -583,6 +593,7 @@ def test_a_note_whose_outcome_cannot_be_written_at_once_is_accepted_and_confirme
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_bridge_that_stops_leaves_what_runs_unknown_and_another_one_settles_what_a_crash_left(tmp_path: Path) -> None:
     path = tmp_path / "commands.sqlite"
     with serving("ada", path=path) as served:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from scripted_engine import ScriptedEngine
 from test_tes3mp_log import commanded
 
@@ -194,6 +195,7 @@ async def _one(site: _Site, client: BridgeClient, fault: str, number: int) -> tu
     return command_id, (await client.outcome(command_id, wait=300)).state
 
 
+@pytest.mark.slow
 def test_after_random_faults_nothing_was_done_twice_and_nothing_is_lost(tmp_path: Path) -> None:
     chance = random.Random(14)
 

@@ -10,6 +10,7 @@ import os
 import random
 from pathlib import Path
 
+import pytest
 from lua_server import TOKEN, LuaServer
 from script_server import until
 
@@ -77,6 +78,7 @@ class Wire:
         writer.transport.abort()
 
 
+@pytest.mark.slow
 def test_no_command_is_carried_out_twice_however_the_wire_breaks(tmp_path: Path) -> None:
     chance, states = random.Random(SEED), dict[int, str]()
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,9 @@ from test_tes3mp_log import commanded, perceived
 from wsap_core.errors import UsageError
 from wsap_nexus.http.errors import error_body
 from wsap_nexus.http.retries import Retries, Tries
+from wsap_nexus.state import Running, birth, write
 from wsap_tes3mp.client import BridgeClient, BridgeRefusedError, local_token
+from wsap_tes3mp.paths import serving_file
 from wsap_tes3mp.protocol.errors import (
     SEED_CODES,
     BridgeError,
@@ -271,10 +277,36 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
         BridgeClient(url)
 
 
-def test_no_other_machine_gets_the_token_of_the_bridge_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_bridge_that_runs_here_gets_the_token_of_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WSAP_HOME", str(tmp_path))
-    assert local_token("http://127.0.0.1:8765") is None
+    near = "http://127.0.0.1:8765"
+    assert local_token(near) is None
     (tmp_path / "tes3mp").mkdir()
     (tmp_path / "tes3mp" / "token").write_text("secret-of-here\n")
-    assert local_token("http://127.0.0.1:8765") == "secret-of-here"
+    assert local_token(near) is None  # nothing says that a bridge of ours is there
+    alive = Running(os.getpid(), birth(os.getpid()), f"{near}/", 0.0, "commands.sqlite")
+    write(serving_file(8765), alive)
+    assert [local_token(url) for url in (near, "http://localhost:8765/")] == ["secret-of-here"] * 2
+    assert local_token("http://127.0.0.1:8766") is None
     assert local_token("http://192.168.0.7:8765") is None
+    write(serving_file(8765), replace(alive, born="another process"))  # it was killed, and its port may be anybody's
+    assert local_token(near) is None
+
+
+@pytest.mark.slow
+def test_serve_writes_itself_down_as_long_as_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path))
+    words = ["tes3mp", "serve", "--port", "0", "--json"]
+    with subprocess.Popen([sys.executable, "-m", "wsap_core", *words], stdout=subprocess.PIPE, text=True) as bridge:
+        assert bridge.stdout is not None
+        said = json.loads(bridge.stdout.readline())
+        try:
+            token = Path(said["token_file"]).read_text().strip()
+            assert local_token(said["url"]) == token
+            if os.name == "posix":
+                assert [path.stat().st_mode & 0o077 for path in (tmp_path / "tes3mp").glob("bridge-*")] == [0]
+        finally:
+            bridge.send_signal(signal.SIGINT)
+        bridge.wait(120)
+    assert local_token(said["url"]) is None
+    assert not list((tmp_path / "tes3mp").glob("bridge-*"))

@@ -98,6 +98,7 @@ def statuses(results: list[CheckResult]) -> dict[str, str]:
 
 @pytest.mark.parametrize("realtime", [False, True], ids=["stepped", "realtime"])
 @pytest.mark.parametrize("http", [False, True], ids=["here", "http"])
+@pytest.mark.slow
 def test_the_simulated_engine_conforms(realtime: bool, http: bool) -> None:
     async def scenario() -> None:
         async with simulated(realtime=realtime) as (bridge, clock), over_http(bridge) as client:
@@ -132,6 +133,7 @@ def test_which_of_several_agents_is_asked_for_and_a_wrong_token_is_a_failure() -
 
 
 @pytest.mark.parametrize("transport", ["ffi", "mailbox"])
+@pytest.mark.slow
 def test_the_script_of_tes3mp_conforms_in_luajit(transport: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with playing(transport, tmp_path) as game, bridged(game.engine, game.clock) as bridge:
@@ -211,6 +213,83 @@ def test_promises_that_are_not_kept_are_found(engine: type[ScriptedEngine], chec
         async with bridged(engine("mira")) as bridge:
             results = await run_checks(bridge, act=True)
             assert [result.name for result in results if result.status == "failed"][:1] == [check]
+
+    asyncio.run(scenario())
+
+
+class Loose(httpx2.AsyncBaseTransport):
+    """Changes one value of each perception of a bridge."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport, path: str, value: object) -> None:
+        self._inner, self._path, self._value = inner, path, value
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self._inner.handle_async_request(request)
+        data = json.loads(await response.aread())
+        if request.url.path == "/perception":
+            *outer, name = self._path.split(".")
+            place = data
+            for key in outer:
+                place = place[int(key) if key.isdigit() else key]
+            place[name] = self._value
+        return httpx2.Response(response.status_code, json=data)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "fits"),
+    [
+        ("location.x", "1", False),
+        ("location.interior", 1, False),
+        ("timestamp", 1774103400, False),
+        ("timestamp", "1774103400", False),
+        ("inventory_summary.gold", "150", False),
+        ("nearby_entities.0.distance", "12.5", False),
+        ("raw_engine_data", None, False),
+        ("inventory_summary.gold", 150.0, True),
+        ("location.x", 12, True),
+        ("timestamp", "2026-03-21T14:30:00+02:00", True),
+    ],
+)
+def test_the_checks_are_as_strict_as_the_schema(path: str, value: object, fits: bool) -> None:
+    async def scenario() -> None:
+        async with bridged(ScriptedEngine("mira")) as bridge:
+            transport = Loose(httpx2.ASGITransport(app=create_app(bridge, TOKEN)), path, value)
+            async with BridgeClient("http://127.0.0.1:8765", TOKEN, transport=transport, strict=True) as client:
+                found = {one.name: one for one in await run_checks(client, only=["perception"])}
+            assert found["perception"].status == ("passed" if fits else "failed"), found["perception"].reason
+            assert fits or path in found["perception"].reason
+
+    asyncio.run(scenario())
+
+
+def test_opaque_data_that_is_null_does_not_keep_an_agent_from_playing() -> None:
+    async def scenario() -> None:
+        async with bridged(ScriptedEngine("mira")) as bridge:
+            transport = Loose(httpx2.ASGITransport(app=create_app(bridge, TOKEN)), "raw_engine_data", None)
+            async with BridgeClient("http://127.0.0.1:8765", TOKEN, transport=transport) as client:
+                assert (await client.perception()).raw_engine_data == {}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_where_no_agent_is_in_the_game_what_needs_one_is_skipped_and_said(bare: bool) -> None:
+    async def scenario() -> None:
+        clock = ManualClock()
+
+        async def go() -> None:
+            while True:
+                await clock.advance(1.0)
+                await asyncio.sleep(0)
+
+        time = asyncio.create_task(go())
+        async with bridged(ScriptedEngine()) as bridge, over_http(bridge, bare=bare, clock=clock) as client:
+            results = await run_checks(client, act=True, clock=clock)
+        time.cancel()
+        found = statuses(results)
+        assert {name for name, status in found.items() if status == "passed"} == {"status", "refusals"}
+        reasons = {one.name: one.reason for one in results}
+        assert reasons["perception"] == "no agent is in the game; let one join, and check again"
 
     asyncio.run(scenario())
 

@@ -148,6 +148,7 @@ def test_what_is_no_data_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
     cuts=st.lists(st.tuples(st.integers(0, len(FILE) - 1), st.binary(max_size=12)), max_size=6),
     end=st.integers(0, len(FILE)),
 )
+@pytest.mark.slow
 def test_damaged_files_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[tuple[int, bytes]], end: int
 ) -> None:

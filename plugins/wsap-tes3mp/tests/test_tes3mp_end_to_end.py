@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from wsap_core.cli import main
+from wsap_nexus import api
 from wsap_tes3mp.client import BridgeClient
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.records import COMMAND
@@ -149,3 +151,30 @@ def test_the_agent_of_the_embedded_world_plays_in_the_game_unchanged(scripts: Pa
     assert "confirmed" in {row.state for row in rows}
     # The script reports no effect of talking to somebody who has nothing to say.
     assert {row.state for row in rows if row.command != "interact"} <= {"confirmed", "failed"}
+
+
+@pytest.mark.slow
+def test_the_baseline_random_comes_about_so_that_a_floor_of_an_evaluation_says_something() -> None:
+    counted = api.play("morrowind", "random", seed=0, steps=1500, record=False).to_json()
+    assert len(counted["achievements"]) >= 3, counted
+
+
+@pytest.mark.slow
+def test_the_log_of_several_runs_says_whose_and_which_each_line_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    file, out = str(tmp_path / "log.sqlite"), tmp_path / "steps.jsonl"
+    words = ("play", "morrowind", "--episodes", "2", "--option", f"log={file}", "--option", "length=4", "--no-watch")
+    for more in ((), (), ("--as", "ada")):
+        subprocess.run([*WSAP, *words, *more], check=True, stdout=subprocess.DEVNULL, timeout=600)
+    assert main(["tes3mp", "log", "export", "--log", file, "--format", "steps", "--out", str(out)]) == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 3 * 2 * 4
+    episodes = [row["episode"] for row in rows]
+    assert len(set(episodes)) == 6
+    assert [row["next_state_id"] is None for row in rows] == [False, False, False, True] * 6
+    agents = {row["agent"] for row in rows}
+    assert len(agents) == 3, "two unnamed agents of two runs are not the same"
+    assert "ada" in agents
+    assert all("/ada/" in row["episode"] for row in rows if row["agent"] == "ada")

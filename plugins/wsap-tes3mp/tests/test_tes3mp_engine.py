@@ -171,6 +171,7 @@ def test_a_command_ends_as_what_is_known_of_it(fault: str, state: str, times: in
     assert set(FAULTS) >= {fault}
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_for_good_leaves_the_command_unknown_after_its_deadline() -> None:
     async def scenario() -> None:
         async with connected() as (engine, server, clock):

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from script_server import FACTS
@@ -53,6 +54,7 @@ def perceived(facts: dict[str, Any]) -> PerceptionOutput:
     st.sampled_from(ROWS),
     st.dictionaries(st.sampled_from(["id", "ref_id", "name", "cell", "x", "count", "index", "quest"]), ODD, max_size=4),
 )
+@pytest.mark.slow
 def test_odd_facts_become_a_perception_or_are_refused(odd: dict[str, Any], rows: str, row: dict[str, Any]) -> None:
     good = FACTS[rows][0]
     facts = {**FACTS, rows: [good, {**good, **row}, *FACTS[rows]], **odd}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +101,83 @@ def test_settings_without_a_token_line_are_refused(server: Path) -> None:
     (server / "server" / "scripts" / "custom" / "wsap" / "settings.lua").write_text("return {}")
     result = CliRunner().invoke(install, [str(server)])
     assert "has no line token" in str(result.exception)
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows has other owners and modes")
+
+
+@posix
+def test_links_and_modes_stay_and_the_token_is_for_owner_and_group_alone(server: Path, tmp_path: Path) -> None:
+    listed = server / "server" / "scripts" / "customScripts.lua"
+    kept = tmp_path / "kept.lua"
+    listed.rename(kept)
+    kept.chmod(0o640)
+    listed.symlink_to(kept)
+    run(server)
+    assert listed.is_symlink()
+    assert LINE in kept.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o640
+    settings = server / "server" / "scripts" / "custom" / "wsap" / "settings.lua"
+    for mode, then in ((0o640, 0o640), (0o664, 0o660)):
+        settings.chmod(mode)
+        run(server)
+        assert settings.stat().st_mode & 0o777 == then
+    run(server, "--remove")
+    assert listed.is_symlink()
+    assert LINE not in kept.read_text().splitlines()
+    assert kept.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
+def test_everything_belongs_to_the_user_of_the_server(server: Path) -> None:
+    scripts = server / "server" / "scripts"
+    for path in (scripts / "customScripts.lua", scripts / "custom"):
+        os.chown(path, 65534, 65534)
+    (scripts / "customScripts.lua").chmod(0o600)
+    run(server)
+    found = [scripts / "customScripts.lua", scripts / "custom" / "wsap", *(scripts / "custom" / "wsap").iterdir()]
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in found} == {(65534, 65534)}
+    assert (scripts / "customScripts.lua").stat().st_mode & 0o777 == 0o600
+
+
+@contextmanager
+def as_a_plain_user() -> Iterator[None]:
+    """Give up root's permission to write everything for a while (capabilities(7): CAP_DAC_OVERRIDE, number 1)."""
+    if os.geteuid() != 0:
+        yield
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the call, for this thread and those it starts
+    held = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, of the numbers 0 to 31 and of 32 to 63
+    assert libc.capget(header, held) == 0
+    fewer = (ctypes.c_uint32 * 6)(*held)
+    fewer[0] &= ~(1 << 1)
+    assert libc.capset(header, fewer) == 0
+    try:
+        yield
+    finally:
+        assert libc.capset(header, held) == 0
+
+
+@posix
+@pytest.mark.parametrize("folder", ["server/scripts", "server/scripts/custom", "server/scripts/custom/wsap"])
+@pytest.mark.parametrize("words", [(), ("--remove",)])
+def test_what_may_not_be_written_is_named(server: Path, folder: str, words: tuple[str, ...]) -> None:
+    if words or folder.endswith("wsap"):
+        run(server)
+    if folder.endswith("custom") and words:
+        folder += "/wsap"
+    if folder.endswith("scripts"):
+        (server / folder / "customScripts.lua").write_text("-- own scripts\n" + (LINE + "\n" if words else ""))
+    (server / folder).chmod(0o555)
+    with as_a_plain_user():
+        result = CliRunner().invoke(install, [str(server), *words])
+    (server / folder).chmod(0o755)
+    assert isinstance(result.exception, ConfigError), result.output
+    assert str(server / folder) in str(result.exception)
+    assert "can't be written (Permission denied); run this as the user that the server runs as." in str(
+        result.exception
+    )
 
 
 def test_an_engine_needs_a_token_and_an_address(tmp_path: Path) -> None:

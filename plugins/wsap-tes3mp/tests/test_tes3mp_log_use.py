@@ -214,6 +214,7 @@ def test_free_text_reasoning_and_patterns_are_taken_out(log: CommandLog) -> None
 
 @given(secret=st.text(min_size=1, max_size=12), rest=st.text(max_size=12))
 @settings(max_examples=25)
+@pytest.mark.slow
 def test_a_redacted_pattern_is_nowhere_in_an_export(secret: str, rest: str) -> None:
     import re
 
@@ -260,6 +261,7 @@ def test_pruning_by_count_keeps_the_newest() -> None:
         assert [record.id for record in newest(log, Filter(), 99)] == ids[:5:-1]
 
 
+@pytest.mark.slow
 def test_a_file_gives_room_back_and_a_bridge_goes_on_writing_while_it_is_pruned(tmp_path: Path) -> None:
     time, path = Time(), tmp_path / "log.sqlite"
     with CommandLog(path, now=time) as log:
@@ -353,3 +355,26 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(path: Path, arguments: l
 def test_pruning_from_the_command_line_says_what_it_would_do(path: Path) -> None:
     found = json.loads(run("prune", "--log", str(path), "--keep", "0", "--dry-run", "--json").output)
     assert found == {"commands": 0, "perceptions": 0, "dry_run": True}  # all of the last hour
+
+
+def test_no_next_state_leads_from_one_world_into_another() -> None:
+    """In a log of an earlier version several runs, or agents that had gone back, have the same episode."""
+    with CommandLog() as log:
+        for boot, sequence in (("a", 1), ("a", 2), ("b", 3), ("b", 4), ("b", 2), (None, 9)):
+            seen = perceived(sequence, boot_id=boot, health={"current": sequence, "max": 50})
+            do(log, Done("confirmed"), seen, episode_id="seed-0-0", agent_id="seat-1")
+        do(log, Done("confirmed"), None, episode_id="seed-0-0", agent_id="seat-1")
+        rows = exported(log, "steps")
+    ids = [row["state_id"] for row in rows]
+    assert [row["next_state_id"] for row in rows] == [ids[1], None, ids[3], None, None, None, None]
+
+
+def test_bridges_without_numbers_are_told_apart_by_time() -> None:
+    with CommandLog() as log:
+        for minute in (1, 2, 0):
+            when = f"2026-01-01T00:0{minute}:00.5Z"
+            health = {"current": minute + 1, "max": 50}
+            seen = perceived(boot_id=None, timestamp=when, health=health).model_copy(update={"sequence": None})
+            do(log, Done("confirmed"), seen, episode_id="e")
+        rows = exported(log, "steps")
+    assert [row["next_state_id"] is None for row in rows] == [False, True, True]

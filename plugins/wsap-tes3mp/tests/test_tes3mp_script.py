@@ -80,7 +80,7 @@ def test_names_that_are_not_utf8_or_share_letters_are_agents_all_the_same() -> N
     server.player(0, "N\xe9r\xff")
     link = server.connect()
     agent = link.ok("agents")["agents"][0]["agent"]
-    assert agent == "n?r?"
+    assert agent == "bytes:6ee972ff"
     assert link.ok("perceive", agent=agent)["cell"] == "Test House"
 
 
@@ -168,3 +168,34 @@ def test_settings_that_cannot_be_loaded_are_one_line_of_the_log(
     assert len(told) == 1
     assert "settings.lua" in told[0]
     assert why in told[0]
+
+
+def as_bytes(name: str, encoding: str) -> str:
+    """Return a name as Lua gets it, one character for each byte."""
+    return name.encode(encoding).decode("latin-1")
+
+
+@LUAS
+def test_two_players_whose_names_are_not_utf_8_are_two_agents_with_a_body_each(lua: str) -> None:
+    server = LuaServer(lua=lua)
+    names = "Иван", "Олег"
+    for pid, name in enumerate(names):
+        server.player(pid, as_bytes(name, "cp1251"), (1.0 + 100 * pid, 2.0, 3.0))
+    link = server.connect()
+    agents = [row["agent"] for row in link.ok("agents")["agents"]]
+    assert agents == sorted(f"bytes:{name.encode('cp1251').hex()}" for name in names)
+    link.command(agents[0], "move_to", "k1", target_x=500.0, target_y=2.0, target_z=3.0)
+    server.step(50, 40)
+    assert sorted(round(player.x) for player in server.fake.players.values()) == [101, 500]
+
+
+@LUAS
+def test_a_name_that_looks_like_the_bytes_of_another_is_another_agent(lua: str) -> None:
+    server = LuaServer(lua=lua)
+    other = f"Bytes:{'Иван'.encode('cp1251').hex()}"
+    server.player(0, as_bytes("Иван", "cp1251"))
+    server.player(1, other)
+    server.player(2, as_bytes("Олег", "utf-8"))
+    agents = [row["agent"] for row in server.connect().ok("agents")["agents"]]
+    assert len(set(agents)) == 3
+    assert agents == sorted([other.lower(), f"bytes:{other.lower().encode().hex()}", "Олег"])

@@ -48,8 +48,10 @@ def test_an_avatar_goes_through_cells_and_to_entities() -> None:
         == "confirmed"
     )
     assert link.ok("perceive", agent="nerys")["cell"] == "2, 3"
-    assert link.do("nerys", "move_to", target_x=16390, target_y=24600)["state"] == "confirmed"  # at its own height
+    assert link.do("nerys", "move_to", target_x=16700, target_y=24700)["state"] == "confirmed"  # at its own height
     assert server.fake.players[0].z == pytest.approx(9 + 24 - 20 + 24 - 20)
+    # Not at the height of what is far away: a body would be put under a hill, or into a fall.
+    assert link.do("nerys", "move_to", target_x=17400, target_y=24700)["code"] == "NO_HEIGHT"
     assert link.do("nerys", "move_to", target_cell="Test House")["message"] == "arrived in Test House"
 
 

@@ -144,6 +144,7 @@ def test_a_restarted_server_leaves_the_command_in_between_unknown(transport: str
 
 
 @TRANSPORTS
+@pytest.mark.slow
 def test_a_hung_server_that_comes_to_itself_carries_the_command_out_once(transport: str, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with playing(transport, tmp_path) as game:

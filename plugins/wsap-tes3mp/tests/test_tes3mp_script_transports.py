@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lua_server import LUA, LUAS, SETTINGS, TOKEN, LuaServer
+
+from wsap_core.errors import ConfigError
+from wsap_core.seams.clock import SystemClock
+from wsap_tes3mp.engines.tes3mp.connection import MailboxLink
+from wsap_tes3mp.engines.tes3mp.engine import open_engine
 
 # Transports ---------------------------------------------------------------------------------------------------------
 
@@ -209,6 +215,36 @@ def test_a_mailbox_of_files(tmp_path: Path, lua: str) -> None:
     put("abc2.in.1", hello)
     assert b"welcome" in take("abc2.out.1")
     assert "no mailbox folder" in LuaServer(settings={"transport": "mailbox", "mailbox": "/nowhere"}).log[-1]
+
+
+def test_a_mailbox_keeps_what_is_in_it_from_others_and_no_token_while_the_server_is_down(tmp_path: Path) -> None:
+    hello = {"hello": {"token": TOKEN, "version": 1}}
+    link = MailboxLink(tmp_path, SystemClock())
+    link.send(hello)
+    assert sorted(path.name.split(".", 1)[-1] for path in tmp_path.iterdir()) == ["hello", "in.1"]
+    if os.name == "posix":
+        assert {path.stat().st_mode & 0o007 for path in tmp_path.iterdir()} == {0}
+    link.close()
+    link.close()
+    assert not list(tmp_path.iterdir())
+    taken = MailboxLink(tmp_path, SystemClock())
+    taken.send(hello)
+    (tmp_path / "hello").unlink()  # the server has seen it
+    taken.close()
+    assert [path.read_bytes() for path in tmp_path.glob("*.in.2")] == [b""]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has other modes")
+def test_a_mailbox_that_everybody_can_look_into_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    mailbox = tmp_path / "mailbox"
+    mailbox.mkdir()
+    for mode in (0o755, 0o771, 0o777):
+        mailbox.chmod(mode)
+        with pytest.raises(ConfigError, match=f"run: chmod o-rwx {mailbox}"):
+            open_engine(tmp_path / "token", address=str(mailbox))
+    mailbox.chmod(0o770)
+    open_engine(tmp_path / "token", address=str(mailbox))
 
 
 # As its owner installs it -------------------------------------------------------------------------------------------

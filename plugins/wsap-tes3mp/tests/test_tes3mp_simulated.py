@@ -122,6 +122,7 @@ async def played(seed: int, commands: int) -> tuple[Table, str]:
     return table, digest.hexdigest()
 
 
+@pytest.mark.slow
 def test_random_play_finishes_no_quest_and_loses_no_item() -> None:
     for seed in range(FIRST, FIRST + SEEDS):
         before = all_items(Table(seed).world)
@@ -142,6 +143,7 @@ async def _first(seed: int) -> Any:
     return (await (await started(seed)).engine.perceive("a")).body
 
 
+@pytest.mark.slow
 def test_another_process_with_other_hashes_sees_the_same() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import asyncio; from test_tes3mp_simulated import played;"

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import httpx2
+import pytest
 from hamlet import Hamlet
 
 from wsap_check.hosts import ManualClock
@@ -44,7 +45,7 @@ class Heartbeat:
             params = {"content": f"Beat {self.cycle} in {shown.location.cell}.", "tags": ["beat"]}
         else:
             action = self.agent.act_on(shown)
-            name, why, params = command_of(action.name), action.reasoning or "", command_params(action)
+            name, why, params = command_of(action.name), action.reasoning or "", command_params(action, shown)
         return CommandInput(
             timestamp=seen.timestamp,
             agent_id="mira",
@@ -80,6 +81,7 @@ async def joined(engine: Hamlet) -> Engine:
     return engine
 
 
+@pytest.mark.slow
 def test_journal_and_log_go_on_with_another_engine(tmp_path: Path) -> None:
     path = tmp_path / "commands.sqlite"
 

@@ -48,11 +48,13 @@ async def played(
             return sorted(quests | {q.quest_id for q in last.seen.completed_quests or ()}), path
 
 
+@pytest.mark.slow
 def test_the_wayfarer_finishes_both_quests_and_random_finishes_none() -> None:
     assert asyncio.run(played(2000, Wayfarer()))[0] == ["fever", "lamp"]
     assert asyncio.run(played(2000, RandomAgent(random.Random(1), legal_only=True), 60))[0] == []
 
 
+@pytest.mark.slow
 def test_the_wayfarer_decides_the_same_without_the_engine_s_own_data() -> None:
     path = asyncio.run(played(2001, Wayfarer(), 80))[1]
     one, other = Wayfarer(), Wayfarer()
@@ -64,11 +66,30 @@ def test_the_wayfarer_decides_the_same_without_the_engine_s_own_data() -> None:
         assert one.act_on(seen) == other.act_on(full)
 
 
+def test_whom_the_wayfarer_left_for_somebody_else_is_approached_again() -> None:
+    agent = Wayfarer()
+    agent.initialize("", MorrowindWorld(Context.create(0)).action_space)
+
+    def acts(**distances: float) -> tuple[str, str]:
+        near = [
+            NearbyEntity(entity_id=one, name=one, entity_type="npc", distance=far) for one, far in distances.items()
+        ]
+        seen = overloaded(0.5).model_copy(update={"protocol_version": "1.1.0", "nearby_entities": tuple(near)})
+        action = agent.act_on(seen)
+        return action.name, str(action.parameters.get("entity_id") or action.parameters.get("target_entity_id"))
+
+    assert acts(ann=20.0) == ("move_to", "ann")
+    assert acts(ann=25.0, bet=2.0) == ("interact", "bet")
+    assert acts(ann=30.0) == ("move_to", "ann")
+    assert acts(ann=29.0) == ("interact", "ann"), "it gets no nearer"
+
+
 def test_the_wayfarer_imports_no_engine() -> None:
     for path in Path(wsap_tes3mp.agent.__file__).parent.glob("*.py"):
         assert "engines" not in path.read_text("utf-8"), path.name
 
 
+@pytest.mark.slow
 def test_the_wayfarer_goes_on_from_its_notes() -> None:
     path = asyncio.run(played(2002, Wayfarer(), 60))[1]
     one, other = Wayfarer(), Wayfarer()
@@ -197,6 +218,7 @@ def test_going_to_an_entity_is_not_offered_where_the_bridge_has_only_the_seed() 
     )
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_world_and_a_snapshot_goes_on_alike() -> None:
     async def play() -> None:
         first = [o.to_structured() for o in (await played(7, Wayfarer(), 40))[1]]
@@ -206,7 +228,7 @@ def test_the_same_seed_gives_the_same_world_and_a_snapshot_goes_on_alike() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"seats": 2}])
+@pytest.mark.parametrize("options", [{}, {"seats": 2, "length": 100}])
 def test_the_world_keeps_the_protocol_s_promises(options: Mapping[str, Any]) -> None:
     assert not run_checks("morrowind", steps=20 if options else 60, config=options, subprocesses=not options).findings
     if not options:

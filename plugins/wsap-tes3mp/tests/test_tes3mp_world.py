@@ -6,22 +6,31 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx2
 import pytest
 from hamlet import Hamlet, make
 
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.protocol import Action, AvatarSpec, AvatarState, Entry, PortableItem
 from wsap_core.protocol.availability import choices_of
+from wsap_core.protocol.views import TableBlock
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import ChoiceKey
+from wsap_core.seams.services import Services
+from wsap_nexus.terminal.keymap import typed_choice
+from wsap_tes3mp.bridge.app import create_app
 from wsap_tes3mp.bridge.bridge import Bridge
+from wsap_tes3mp.client import BridgeClient
 from wsap_tes3mp.engines.engine import BridgePort
+from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
 from wsap_tes3mp.log.log import CommandLog
+from wsap_tes3mp.log.query import Filter, newest
 from wsap_tes3mp.plugin import wsap_adapters
 from wsap_tes3mp.protocol.bridge import AgentInfo, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import CommandAccepted, CommandInput, Outcome
-from wsap_tes3mp.protocol.errors import BridgeUnavailableError, NotOfferedError, UnknownOutcomeError
+from wsap_tes3mp.protocol.errors import BridgeUnavailableError, NotOfferedError, PayloadError, UnknownOutcomeError
 from wsap_tes3mp.protocol.perception import PerceptionOutput
+from wsap_tes3mp.world.actions import refusal
 from wsap_tes3mp.world.game import MorrowindWorld, SharedWorld
 from wsap_tes3mp.world.observation import MorrowindObservation
 
@@ -66,6 +75,53 @@ def test_only_what_is_in_sight_carried_or_said_can_be_named() -> None:
         assert choices_of(told["dialogue"]) == {"entity_id": ("maid",), "topic": ("rats", "weather")}
         assert not (await game.act(Action("dialogue", {"entity_id": "maid", "topic": "gold"}))).success
         assert (await seen(game)).step == 2, "what is refused takes no step"
+
+    run(play)
+
+
+def test_what_is_offered_is_accepted_and_what_is_carried_can_be_dropped() -> None:
+    async def play() -> None:
+        game = MorrowindWorld(Context.create(0))
+        entered(game)
+        observation = await seen(game)
+        offered = {one.name: choices_of(one) for one in observation.available_actions or ()}["interact"]["entity_id"]
+        carried = [item.item_id for item in observation.seen.inventory or ()]
+        assert carried
+        assert set(carried) < set(offered)
+        for word in offered:
+            assert refusal(Action("interact", {"entity_id": word}), observation.seen) == ""
+        for word in carried:
+            before = (await seen(game)).inventory[word]
+            assert (await game.act(Action("interact", {"entity_id": word}))).outcome == "done"
+            assert (await seen(game)).inventory.get(word, 0) < before
+        assert "carry 'salve'" in refusal(
+            Action("interact", {"entity_id": "salve", "interaction_type": "talk"}), observation.seen
+        )
+
+    run(play)
+
+
+def test_a_person_types_the_names_and_numbers_that_are_on_the_screen() -> None:
+    async def play() -> None:
+        game = MorrowindWorld(Context.create(0))
+        entered(game)
+        observation = await seen(game)
+        near, bag = observation.seen.nearby_entities, observation.seen.inventory or ()
+        tables = [block for block in observation.to_view().blocks if isinstance(block, TableBlock)]
+        rows = {row[0]: row[1] for table in tables for row in table.rows}
+        assert list(rows) == [str(number) for number in range(1, len(near) + len(bag) + 1)]
+        person = next(one for one in near if one.entity_type == "npc")
+        number = next(key for key, name in rows.items() if name == person.name)
+        for typed in (person.name, person.name.lower(), number, person.entity_id):
+            action, reason = typed_choice(f"move_to {typed}", game.action_space, observation)
+            assert action == Action("move_to", {"target_entity_id": person.entity_id}), reason
+            action, reason = typed_choice(
+                f"interact entity_id='{typed}' interaction_type=talk", game.action_space, observation
+            )
+            assert action == Action("interact", {"entity_id": person.entity_id, "interaction_type": "talk"}), reason
+        note, _ = typed_choice(f"journal_note {person.name} has {number} coins", game.action_space, observation)
+        assert note == Action("journal_note", {"content": f"{person.name} has {number} coins"})
+        assert typed_choice("move_to 99", game.action_space, observation)[0] is None
 
     run(play)
 
@@ -190,7 +246,7 @@ def test_wrong_options_are_refused_in_a_sentence(options: dict[str, object]) -> 
 
 def test_a_world_behind_a_bridge_is_live_and_an_embedded_one_is_not() -> None:
     live = SPEC.with_options({"bridge": "http://127.0.0.1:8765"})
-    assert "live" in live.abilities
+    assert "irreversible" in live.abilities
     assert not {"seed", "snapshot"} & {*live.abilities}
     assert SPEC.with_options({}).seats == (1, 1)
     assert "multi-seat" in SPEC.with_options({"seats": 3}).abilities
@@ -357,6 +413,48 @@ def test_a_live_body_sleeps_when_play_ends() -> None:
     run(play)
 
 
+class Restarting(httpx2.AsyncBaseTransport):
+    """Reaches the bridge of the embedded engine that runs at the moment."""
+
+    def __init__(self) -> None:
+        self._seed = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start another bridge and engine, which know of nobody but the agent that they begin with."""
+        self._seed += 1
+        self.engine = SimulatedEngine(seed=self._seed, realtime=False, agents=("agent",))
+        self._inner = httpx2.ASGITransport(app=create_app(Bridge(self.engine, CommandLog(None)), "t" * 20))
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return await self._inner.handle_async_request(request)
+
+
+@pytest.mark.parametrize("first", ["act", "observe"])
+def test_a_live_run_goes_on_after_the_bridge_was_started_again(first: str) -> None:
+    async def play() -> None:
+        server = Restarting()
+        await server.engine.start()
+        async with BridgeClient("http://127.0.0.1:1", "t" * 20, transport=server) as client:
+            context = Context.create(0, config={"bridge": "http://127.0.0.1:1"}, clock=Ticking())
+            game = MorrowindWorld(context, bridge=client, now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+            entered(game, "seat-1")
+            assert (await seen(game)).seen.agent_id == "seat-1"
+            server.start()
+            await server.engine.start()
+            if first == "act":
+                lost = await game.act(Action("wait", {"duration_seconds": 5}))
+                assert (lost.outcome, "There is no agent 'seat-1' here" in lost.message) == ("failed", True)
+            assert (await seen(game)).seen.agent_id == "seat-1"
+            assert (await game.act(Action("wait", {"duration_seconds": 5}))).outcome == "done"
+            # Nobody is brought back whom the owner has sent away.
+            await client.leave("seat-1", "despawn")
+            with pytest.raises(PayloadError, match="no agent 'seat-1'"):
+                await game.observe()
+
+    run(play)
+
+
 def test_nothing_of_the_engine_s_own_data_reaches_an_agent() -> None:
     async def play(extra: dict[str, Any]) -> str:
         context = Context.create(0, config={})
@@ -365,3 +463,30 @@ def test_nothing_of_the_engine_s_own_data_reaches_an_agent() -> None:
         return str(replace(await seen(game)))
 
     assert asyncio.run(play({})) == asyncio.run(play({"secret": "the maid is the thief"}))
+
+
+def test_two_agents_on_one_bridge_have_a_body_each() -> None:
+    """Both sit in `seat-1` of their own runs, as with `wsap play --as`."""
+
+    async def play() -> None:
+        engine = Hamlet()
+        bridge = Bridge(engine, log := CommandLog(None))
+        worlds = []
+        for name in ("ada", "bob"):
+            services = Services(run=f"run-of-{name}", identities={"seat-1": name})
+            context = Context.create(0, config={"bridge": "http://127.0.0.1:1"}, clock=Ticking(), services=services)
+            game = MorrowindWorld(context, bridge=bridge, now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+            avatar = game.create_avatar("seat-1", AvatarSpec(name="seat-1"))
+            assert game.jack_in("seat-1", avatar.avatar_id).success
+            worlds.append(game)
+        for game in worlds:
+            await game.observe()
+        results = await asyncio.gather(*(game.act(Action("wait", {"duration_seconds": 5})) for game in worlds))
+        assert [result.outcome for result in results] == ["done", "done"]
+        assert sorted(agent for agent, _ in engine.commands) == ["ada", "bob"]
+        assert {one.agent_id for one in await bridge.agents()} == {"ada", "bob"}
+        records = newest(log, Filter(), 9)
+        assert {record.agent_id for record in records} == {"ada", "bob"}
+        assert {record.episode_id for record in records} == {"run-of-ada/ada/seed-0-0", "run-of-bob/bob/seed-0-0"}
+
+    run(play)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import secrets
 from collections.abc import Callable, Mapping
@@ -23,8 +22,9 @@ from wsap_nexus.http.listening import is_loopback
 from wsap_nexus.http.refusals import NotJsonError
 from wsap_nexus.http.retries import Retries, Tries, never_sent
 from wsap_nexus.http.strict import read_json
+from wsap_nexus.state import read
 from wsap_tes3mp.engines.engine import BridgePort
-from wsap_tes3mp.paths import token_file
+from wsap_tes3mp.paths import serving_file, token_file
 from wsap_tes3mp.protocol import errors
 from wsap_tes3mp.protocol.bridge import AgentInfo, AgentList, BridgeStatus, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import FINAL, CommandAccepted, CommandInput, Outcome
@@ -69,6 +69,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
         keys: returns idempotency keys.
         timeout: seconds after which a response counts as lost.
         transport: replaces the network.
+        strict: whether payloads have to fit the schema exactly; else a text is taken for the number in it.
 
     Raises:
         UsageError: an invalid URL.
@@ -84,6 +85,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
         keys: Callable[[], str] = secrets.token_hex,
         timeout: float = 10.0,
         transport: httpx2.AsyncBaseTransport | None = None,
+        strict: bool = False,
     ) -> None:
         super().__init__()
         self.url = _checked(url)
@@ -94,14 +96,14 @@ class BridgeClient(AsyncExitStack, BridgePort):
             base_url=self.url, headers=headers, timeout=httpx2.Timeout(timeout, connect=5), transport=transport
         )
         self.push_async_callback(self._http.aclose)
-        self._timeout = timeout
+        self._timeout, self._strict = timeout, strict
         self._clock, self._chance, self._keys = clock or SystemClock(), chance, keys
         self._offers: bool | None = None
 
     @override
     async def perception(self, agent_id: str | None = None) -> PerceptionOutput:
         params = {} if agent_id is None else {"agent_id": agent_id}
-        seen = _read(PerceptionOutput, await self._ask("GET", "/perception", params=params))
+        seen = self._read(PerceptionOutput, await self._ask("GET", "/perception", params=params))
         if agent_id not in (None, seen.agent_id):
             told = f"The bridge was asked for the perception of {agent_id!r} and returned that of {seen.agent_id!r}."
             raise errors.SchemaMismatchError(told)
@@ -124,7 +126,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
 
     @override
     async def status(self) -> BridgeStatus:
-        status = _read(BridgeStatus, await self._ask("GET", "/morrowind/status"))
+        status = self._read(BridgeStatus, await self._ask("GET", "/morrowind/status"))
         self._offers = status.abilities is not None
         return status
 
@@ -171,7 +173,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
             told = f"The bridge at {self.url} has only the endpoints of protocol 1.0.0, not {method} {path}."
             raise errors.NotOfferedError(told)
         sent = None if body is None else body.model_dump(mode="json", exclude_none=True)
-        return _read(model, await self._ask(method, path, body=sent, **how))
+        return self._read(model, await self._ask(method, path, body=sent, **how))
 
     async def _ask(
         self,
@@ -255,11 +257,35 @@ class BridgeClient(AsyncExitStack, BridgePort):
             raise errors.UnknownOutcomeError(told)
         raise errors.SchemaMismatchError(f"The server at {self.url} is not a bridge (status {status}): {reason}")
 
+    def _read(self, model: type[P], data: Mapping[str, Any]) -> P:
+        """Return a payload of the bridge, after checking its version. Any: JSON."""
+        if "protocol_version" in model.model_fields:
+            version = data.get("protocol_version")
+            if not isinstance(version, str):
+                raise errors.SchemaMismatchError(f"The bridge's {model.__name__} has no protocol_version.")
+            check_version(version, where=model.__name__)
+        try:
+            if self._strict:
+                return model.exactly(dict(data))
+            # Nothing depends on the opaque data.
+            return model.model_validate({k: v for k, v in data.items() if v is not None or k != "raw_engine_data"})
+        except ValidationError as error:
+            told = errors.first_problem(error)
+            raise errors.SchemaMismatchError(f"The bridge's {model.__name__} does not fit the schema: {told}") from None
+
 
 def local_token(url: str) -> str | None:
-    """Return the token of `wsap tes3mp serve` on this machine; None if there is none or the URL is remote."""
-    file, near = token_file(), is_loopback(urlsplit(_checked(url)).hostname or "")
-    return file.read_text("utf-8").strip() if near and os.access(file, os.R_OK) else None
+    """Return the token of the bridge that `wsap tes3mp serve` runs on this machine; None if that is not at the URL.
+
+    Another program on this machine does not get it, not even at the address of a bridge that has stopped.
+    """
+    parts = urlsplit(_checked(url))
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        here = is_loopback(parts.hostname or "") and read(serving_file(port)) is not None
+        return token_file().read_text("utf-8").strip() if here else None
+    except OSError:
+        return None
 
 
 def _checked(url: str) -> str:
@@ -272,20 +298,6 @@ def _checked(url: str) -> str:
     if not fine:
         raise UsageError(f"Invalid bridge address {url!r}; expected for example http://127.0.0.1:8765")
     return url.rstrip("/")
-
-
-def _read(model: type[P], data: Mapping[str, Any]) -> P:
-    """Return a payload of the bridge, after checking its version. Any: JSON."""
-    if "protocol_version" in model.model_fields:
-        version = data.get("protocol_version")
-        if not isinstance(version, str):
-            raise errors.SchemaMismatchError(f"The bridge's {model.__name__} has no protocol_version.")
-        check_version(version, where=model.__name__)
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        told = errors.first_problem(error)
-        raise errors.SchemaMismatchError(f"The bridge's {model.__name__} does not fit the schema: {told}") from None
 
 
 def _refusal(content: bytes, status: int) -> errors.BridgeError:

@@ -53,6 +53,8 @@ class _Subject:
     status: BridgeStatus | None = None
     guest: JoinRequest | None = None
     """How the suite's own agent joined."""
+    deserted: bool = False
+    """Whether no agent is there to perceive and act as."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -73,16 +75,26 @@ class _Subject:
         if not self.offers:
             raise _SkippedError(f"the bridge has only the endpoints of protocol 1.0.0, without {what}")
 
-    def acts(self) -> None:
+    def acts(self, *, alone: bool = False) -> None:
+        """Skip a check without `--act`, and one that needs an agent where there is none, unless it is `alone`."""
         if not self.act:
             raise _SkippedError("it acts in the world; allow that with --act")
+        if not alone:
+            self.sees()
+
+    def sees(self) -> None:
+        if self.deserted:
+            raise _SkippedError("no agent is in the game; let one join, and check again")
 
     async def name(self) -> str:
+        if self.deserted:
+            return GUEST  # for commands that are refused whoever sends them
         if self.agent is None:
             self.agent = (await self.port.perception()).agent_id
         return self.agent
 
     async def see(self) -> PerceptionOutput:
+        self.sees()
         return await self.port.perception(self.agent)
 
     async def command(self, command: str, **params: Any) -> CommandAccepted:
@@ -141,6 +153,20 @@ async def _status(subject: _Subject) -> None:
     _need(subject.status.bridge_connected, "the engine is not connected; the other checks need it")
     if not subject.offers:
         subject.notes.append("The bridge has only the endpoints of protocol 1.0.0.")
+    subject.deserted = await _is_deserted(subject)
+
+
+async def _is_deserted(subject: _Subject) -> bool:
+    agents = subject.status.agents if subject.status is not None else None
+    if agents is not None:
+        return not agents
+    try:
+        await subject.port.perception(subject.agent)
+    except errors.BridgeUnavailableError:
+        return True
+    except errors.BridgeError:
+        pass  # the check of perceptions says what is wrong
+    return False
 
 
 async def _perception(subject: _Subject) -> None:
@@ -180,6 +206,7 @@ async def _additions(subject: _Subject) -> None:
 
 async def _unknown_agent(subject: _Subject) -> None:
     """The perception of an unknown agent is refused."""
+    subject.sees()
     asked = subject.port.perception("nobody-of-this-name")
     try:
         error = await _refused(asked, errors.PayloadError, errors.SchemaMismatchError)
@@ -200,7 +227,7 @@ async def _refusals(subject: _Subject) -> None:
 
 async def _join(subject: _Subject) -> None:
     """An agent gets a body, the same one if it joins again, and can perceive."""
-    subject.acts()
+    subject.acts(alone=True)
     subject.needs("join")
     for embodiment in ("avatar", "companion"):  # some engines only accept players as avatars
         request = JoinRequest.model_validate({"agent_id": GUEST, "embodiment": embodiment})
@@ -210,7 +237,7 @@ async def _join(subject: _Subject) -> None:
         except errors.BridgeError as error:
             if embodiment == "companion":
                 raise _SkippedError(f"no body for a new agent: {error}") from error
-    subject.agent, subject.guest = GUEST, request
+    subject.agent, subject.guest, subject.deserted = GUEST, request, False
     second = await subject.port.join(request)
     _need(second.agent_id == GUEST and second.connected, "the agent did not get its body")
     await subject.see()

@@ -22,6 +22,11 @@ def token_file() -> Path:
     return folder() / "token"
 
 
+def serving_file(port: int) -> Path:
+    """Return the path of the file that says which bridge runs on a port of this machine."""
+    return folder() / f"bridge-{port}.json"
+
+
 def script_token_file() -> Path:
     """Return the path of the token shared with the script."""
     return folder() / "script.token"

@@ -29,6 +29,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             wire_types=("wsap_tes3mp.world.observation:MorrowindObservation",),
             skills=catalogue.SKILLS,
             transfer_rules=catalogue.TRANSFER_RULES,
+            terms=catalogue.TERMS,
             genre="role-playing",
             dimensions="3D",
             objective="Find the quests of this world and bring them to their end, alive.",

@@ -91,7 +91,7 @@ class Notes:
     guesses: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     """What it has approached here -> where it took it to be."""
     nears: dict[str, float] = field(default_factory=dict)
-    """What it has approached here -> the distance before the last approach."""
+    """What the last action approached -> the distance before it."""
     closest: dict[str, float] = field(default_factory=dict)
     """What it has approached in vain here -> as near as it gets."""
     shut: dict[str, int] = field(default_factory=dict)
@@ -235,6 +235,8 @@ class Walker:
 
     def __init__(self) -> None:
         self.notes = Notes({})
+        self._approached: dict[str, float] = {}
+        """What the last action approached -> the distance before it."""
         self._seen: PerceptionOutput
         self._why = ""
 
@@ -247,7 +249,7 @@ class Walker:
 
     def _touch(self, one: NearbyEntity, do: Callable[[NearbyEntity], Action | None]) -> Action | None:
         notes, key = self.notes, one.entity_id
-        before = notes.nears.pop(key, None)
+        before = self._approached.get(key)
         if before is not None and one.distance > 0.9 * before:
             notes.closest[key] = one.distance
         if one.distance <= max(REACH, 1.1 * notes.closest.get(key, 0.0)):

@@ -67,6 +67,8 @@ class Wayfarer(Walker):
         """Return the action for a perception."""
         self._seen, self._why = seen, ""
         self.notes.learn(seen)
+        # What was done in between says nothing about an approach.
+        self._approached, self.notes.nears = self.notes.nears, {}
         action = next(filter(None, self._wishes()), Action("wait", {"duration_seconds": 60}))
         place, things = seen.location.model_dump(), len(seen.inventory or ())
         mark = json.dumps([action.name, dict(action.parameters), place, things, str(seen.dialogue)])

@@ -49,7 +49,7 @@ def check(
             click.echo(f"{_MARKS[result.status]}  {result.name:<16}{result.summary}{reason}")
 
     async def run() -> list[CheckResult]:
-        async with BridgeClient(url, token) as client:
+        async with BridgeClient(url, token, strict=True) as client:
             return await run_checks(client, agent=agent, act=act, only=only, progress=tell)
 
     results = asyncio.run(run())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from importlib.resources import files
@@ -45,8 +46,12 @@ def install(server_folder: Path, remove: bool, print_line: bool) -> None:
 
     token_file = script_token_file()
     token_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _copy(target, own_token(token_file))
+    _copy(target, own_token(token_file), scripts / _LIST)
     click.echo(f"Installed the script in {target}. It uses the token in {token_file}.")
+    if os.name == "posix" and (owner := (scripts / _LIST).stat().st_uid) != (target / _SETTINGS).stat().st_uid:
+        click.echo(
+            f"The user {owner}, whose server this is, must be able to read {target / _SETTINGS}: give it that owner."
+        )
     if print_line:
         click.echo(f"Add this line to {scripts / _LIST}, if it is not there yet:\n\n    {_LINE.decode()}\n")
     else:
@@ -71,23 +76,35 @@ def _package() -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in files("wsap_tes3mp").joinpath("lua").iterdir() if file.is_file()}
 
 
-def _copy(target: Path, token: str) -> None:
-    """Copy the files; existing settings are kept, except for the token."""
-    target.mkdir(parents=True, exist_ok=True)
+def _copy(target: Path, token: str, like: Path) -> None:
+    """Copy the files; existing settings are kept, except for the token. New files get the owner of `like`."""
+    _folder(target, like)
     settings = target / _SETTINGS
     for name, content in _package().items():
         if name != _SETTINGS:
-            _write(target / name, content)
-    old = settings.read_bytes() if settings.exists() else _package()[_SETTINGS]
+            _write(target / name, content, like=like)
+    try:
+        old = settings.read_bytes() if settings.exists() else _package()[_SETTINGS]
+    except OSError as error:
+        raise _unwritable(settings, error) from error
     new, count = _TOKEN.subn(lambda found: f'{found[1]}"{token}"', old.decode("latin-1"), count=1)
     if not count:
         raise ConfigError(f'{settings} has no line token = "..."; add one, or delete the file and run this again.')
-    _write(settings, new.encode("latin-1"), mode=0o600)
+    # It holds the token: no mode of the owner's is kept that lets others read it.
+    mode = settings.stat().st_mode & 0o770 if settings.exists() else 0o600
+    _write(settings, new.encode("latin-1"), mode=mode, like=like)
+
+
+def _listed(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read ({error.strerror or error}).") from error
 
 
 def _add_line(path: Path) -> bool:
     """Add the line that loads the script; return whether it was missing."""
-    text = path.read_bytes()
+    text = _listed(path)
     if _OURS.search(text):
         return False
     end = b"\r\n" if b"\r\n" in text else b"\n"
@@ -97,21 +114,67 @@ def _add_line(path: Path) -> bool:
 
 
 def _remove(scripts: Path, target: Path) -> None:
-    text = (scripts / _LIST).read_bytes()
+    text = _listed(scripts / _LIST)
     if _OURS.search(text):
         _write(scripts / _LIST, _OURS.sub(b"", text))
-    for name in _package():
-        (target / name).unlink(missing_ok=True)
-    if target.is_dir() and not any(target.iterdir()):
-        target.rmdir()
+    try:
+        for name in _package():
+            (target / name).unlink(missing_ok=True)
+        if target.is_dir() and not any(target.iterdir()):
+            target.rmdir()
+    except OSError as error:
+        raise _unwritable(target, error) from error
 
 
-def _write(path: Path, content: bytes, mode: int | None = None) -> None:
-    """Replace a file atomically; its mode stays unless one is given."""
-    if mode is None:
-        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+def _write(path: Path, content: bytes, mode: int | None = None, *, like: Path | None = None) -> None:
+    """Replace a file atomically, or what its link points to; its owner stays, and its mode unless one is given.
+
+    A new file gets the owner of `like`. Raises `ConfigError` if it can't be written.
+    """
+    path = path.resolve()
+    old = path.stat() if path.exists() else None
+    owner = old or (like or path.parent).stat()
+    mode = mode if mode is not None else 0o644 if old is None else old.st_mode & 0o7777
     new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(content)
-    new.replace(path)
+    try:
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+        if not _owned(new, owner) and old is not None:
+            # Replaced it would change hands.
+            path.write_bytes(content)
+        else:
+            new.chmod(mode)
+            new.replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def _folder(path: Path, like: Path) -> None:
+    """Create a folder and those above it, with the owner of `like`."""
+    if not path.is_dir():
+        _folder(path.parent, like)
+        try:
+            path.mkdir()
+            _owned(path, like.stat())
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+
+def _owned(path: Path, owner: os.stat_result) -> bool:
+    """Give a file an owner and group; return whether it has that owner."""
+    if os.name != "posix":
+        return True
+    now = path.stat()
+    if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid):
+        with contextlib.suppress(OSError):  # only root may
+            os.chown(path, owner.st_uid, owner.st_gid)
+    return path.stat().st_uid == owner.st_uid
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    why = error.strerror or error
+    return ConfigError(f"{path} can't be written ({why}); run this as the user that the server runs as.")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.params import SEED, FiniteRange, json_option, refuse_given
+from wsap_core.cli.params import SEED, FiniteRange, WholeNumber, json_option, refuse_given
 
 if TYPE_CHECKING:
     from wsap_tes3mp.engines.engine import Engine
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
               help="The code page of the data files: Western, Cyrillic or Central European.")  # fmt: skip
 @click.option("--host", show_default="127.0.0.1; with --expose 0.0.0.0, all addresses",
               help="The address to listen on; anything but loopback needs --expose.")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True,
+@click.option("--port", type=WholeNumber(0, 65535), default=8765, show_default=True,
               help="The port; 0 for any free one.")  # fmt: skip
 @click.option("--expose", is_flag=True, help="Accept connections from other machines; every request needs the token.")
 @click.option("--no-token", "trusting", is_flag=True,
@@ -75,6 +77,7 @@ def serve(
     from wsap_nexus.http.auth import own_token
     from wsap_nexus.http.listening import Address, refuse_unexposed
     from wsap_nexus.http.signals import told_to_stop
+    from wsap_nexus.state import Running, birth, remove, write
     from wsap_tes3mp import paths
     from wsap_tes3mp.bridge.app import serve as serve_bridge
     from wsap_tes3mp.bridge.bridge import Bridge
@@ -104,7 +107,13 @@ def serve(
     token_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     token = own_token(token_file)
 
+    written: list[tuple[Path, Running]] = []
+
     def ready(url: str) -> None:
+        # The clients on this machine give their token to the bridges that are written down, and to nothing else.
+        bridge = Running(os.getpid(), birth(os.getpid()), url, time.time(), str(path))
+        written.append((paths.serving_file(urlsplit(url).port or port), bridge))
+        write(*written[0])
         if as_json:
             click.echo(json.dumps({"url": url, "pid": os.getpid(), "token_file": str(token_file), "log": str(path)}))
             return
@@ -114,10 +123,14 @@ def serve(
         click.echo(f"Try: curl {url}morrowind/status")
 
     async def run() -> None:
-        with CommandLog(path) as commands, told_to_stop(lambda: None, lambda: None) as told:
+        with CommandLog(path) as commands, told_to_stop(lambda: None, lambda: None, lambda: None) as told:
             bridge = Bridge(made, commands, deadline=deadline, stale_after=stale_after)
             await serve_bridge(bridge, Address(host, port), token, until=told, ready=ready, trusting=trusting)
 
-    asyncio.run(run())
+    try:
+        asyncio.run(run())
+    finally:
+        for file, bridge in written:
+            remove(file, bridge)
     if not as_json:
         click.echo("The bridge has stopped.")

@@ -158,7 +158,7 @@ class StepLine(_Line, frozen=True):
     action: ActionCell
     outcome: OutcomeCell
     next_state_id: str | None
-    """The perception that led to the agent's next command in the same episode."""
+    """The perception that led to the agent's next command in the same episode, in the same world since."""
 
 
 def schema_of(form: Form) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class CommandLog(ExitStack):
         beside: write while a bridge is writing, to delete old commands; nothing is settled.
         now: returns seconds since 1970.
         ids: returns command ids.
+        named: returns the name under which an agent's commands are stored.
 
     Raises:
         StorageLockedError: another bridge is writing it.
@@ -60,10 +61,11 @@ class CommandLog(ExitStack):
         beside: bool = False,
         now: Callable[[], float] = time.time,
         ids: Callable[[], str] = lambda: f"cmd_{secrets.token_hex(8)}",
+        named: Callable[[str], str] = str,
     ) -> None:
         super().__init__()
         self.path = path = None if path is None else Path(path).expanduser()
-        self._now, self._ids = now, ids
+        self._now, self._ids, self._named = now, ids, named
         self._where = "in memory" if path is None else str(path)
         self._known: str | None = None  # hash of the last stored perception
         own = not (read_only or beside)
@@ -85,7 +87,7 @@ class CommandLog(ExitStack):
         Raises:
             KeyReusedError: it was another command; `details` has its id.
         """
-        known = select(COMMAND.c.id, COMMAND.c.fingerprint).where(COMMAND.c.agent_id == command.agent_id)
+        known = select(COMMAND.c.id, COMMAND.c.fingerprint).where(COMMAND.c.agent_id == self._named(command.agent_id))
         for command_id, fingerprint in self.read(known.where(COMMAND.c.key == key)):
             if fingerprint != records.fingerprint(command):
                 message = "The idempotency key was used for another command; take a new key."
@@ -108,7 +110,8 @@ class CommandLog(ExitStack):
         """
         context, command_id, body = command.context, self._ids(), ""
         values: dict[str, Any] = {  # Any: of columns
-            **command.model_dump(include={"agent_id", "protocol_version", "command", "params", "episode_id"}),
+            **command.model_dump(include={"protocol_version", "command", "params", "episode_id"}),
+            "agent_id": self._named(command.agent_id),
             "id": command_id,
             "key": key,
             "fingerprint": "" if key is None else records.fingerprint(command),
@@ -152,7 +155,8 @@ class CommandLog(ExitStack):
             return clean(value, longest) if isinstance(value, str) else ""
 
         values: dict[str, Any] = {  # Any: of columns
-            **{name: words(name) for name in ("agent_id", "protocol_version", "timestamp", "command")},
+            **{name: words(name) for name in ("protocol_version", "timestamp", "command")},
+            "agent_id": self._named(agent) if (agent := words("agent_id")) else "",
             "id": command_id,
             "params": params if isinstance(params, dict) and len(dump(params)) <= RAW else {},
             "reasoning": words("reasoning", 20_000),

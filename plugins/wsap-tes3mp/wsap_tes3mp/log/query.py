@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -88,14 +89,18 @@ class Logged:
     perception: dict[str, JsonValue] | None
     """The one that led to it; None if none is stored."""
     next_hash: str | None
-    """The one that led to the agent's next command in the same episode."""
+    """The one that led to the agent's next command in the same episode, in the same world since."""
 
 
 def everything(log: CommandLog, chosen: Filter) -> Iterator[Logged]:
-    """Yield the chosen commands in order of receipt, with their perceptions."""
-    later = COMMAND.alias("later")
+    """Yield the chosen commands in order of receipt, with their perceptions.
+
+    A command has no next perception where the world was another one by then: it had been started anew, or gone back to
+    an earlier state. Commands logged by earlier versions share their episode with other runs.
+    """
+    later, then = COMMAND.alias("later"), COMMAND.alias("then")
     following = (
-        select(later.c.perception_hash)
+        select(later.c.number)
         .where(later.c.agent_id == COMMAND.c.agent_id)
         .where(later.c.episode_id.is_not_distinct_from(COMMAND.c.episode_id))
         .where(later.c.number > COMMAND.c.number)
@@ -105,15 +110,33 @@ def everything(log: CommandLog, chosen: Filter) -> Iterator[Logged]:
         .scalar_subquery()
     )
     statement = (
-        select(COMMAND, PERCEPTION.c.body.label("body"), following.label("next_hash"))
+        select(
+            COMMAND,
+            PERCEPTION.c.body.label("body"),
+            then.c.perception_hash.label("next_hash"),
+            then.c.perception_moment.label("next_moment"),
+        )
         .join(PERCEPTION, PERCEPTION.c.hash == COMMAND.c.perception_hash, isouter=True)
+        .join(then, then.c.number == following, isouter=True)
         .where(*chosen.where())
         .order_by(COMMAND.c.number)
     )
     for row in log.stream(statement):
         record = record_of(row)
         body = None if row.body is None else {**json.loads(row.body), **record.perception_moment}
-        yield Logged(record, body, row.next_hash)
+        goes_on = row.next_hash is not None and _goes_on(record.perception_moment, row.next_moment or {})
+        yield Logged(record, body, row.next_hash if goes_on else None)
+
+
+def _goes_on(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> bool:
+    """Return whether a perception can be a later one of the same world, by boot, sequence and time."""
+    if before.get("boot_id") != after.get("boot_id"):
+        return not before  # a command without a perception says nothing
+    numbers = before.get("sequence"), after.get("sequence")
+    if isinstance(numbers[0], int) and isinstance(numbers[1], int):
+        return numbers[0] <= numbers[1]
+    times = [datetime.fromisoformat(str(moment["timestamp"])) for moment in (before, after) if "timestamp" in moment]
+    return len(times) < 2 or times[0] <= times[1]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from sqlalchemy.pool import StaticPool
 from sqlmodel import Column, Field, SQLModel
 
 from wsap_core import errors
+from wsap_core.installing import install_line
 from wsap_tes3mp.protocol.commands import CommandInput, CommandState
 
 APPLICATION = 0x57544C31
@@ -186,8 +187,8 @@ def _prepare(connection: sqlite3.Connection, where: str, *, fresh_allowed: bool)
     if known != APPLICATION and (tables or not fresh_allowed):
         raise errors.NotADatabaseError(f"{where} is not a command log; name another file with --log.")
     if run("PRAGMA user_version").fetchone()[0] > VERSION:
-        told = f"A newer version wrote the command log {where}; update with: pip install -U wsap-tes3mp"
-        raise errors.StorageVersionError(told)
+        update = install_line("wsap-tes3mp", newer=True)
+        raise errors.StorageVersionError(f"A newer version wrote the command log {where}; update with: {update}")
     run("PRAGMA trusted_schema = OFF")
     run("PRAGMA foreign_keys = ON")
     if fresh_allowed:

@@ -91,7 +91,8 @@ function commands.new(parts)
             for _, entry in pairs(world.entities(place.cell)) do
                 if entry.z and (not best or far(place, entry) < far(place, best)) then best = entry end
             end
-            place.z = best and best.z or refuse("NO_HEIGHT", "give target_z: nothing there tells how high the ground is")
+            local near = best and far(place, best) <= TALL  -- ground may rise and fall beyond
+            place.z = near and best.z or refuse("NO_HEIGHT", "give target_z: nothing near there tells how high the ground is")
         end
         return place
     end

@@ -4,6 +4,7 @@
 -- companion is an NPC that this script has spawned; it stands still unless a client holds the authority over its cell.
 local world = {}
 local WEATHERS = { [0] = "clear", "cloudy", "foggy", "overcast", "rain", "thunder", "ash", "blight", "snow", "blizzard" }
+local BYTES = "bytes:"
 local CELL_SIZE, MOST_ROWS, MODES = 8192, 500, { dormant = true, suspend = true, despawn = true }
 
 local function numbers(a, b) return tonumber(a), tonumber(b) end
@@ -23,7 +24,14 @@ function world.new(parts)
     local api, json, settings, clock = parts.api, parts.json, parts.settings, parts.clock
     local self = { fought = {}, talked = {} }  -- agent -> when it fought last; with whom it talked, about what, when
     local seen = {}  -- agent -> number and text of its last facts
-    local function account(player) return (json.utf8(tostring(player.accountName or player.name)):lower()) end
+    -- The id of an account: its name in lower case. A name that is not UTF-8 can't be one, and replaced bytes would make
+    -- one agent of two players; it becomes the hex digits of its bytes, as does a name that looks like that.
+    local function identity(name)
+        local text, valid = json.utf8(name)
+        if valid and name:sub(1, #BYTES):lower() ~= BYTES then return text:lower() end
+        return BYTES .. name:lower():gsub(".", function(byte) return ("%02x"):format(byte:byte()) end)
+    end
+    local function account(player) return identity(tostring(player.accountName or player.name)) end
     local function here(pid) return Players[pid] and Players[pid]:IsLoggedIn() and Players[pid] or nil end
     -- The scripts may have a cell without the server itself having it; reading the actors of such a one ends the
     -- server. A visitor means that it has it.
@@ -48,14 +56,16 @@ function world.new(parts)
     end
     -- All bodies by agent; a player is one by the name of its account, unless another agent has joined with it.
     local function all()
-        local found, taken, allowed = {}, {}, set(settings.avatars, string.lower)
+        local found, taken = {}, {}
+        local allowed, ids = set(settings.avatars, identity), set(settings.avatars, string.lower)
         for _, body in pairs(joined()) do
             found[body.agent] = body
             if body.account then taken[body.account] = true end
         end
         for pid, player in pairs(Players) do
             local name = here(pid) and account(player)
-            if name and not taken[name] and not found[name] and (settings.avatars == "*" or allowed[name]) then
+            if name and not taken[name] and not found[name] and (settings.avatars == "*" or allowed[name]
+                or name:sub(1, #BYTES) == BYTES and ids[name]) then
                 found[name] = { agent = name, name = name, embodiment = "avatar", account = name }
             end
         end

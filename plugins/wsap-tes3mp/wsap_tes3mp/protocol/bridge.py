@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION
-from wsap_tes3mp.protocol.perception import InventoryItem, Name, Payload
+from wsap_tes3mp.protocol.perception import InventoryItem, Moment, Name, Payload
 
 LeaveMode = Literal["dormant", "suspend", "despawn"]
 """What happens to a body when its agent leaves: it sleeps in the world, disappears until the agent returns, or is
@@ -24,7 +24,7 @@ class BridgeStatus(Payload):
     engine: Name
     protocol_version: str = PROTOCOL_VERSION
     uptime_seconds: Annotated[float, Field(ge=0)]
-    last_perception_at: AwareDatetime | None = None
+    last_perception_at: Moment | None = None
     # 1.1.0
     boot_id: str | None = None
     agents: tuple[Name, ...] | None = None

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field, JsonValue, ValidationError, model_validator
+from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from wsap_core.errors import WireError
-from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import single_line
 from wsap_tes3mp.protocol import errors
-from wsap_tes3mp.protocol.perception import Name, Number, Payload
+from wsap_tes3mp.protocol.perception import Moment, Name, Number, Payload
 
 
 class MoveTo(Payload):
@@ -101,9 +100,11 @@ UNHINDERED = frozenset({"noop", "journal_note"})
 
 
 class CommandContext(Payload):
-    """The perception a decision was based on."""
+    """The perception a decision was based on, and whatever else the client wants to be logged."""
 
-    perception_timestamp: AwareDatetime | None = None
+    model_config = ConfigDict(extra="allow")
+
+    perception_timestamp: Moment | None = None
     heartbeat_cycle: Annotated[int, Field(ge=0)] | None = None
     perception_sequence: Annotated[int, Field(ge=0)] | None = None
     """1.1.0"""
@@ -113,7 +114,7 @@ class CommandInput(Payload):
     """One action that an agent wants to take."""
 
     protocol_version: str = errors.PROTOCOL_VERSION
-    timestamp: AwareDatetime
+    timestamp: Moment
     agent_id: Name
     command: str
     params: Mapping[str, Any]
@@ -136,7 +137,7 @@ class CommandInput(Payload):
         if raw.get("protocol_version") is None:
             raise errors.PayloadError("The command can't be read: protocol_version: Field required.")
         try:
-            return cls.model_validate_json(dumps(raw))
+            return cls.exactly(raw).model_copy(update={"params": raw["params"]})  # 2.0 is logged as 2.0
         except (ValidationError, WireError) as error:
             raise errors.PayloadError(f"The command can't be read: {errors.first_problem(error)}.") from error
 
@@ -150,8 +151,8 @@ class CommandInput(Payload):
         """
         _must_be_known(self.protocol_version, self.command)
         try:
-            return PARAMS[self.command].model_validate(self.params)
-        except ValidationError as error:
+            return PARAMS[self.command].exactly(dict(self.params))
+        except (ValidationError, WireError) as error:
             raise errors.PayloadError(
                 f"The parameters of {self.command} don't fit: {errors.first_problem(error)}."
             ) from error

@@ -21,7 +21,10 @@ _MAJOR = int(PROTOCOL_VERSION.split(".")[0])
 
 
 class BridgeError(WsapError):
-    """A bridge refused or failed; `details` (Any: JSON) is for programs."""
+    """A bridge refused or failed.
+
+    `details` (Any: JSON) is for programs.
+    """
 
     exit_code: ClassVar[int] = 4
 

@@ -5,11 +5,25 @@ Unknown fields are ignored and unknown entity types accepted, so that bridges of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from contextlib import suppress
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
+from wsap_core.protocol.wire import dumps
 from wsap_tes3mp.protocol.errors import PROTOCOL_VERSION
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -23,10 +37,42 @@ Fidelity = Literal["observed", "derived", "unavailable"]
 """How an engine knows a value: from the game, inferred from events, or not at all."""
 
 
+def _read_moment(value: object) -> datetime:
+    if isinstance(value, datetime) or (isinstance(value, str) and _DATE.match(value)):
+        with suppress(ValidationError):
+            return _AWARE.validate_python(value)
+    raise ValueError("a timestamp is a text with a time zone, such as 2026-03-21T14:30:00Z")
+
+
+_AWARE = TypeAdapter[datetime](AwareDatetime)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
+Moment = Annotated[AwareDatetime, BeforeValidator(_read_moment)]
+"""A timestamp in RFC 3339, never a number."""
+
+
 class Payload(BaseModel):
     """Base of all payloads: frozen, finite numbers only, unknown fields ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    @classmethod
+    def exactly(cls, data: JsonValue) -> Self:
+        """Return a payload from JSON-ready data, as strictly as its JSON Schema: no number is made of a text.
+
+        Raises:
+            pydantic.ValidationError: it does not fit.
+            WireError: it is no JSON.
+        """
+        return cls.model_validate_json(dumps(_whole(data)), strict=True)
+
+
+def _whole(data: JsonValue) -> JsonValue:
+    """Return data with 2.0 as 2: for JSON Schema both are whole numbers, and every whole number is a number."""
+    if isinstance(data, dict):
+        return {key: _whole(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_whole(value) for value in data]
+    return int(data) if isinstance(data, float) and data.is_integer() else data
 
 
 class Location(Payload):
@@ -113,7 +159,7 @@ class PerceptionOutput(Payload):
     """One snapshot of the world as one agent perceives it."""
 
     protocol_version: str = PROTOCOL_VERSION
-    timestamp: AwareDatetime
+    timestamp: Moment
     agent_id: Name
     location: Location
     health: Health

@@ -47,9 +47,12 @@ def refusal(action: Action, seen: PerceptionOutput) -> str:
     if why := _impossible(seen).get(action.name):
         return why
     given = action.parameters
-    if action.name == "interact" and given.get("interaction_type") == "drop" and seen.inventory is not None:
-        ids = [item.item_id for item in seen.inventory]
-        return "" if given["entity_id"] in ids else f"you carry no {given['entity_id']!r}; you carry: {_some(ids)}"
+    if action.name == "interact" and seen.inventory is not None:
+        ids, what = [item.item_id for item in seen.inventory], given.get("entity_id")
+        if given.get("interaction_type") == "drop":
+            return "" if what in ids else f"you carry no {what!r}; you carry: {_some(ids)}"
+        if given.get("interaction_type") and what in ids and not _is_near(what, seen):
+            return f"you carry {what!r}; it can only be dropped, or used with use_item"
     for name, possible in _choices(seen).get(action.name, {}).items():
         if name in given and str(given[name]) not in possible:
             kind = _KINDS.get(name, "in sight")
@@ -57,9 +60,17 @@ def refusal(action: Action, seen: PerceptionOutput) -> str:
     return ""
 
 
-def command_params(action: Action) -> dict[str, JsonValue]:
-    """Return the parameters of an action's command."""
-    return {name: value for name, value in action.parameters.items() if value is not None}
+def command_params(action: Action, seen: PerceptionOutput) -> dict[str, JsonValue]:
+    """Return the parameters of an action's command; what an agent carries is dropped, unless another type is given."""
+    given = {name: value for name, value in action.parameters.items() if value is not None}
+    what = given.get("entity_id")
+    if action.name == "interact" and any(what == item.item_id for item in seen.inventory or ()):
+        return given if _is_near(what, seen) else {"interaction_type": "drop"} | given
+    return given
+
+
+def _is_near(what: object, seen: PerceptionOutput) -> bool:
+    return any(one.entity_id == what for one in seen.nearby_entities)
 
 
 def _impossible(seen: PerceptionOutput) -> dict[str, str]:
@@ -95,11 +106,9 @@ def _choices(seen: PerceptionOutput) -> dict[str, dict[str, Sequence[str]]]:
         for kinds in (None, _LIVING, ("npc",))
     )
     carried, talk = [item.item_id for item in seen.inventory or ()], seen.dialogue
-    # An overloaded agent has to drop something.
-    heavy = carried if seen.inventory_summary.encumbrance_pct > 1 else []
     found: dict[str, dict[str, Sequence[str]]] = {
         "move_to": {"target_entity_id": ids},
-        "interact": {"entity_id": [*ids, *heavy]},
+        "interact": {"entity_id": list(dict.fromkeys([*ids, *carried]))},
         "use_item": {"item_id": carried, "target_entity_id": ids},
         "combat_action": {"target_entity_id": living},
         "dialogue": {"entity_id": people},

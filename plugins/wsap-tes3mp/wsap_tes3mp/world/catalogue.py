@@ -15,6 +15,8 @@ _DATA = tomllib.loads(resources.files(__package__).joinpath("catalogue.toml").re
 ACHIEVEMENTS = tuple(Achievement(*one) for one in _DATA["achievements"])
 SKILLS = {domain: tuple(names) for domain, names in _DATA["skills"].items()}
 """Skill domain -> achievements that count as evidence."""
+TERMS = {"spawn": ("challenging", "random"), "loadout": ("bare", "provisioned"), "difficulty": ("easy", "hard")}
+"""What an entry into the embedded world can ask for."""
 OPTIONS = tuple(OptionDef(*one) for one in _DATA["options"])
 TRANSFER_RULES = tuple(
     TransferRule(rule, skill, level, Bonus("item", item, count), told)

@@ -22,13 +22,14 @@ from wsap_core.seams.game import AvatarGameAdapter, ChoiceKey
 from wsap_tes3mp.engines.engine import BridgePort
 from wsap_tes3mp.protocol.errors import BridgeError
 from wsap_tes3mp.world.actions import ACTION_SPACE
-from wsap_tes3mp.world.catalogue import GAME_ID
+from wsap_tes3mp.world.catalogue import GAME_ID, TERMS
 from wsap_tes3mp.world.items import bring_in, carry_out
 from wsap_tes3mp.world.options import WorldOptions
 from wsap_tes3mp.world.player import DESCRIPTION, Player, Seat
 from wsap_tes3mp.world.source import MakeEngine, Source, simulated
 
 AWAKE = wsap.RespawnOption("awake", "spawn_point", "where the world brings its dead back", description="Wake up again.")
+_WEAK = "Wake up in the inn, with half your health and without a third of your gold."
 _HEADER = b"WSAP morrowind 1\n"
 
 
@@ -49,7 +50,7 @@ class MorrowindWorld(AvatarGameAdapter):
         context = context or Context()
         self.options = options = WorldOptions.read(context.config)
         self._seed, self._episode, self._bodies = context.seed, 0, 0
-        self._source, self._engine = Source(options, context.clock, now, bridge), engine
+        self._source, self._engine = Source(options, context, now, bridge), engine
         if not options.live:
             self._source.begin(engine(context.seed))
         self._players: dict[str, Player] = {}
@@ -96,7 +97,8 @@ class MorrowindWorld(AvatarGameAdapter):
             player.items.lose_all(body.avatar_id, "lost when the episode ended and another world began")
             player.items.new_avatar()
         player.begin(body.after(player.steps))
-        self._source.do(player.revive if dead and self.options.live else player.wake)
+        anew = partial(player.wake, new=not self.options.live)
+        self._source.do(player.revive if dead and self.options.live else anew)
 
     def _only(self) -> Player | None:
         if self.options.seats > 1:
@@ -107,7 +109,7 @@ class MorrowindWorld(AvatarGameAdapter):
         return next((p for p in self._players.values() if p.body.avatar_id == avatar_id), None)
 
     def _name_episode(self) -> None:
-        self._source.episode = self.options.episode or f"seed-{self._seed}-{self._episode}"
+        self._source.episode = f"seed-{self._seed}-{self._episode}"
 
     # --- bodies -----------------------------------------------------------------------------------
 
@@ -133,7 +135,9 @@ class MorrowindWorld(AvatarGameAdapter):
             self._source.do(partial(player.leave, "despawn"))
             player.begin(player.body)
         player.body = Body(number=self._bodies).claimed(agent_id, spec)
-        self._source.do(player.wake)
+        wanted = {"spawn": spec.spawn_location, "loadout": spec.starting_loadout}
+        player.terms = {name: value for name, value in wanted.items() if value in TERMS[name]}
+        self._source.do(partial(player.wake, new=True))
         # Like bonuses, the initial inventory stays with the body.
         player.gifts = Counter(player.avatar().inventory)
         return player.avatar()
@@ -178,7 +182,11 @@ class MorrowindWorld(AvatarGameAdapter):
         player = self._owner(avatar_id)
         if player is None:
             raise UsageError(f"There is no avatar {avatar_id!r} in this world.")
-        return player.body.death(*player.death, player.avatar().position, player.steps, AWAKE)
+        way_back = AWAKE
+        if not self.options.live:
+            gold = 0 if player.seen is None else player.seen.inventory_summary.gold // 3
+            way_back = replace(AWAKE, cost={"gold": gold} if gold else None, penalties=("debuff",), description=_WEAK)
+        return player.body.death(*player.death, player.avatar().position, player.steps, way_back)
 
     @override
     def respawn(self, avatar_id: str, option: wsap.RespawnOption | str) -> JackInResult:
@@ -207,9 +215,19 @@ class MorrowindWorld(AvatarGameAdapter):
             reason = "the body was despawned" if player.body.despawned else "the body is dead"
             receipt = wsap.Receipt(entry.transfer_id, {}, (), {item.item_id: reason for item in entry.items})
         else:
+            self._make_it(entry.difficulty, player)
             receipt = await bring_in(player, entry)
         player.items.answered(receipt)
         return receipt
+
+    def _make_it(self, difficulty: str, player: Player) -> None:
+        """Set how much the body of an embedded world is harmed."""
+        if self._source.engine is None or difficulty == player.terms.get("difficulty", "normal"):
+            return
+        player.terms.pop("difficulty", None)
+        if difficulty in TERMS["difficulty"]:
+            player.terms["difficulty"] = difficulty
+        self._source.engine.settle(player.bridge_id, difficulty=difficulty)
 
     async def release(self, avatar_id: str, transfer_id: str) -> wsap.TransitPackage:
         """Export the portable items of a body, once per transfer id; `UsageError` if there never was such a body."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -54,6 +55,15 @@ class MorrowindObservation(EmbodiedObservation):
     def _age(self) -> str:
         old = number(round(self.stale_seconds))
         return f"This is {old} seconds old; the bridge shows nothing newer." if self.stale_seconds else ""
+
+    @override
+    def typed_names(self) -> Mapping[str, str]:
+        seen = self.seen
+        listed = [(one.entity_id, one.name) for one in seen.nearby_entities]
+        listed += [(one.item_id, one.name) for one in seen.inventory or ()]
+        times = Counter(_plain(name).casefold() for _, name in listed)
+        named = {_plain(name): word for word, name in listed if times[_plain(name).casefold()] == 1}
+        return named | {str(place): word for place, (word, _) in enumerate(listed, 1)}
 
     @override
     def to_view(self) -> View:
@@ -141,14 +151,15 @@ def picture(seen: PerceptionOutput, known: Sequence[tuple[str, str]] = ()) -> Vi
 
 def _tables(seen: PerceptionOutput) -> Iterator[Block]:
     rows = []
-    for e in seen.nearby_entities:
+    for place, e in enumerate(seen.nearby_entities, 1):
         liking = "" if e.disposition is None else str(e.disposition)
-        rows.append((_plain(e.name), e.entity_type, number(round(e.distance, 1)), liking))
+        rows.append((str(place), _plain(e.name), e.entity_type, number(round(e.distance, 1)), liking))
     if rows:
-        yield TableBlock(("what", "kind", "away", "likes you"), rows, "Nearby")
+        yield TableBlock(("nr", "what", "kind", "away", "likes you"), rows, "Nearby")
     if seen.inventory:
-        carried = [(_plain(i.name), str(i.count), "yes" if i.equipped else "") for i in seen.inventory]
-        yield TableBlock(("item", "count", "equipped"), carried, "Carried")
+        items = enumerate(seen.inventory, len(rows) + 1)
+        carried = [(str(n), _plain(i.name), str(i.count), "yes" if i.equipped else "") for n, i in items]
+        yield TableBlock(("nr", "item", "count", "equipped"), carried, "Carried")
     if seen.dialogue is not None and seen.dialogue.text:
         yield TextBlock(sanitize(seen.dialogue.text, _SPEECH), _plain(seen.dialogue.entity_id))
 

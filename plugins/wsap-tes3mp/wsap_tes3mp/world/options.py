@@ -61,5 +61,6 @@ def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
     read = WorldOptions.read(options)
     abilities: Any = tuple(a for a in spec.abilities if a != "multi-seat" or read.seats > 1)
     if read.live:
-        abilities = (*(a for a in abilities if a not in ("seed", "snapshot")), "live")
-    return replace(spec, abilities=abilities, seats=(read.seats, read.seats), persistent=read.live)
+        abilities = (*(a for a in abilities if a not in ("seed", "snapshot")), "irreversible")
+    terms = {} if read.live else spec.terms
+    return replace(spec, abilities=abilities, seats=(read.seats, read.seats), persistent=read.live, terms=terms)

@@ -28,7 +28,7 @@ from wsap_tes3mp.protocol.bridge import JoinRequest
 from wsap_tes3mp.protocol.commands import FINAL, UNHINDERED, CommandContext, CommandInput
 from wsap_tes3mp.protocol.perception import PerceptionOutput
 from wsap_tes3mp.world.actions import ACTION_SPACE, command_of, command_params, refusal
-from wsap_tes3mp.world.catalogue import GAME_ID, TRANSFER_RULES
+from wsap_tes3mp.world.catalogue import GAME_ID, TERMS, TRANSFER_RULES
 from wsap_tes3mp.world.feats import Memory
 from wsap_tes3mp.world.observation import MorrowindObservation, observation_of, picture
 from wsap_tes3mp.world.source import Source
@@ -54,6 +54,8 @@ class Player:
         """The agent's id on the bridge."""
         self.former: tuple[str, ...] = ()
         """Ids of its earlier bodies."""
+        self.terms: dict[str, str] = {}
+        """The terms of its entry that are not the usual ones: `spawn`, `loadout`, `difficulty`."""
         self.items = ItemLedger()
         self.emptied = False
         """Whether its own items were exported since the agent last jacked in."""
@@ -76,24 +78,35 @@ class Player:
 
     # --- coming and going -------------------------------------------------------------------------
 
-    async def wake(self) -> None:
-        """Enter the world, and perceive."""
+    async def wake(self, *, new: bool = False) -> None:
+        """Enter the world, with a `new` body by the terms of the entry, and perceive."""
+        await self._join()
+        if new and self.terms and self.source.engine is not None:
+            self.source.engine.settle(self.bridge_id, **self.terms)
+        await self.look()
+
+    async def _join(self) -> None:
         agent = self.source.options.agent
-        request = JoinRequest(agent_id=agent or self.agent_id, name=agent or self.body.name or None)
+        if self.source.options.live:
+            who = self.source.identity_of(self.agent_id)
+            name = self.body.name if who == self.agent_id else who
+            request = JoinRequest(agent_id=agent or who, name=agent or name or None)
+        else:  # the world is the run's own, where its seats are enough
+            request = JoinRequest(agent_id=self.agent_id, name=self.body.name or None)
         try:
             self.bridge_id = (await self.source.port.join(request)).agent_id
         except (errors.NotOfferedError, errors.BridgeUnavailableError):
             # The engine makes no bodies, or only for connected players.
             self.bridge_id = agent or await self._there_is()
-        await self.look()
 
     async def _there_is(self) -> str:
         try:
             ids = [one.agent_id for one in await self.source.port.agents()]
         except errors.NotOfferedError:
             return (await self.source.port.perception(None)).agent_id
-        if self.agent_id in ids:
-            return self.agent_id
+        for wanted in (self.source.identity_of(self.agent_id), self.agent_id):
+            if wanted in ids:
+                return wanted
         if len(ids) == 1:
             return ids[0]
         shown = ", ".join(ids[:10]) or "none"
@@ -115,16 +128,30 @@ class Player:
         """Return the current perception; in a live world that can't be reached, the last one."""
         try:
             seen = await self.source.port.perception(self.bridge_id)
-        except (errors.BridgeUnavailableError, errors.PerceptionTimeoutError):
+        except (errors.BridgeUnavailableError, errors.PayloadError, errors.PerceptionTimeoutError) as error:
             if self.seen is None or not self.source.options.live:
                 raise
-            seen = self.seen
+            if await self._is_forgotten(self.seen.boot_id):
+                await self._join()
+                seen = await self.source.port.perception(self.bridge_id)
+            elif isinstance(error, errors.PayloadError):
+                raise
+            else:
+                seen = self.seen
         if self.seen is None:
             self.memory.begin(seen)
         if self.seen is None or seen.timestamp != self.seen.timestamp or seen.boot_id != self.seen.boot_id:
             self._since = self.source.clock.now()
         self.seen = seen
         return seen
+
+    async def _is_forgotten(self, boot: str | None) -> bool:
+        """Whether the bridge or its engine was started again since a boot, and knows nothing of the agent."""
+        try:
+            status = await self.source.port.status()
+        except errors.BridgeError:
+            return False
+        return status.boot_id not in (None, boot) and self.bridge_id not in (status.agents or ())
 
     async def observe(self) -> Observation:
         """Return the current perception as an observation; the last one if no agent is in the body."""
@@ -227,9 +254,9 @@ class Player:
             timestamp=self.source.now() if self.source.options.live else seen.timestamp,
             agent_id=self.bridge_id,
             command=command_of(action.name),
-            params=command_params(action),
+            params=command_params(action, seen),
             reasoning=(action.reasoning or "")[:20_000],
-            episode_id=self.source.episode or None,
+            episode_id=self.source.episode_of(self.agent_id)[:200],
             context=CommandContext(
                 perception_timestamp=seen.timestamp, heartbeat_cycle=self.steps, perception_sequence=seen.sequence
             ),
@@ -286,6 +313,7 @@ class Player:
         return {
             "body": self.body.to_json(),
             "former": list(self.former),
+            **({"terms": dict(self.terms)} if self.terms else {}),
             "items": self.items.to_json(),
             "gifts": [dict(self.gifts), self.emptied],
             "session": self.session.to_json(),
@@ -299,6 +327,7 @@ class Player:
         """Restore the state of `to_json`; raises one of `WRONG_DATA` if the data is invalid."""
         self.begin(Body.from_json(data["body"]))
         self.former = tuple(str(one) for one in data["former"])
+        self.terms = {name: str(data["terms"][name]) for name in TERMS if name in data.get("terms", {})}
         self.items.load_json(data["items"], {rule.id for rule in TRANSFER_RULES})
         gifts, self.emptied = data["gifts"][0], data["gifts"][1] is True
         self.gifts = Counter({str(name): int(count) for name, count in gifts.items()})

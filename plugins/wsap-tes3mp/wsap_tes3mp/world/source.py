@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from datetime import datetime
 from typing import Any, Protocol
 
-from wsap_core.seams.clock import Clock
+from wsap_core.seams.context import Context
 from wsap_core.seams.game import Snapshots
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.engines.engine import Able, BridgePort, Engine
@@ -24,6 +25,9 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 class SteppedEngine(Engine, Able, Snapshots, Protocol):
     """An engine that can be embedded: it has every ability, and none of its methods waits."""
+
+    def settle(self, agent_id: str, *, spawn: str = "", loadout: str = "", difficulty: str = "") -> None:
+        """Apply the terms of an entry: `spawn` and `loadout` to a new body, the `difficulty` to any."""
 
 
 MakeEngine = Callable[[int], SteppedEngine]
@@ -41,17 +45,22 @@ class Source:
     """A world's bridge and what its agents share; an embedded bridge exists after `begin`, a live one on first use."""
 
     def __init__(
-        self, options: WorldOptions, clock: Clock, now: Callable[[], datetime], port: BridgePort | None = None
+        self, options: WorldOptions, context: Context, now: Callable[[], datetime], port: BridgePort | None = None
     ) -> None:
-        self.options, self.clock, self.now = options, clock, now
+        self.options, self.clock, self.now = options, context.clock, now
+        self._run, self._identities = context.services.run, context.services.identities
+        self._place = self._run or f"world-{secrets.token_hex(6)}"
         self.turn: AbstractAsyncContextManager[None] = nullcontext() if options.live else asyncio.Lock()
         """Held during a command: in a stepped world one at a time, since commands advance its time."""
         self.episode = ""
+        """The episode of this world; see `episode_of`."""
         self.engine: SteppedEngine | None = None
         """The engine of an embedded world."""
         self._port, self._opened, self._due = port, AsyncExitStack(), list[Work]()
         self._bridge: Bridge | None = None  # in this process
-        self._log = None if options.live else self._opened.enter_context(CommandLog(options.log or None))
+        self._log = None
+        if not options.live:
+            self._log = self._opened.enter_context(CommandLog(options.log or None, named=self._named))
 
     @property
     def port(self) -> BridgePort:
@@ -59,6 +68,19 @@ class Source:
         if self._port is None:
             raise BridgeUnavailableError("No bridge is open yet.")
         return self._port
+
+    def identity_of(self, seat: str) -> str:
+        """Return the agent that plays a seat, or else the seat."""
+        return self._identities.get(seat, seat)
+
+    def episode_of(self, seat: str) -> str:
+        """Return the id of an agent's episode, which no other run or agent has."""
+        return self.options.episode or f"{self._place}/{self.identity_of(seat)}/{self.episode}"
+
+    def _named(self, seat: str) -> str:
+        """Return the agent in a seat for the log, which may be that of many runs: nobody else is a run's `seat-1`."""
+        who = self.identity_of(seat)
+        return f"{seat}-{self._run}" if self._run and who == seat else who
 
     def begin(self, engine: SteppedEngine) -> None:
         """Start another embedded world."""

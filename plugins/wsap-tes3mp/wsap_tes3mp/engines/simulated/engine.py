@@ -166,6 +166,14 @@ class SimulatedEngine:
         world.version += 1
         return self._info(body)
 
+    def settle(self, agent_id: str, *, spawn: str = "", loadout: str = "", difficulty: str = "") -> None:
+        """Begin elsewhere or with other things, with a new body; or change the damage that a body takes."""
+        body = self._world.bodies[agent_id]
+        seeding.settle(self._world, body, spawn=spawn, loadout=loadout)
+        if difficulty:
+            body.harm = seeding.HARM.get(difficulty, 100)
+        self._world.version += 1
+
     async def leave(self, agent_id: str, mode: str) -> None:
         """Put a body to sleep where it is, hide it, or delete it with all it carries."""
         body = self._world.bodies.get(agent_id)

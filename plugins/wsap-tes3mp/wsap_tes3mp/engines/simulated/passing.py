@@ -87,6 +87,7 @@ def _strike(world: World, foe: Thing, body: Body) -> None:
     damage = definitions().creatures[foe.base].damage
     protection = sum(world.item(item).power for item in body.equipped if world.item(item).kind == "armour")
     dealt = max(1, world.roll().randint(math.ceil(damage / 2), damage + 2) - protection)
+    dealt = max(1, dealt * body.harm // 100)
     body.health = max(0, body.health - (dealt // 2 if body.guard else dealt))
     body.fought_at = world.time
     body.be_silent()

@@ -86,6 +86,28 @@ def new_body(world: World, agent_id: str, name: str, embodiment: str) -> Body:
     return body
 
 
+SPAWNS = {"challenging": ("causeway",), "random": ("quay", "causeway", "rock", "inn", "shed", "chapel")}
+"""Spawn, other than on the quay -> the cells of which the seed chooses one."""
+LOADOUTS: dict[str, Items] = {"bare": {}, "provisioned": {"bread": 4, "salve": 3, "smoked_eel": 3}}
+"""Loadout -> the items besides the gold."""
+HARM = {"easy": 50, "hard": 150}
+"""Difficulty -> percent of the damage that a body takes."""
+
+
+def settle(world: World, body: Body, *, spawn: str = "", loadout: str = "") -> None:
+    """Move a new body to where it begins, and exchange what it carries; "" and other words leave it."""
+    chance = random.Random(f"{world.seed}/settle/{body.agent_id}")
+    if spawn in SPAWNS:
+        body.cell, body.x, body.y = _spot(chance.choice(SPAWNS[spawn]), chance)
+    if loadout in LOADOUTS:
+        for item, count in list(body.items.items()):
+            if item != "gold":
+                move_items(body.items, world.spent, item, count)
+                body.put_away(item)
+        for item, count in LOADOUTS[loadout].items():
+            world.create(body.items, item, count)
+
+
 def _replace(world: World, thing: Thing, items: Items) -> None:
     for item, count in list(thing.items.items()):
         move_items(thing.items, world.spent, item, count)

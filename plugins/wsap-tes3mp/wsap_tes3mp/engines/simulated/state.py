@@ -91,6 +91,8 @@ class Body:
     """The fraction of a point of health restored by rest."""
     receipts: dict[str, str] = field(default_factory=dict)
     """Transfer id -> its receipt as JSON."""
+    harm: int = 100
+    """Percent of the damage that it takes."""
 
     def be_silent(self) -> None:
         """Close the dialogue, if any."""

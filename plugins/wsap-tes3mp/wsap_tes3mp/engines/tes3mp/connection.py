@@ -8,6 +8,7 @@ import itertools
 import json
 import logging
 import math
+import os
 import re
 import secrets
 import time
@@ -109,7 +110,11 @@ class MailboxLink:
 
     def _put(self, name: str, data: bytes) -> None:
         new = self._folder / f"{self._name}.new.0"
-        new.write_bytes(data)
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660), "wb") as file:
+            file.write(data)
+        if os.name == "posix":
+            new.chmod(0o660)  # whatever the umask: the server may run as another user of the folder's group
         new.replace(self._folder / name)
 
     def send(self, line: Facts) -> None:
@@ -132,11 +137,25 @@ class MailboxLink:
         return data
 
     def close(self) -> None:
-        """Write the end; idempotent."""
-        if not self._closed:
-            self._closed = True
-            with contextlib.suppress(OSError):
+        """Write the end, or take everything back if the server has not noticed; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(OSError):
+            if self._is_unnoticed():
+                for number in range(1, self._sent + 1):
+                    (self._folder / f"{self._name}.in.{number}").unlink(missing_ok=True)
+            else:
                 self._put(f"{self._name}.in.{self._sent + 1}", b"")
+
+    def _is_unnoticed(self) -> bool:
+        """Whether the hello still lies there; it is taken back then, so that the token in the first line does not stay
+        behind while the server is down."""
+        hello = self._folder / "hello"
+        if self._read or not hello.exists() or hello.read_bytes() != self._name.encode():
+            return False
+        hello.unlink()
+        return True
 
 
 Link = TcpLink | MailboxLink

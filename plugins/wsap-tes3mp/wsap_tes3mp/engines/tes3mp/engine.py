@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -317,12 +318,16 @@ def open_engine(
     By default its token is that in `token_file`, or else that of `wsap tes3mp install`.
 
     Raises:
-        ConfigError: there is no token, the address is invalid, or a data file can't be read.
+        ConfigError: there is no token, the address is invalid, others can look into the mailbox, or a data file can't
+            be read.
     """
     host, _, port = address.rpartition(":")
     if "/" in address or "\\" in address:
         if not Path(address).is_dir():
             raise ConfigError(f"There is no mailbox folder {address}; create it, and set it in settings.lua.")
+        if os.name == "posix" and Path(address).stat().st_mode & 0o007:
+            # The script can't choose the modes of the files that it writes there.
+            raise ConfigError(f"Everybody on this machine can look into the mailbox; run: chmod o-rwx {address}")
     elif not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ConfigError(f"{address!r} is not the script's address; give HOST:PORT, such as {ADDRESS}, or a folder.")
     names = read_data(data, encoding=encoding) if data else None
