@@ -50,6 +50,7 @@ MEADOW: AdapterSpec = load_object(f"{BROKEN / 'meadow.py'}:SPEC")
 Meadow: Any = MEADOW.factory
 
 
+@pytest.mark.slow
 def test_the_kernels_own_world_passes_every_check() -> None:
     report = run_checks("echo", steps=100, host=plugin_host())
     assert report.ok, report.to_text()
@@ -112,6 +113,7 @@ def test_a_world_whose_first_episode_is_of_another_seed_is_warned_about() -> Non
     assert [(f.check, f.severity) for f in report.findings] == [("first-episode", "warning")]
 
 
+@pytest.mark.slow
 def test_bad_luck_that_is_told_as_an_event_is_not_a_refusal() -> None:
     from wsap_core import Event
 
@@ -142,6 +144,7 @@ def test_a_class_made_inside_a_function_is_checked_but_for_other_processes() -> 
     assert "inside a function" in outcome.reason
 
 
+@pytest.mark.slow
 def test_the_checks_run_where_an_event_loop_runs_already() -> None:
     async def notebook() -> bool:
         return run_checks("echo", steps=20, subprocesses=False, host=plugin_host()).ok
@@ -180,9 +183,10 @@ class Silent(Asynchronous):
         raise AssertionError
 
 
+@pytest.mark.slow
 def test_an_asynchronous_world_that_declares_nothing_passes_what_applies() -> None:
     report = run_checks(Asynchronous, steps=50)
-    assert report.findings == (), report.to_text()
+    assert [(finding.check, finding.severity) for finding in report.findings] == [("done", "warning")]  # it has no end
     assert report.count("passed") >= 15
 
 
@@ -551,7 +555,7 @@ def test_a_restored_game_that_asks_the_seats_of_the_round_before_it_was_restored
         def restore(self, data: bytes) -> None:
             before = tuple(self.to_move())
             super().restore(data)
-            self._named = before
+            object.__setattr__(self, "_named", before)  # past the guard of the kit's names
 
     only = ["snapshot-continues"]
     assert run_checks(Rounds, steps=60, only=only).findings == ()
@@ -606,6 +610,7 @@ def test_a_default_action_that_is_refused_when_a_seat_decides_is_found_with_the_
     assert finding.where == "seed 0, step 0, seat ann, action bid(coins='0')"
 
 
+@pytest.mark.slow
 def test_a_seat_that_is_out_before_a_message_arrives_need_not_hear_it() -> None:
     class Knockout(RoundGame):
         """One seat drops out in every round, the last seat first."""

@@ -139,6 +139,7 @@ def spec(tide: type[Tide]) -> AdapterSpec:
     )
 
 
+@pytest.mark.slow
 def test_a_sound_world_that_lives_has_no_finding() -> None:
     report = run_checks(spec(Tide), steps=20, subprocesses=False)
     assert report.ok, report.to_text()

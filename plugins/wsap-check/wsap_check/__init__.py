@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wsap_check.agents import AgentSubject as AgentSubject
+    from wsap_check.backends import BackendTests as BackendTests
     from wsap_check.classes import AgentTests as AgentTests
     from wsap_check.classes import GameAdapterTests as GameAdapterTests
     from wsap_check.findings import CheckOutcome as CheckOutcome
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # Imported on first use: registering the command stays light, and only the classes need pytest.
 _MODULES = {
     "agents": ("AgentSubject",),
+    "backends": ("BackendTests",),
     "classes": ("AgentTests", "GameAdapterTests"),
     "findings": ("CheckOutcome", "Finding", "Report"),
     "hosts": ("IsolatedHost", "ManualClock", "plugin_host"),

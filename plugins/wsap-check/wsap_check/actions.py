@@ -215,7 +215,10 @@ async def _moments(subject: Subject) -> AsyncIterator[tuple[Table, Seat]]:
     table = await Table(subject).begin()
     for moment in range(_PLACES):
         if moment:
-            await table.play(RandomPlayer(10 + moment), max(3, subject.steps // 10))
+            steps = max(3, subject.steps // 10)
+            if len(table.seats) > 1:  # a world of several seats that is cut off can't go on
+                table, steps = await Table(subject).begin(), moment * steps
+            await table.play(RandomPlayer(10 + moment), steps, cut=True)
             if table.over:
                 await table.next_episode()
         if (seat := await table.ready()) is not None:

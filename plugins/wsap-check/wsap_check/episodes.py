@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from wsap_check.play import RandomPlayer, Table, baseline, own_actions, refused, settle, walk
+from wsap_check.play import RandomPlayer, Table, must_repeat, own_actions, refused, settle, undisturbed, walk
 from wsap_check.steps import Step, difference_by_seat, first_difference, fresh_text, place, without_biography
 from wsap_check.subject import Fault, Notes, NothingToCheck, Subject, at_once, check, other_processes
 from wsap_check.trajectory import digests, first_different, request_for, trajectories_elsewhere
@@ -25,14 +26,31 @@ _LONGER = 20
 _AFTER = 20
 """Actions tried after the end, in addition to one per declared action."""
 
+_PAIRS = 24
+"""Seeds with which a used world is compared with a fresh one."""
+_PAIR_STEPS = 5
+"""Steps of each comparison after the first."""
+
 _SEEDS = 4
 _TICKS = 5
 
 
 @check()
 async def done(notes: Notes, subject: Subject) -> None:
-    """Done is final: nothing succeeds and nothing changes until the reset."""
-    table = await play_to_the_end(subject)
+    """An episode ends, and done is final: nothing succeeds and nothing changes until the reset."""
+
+    def look(table: Table, step: Step) -> None:
+        told = step.result.observation.available_actions or ()
+        nothing = len(table.seats) == 1 and told and not any(action.available for action in told)
+        unsaid = "No action is possible any more, and the result does not say that the episode is done."
+        notes.expect(not nothing or step.result.done, unsaid, step, "unsaid")
+
+    try:
+        table = await play_to_the_end(subject, look)
+    except NothingToCheck as endless:
+        if not notes.findings:
+            notes.warn(f"{str(endless).capitalize()}; evaluations of a game without an end need --steps.")
+        return
     choose = RandomPlayer(21, "any")
     for seat in table.seats:
         before = await settle(seat.face.observe(), subject)
@@ -57,11 +75,12 @@ async def done(notes: Notes, subject: Subject) -> None:
                 break
 
 
-async def play_to_the_end(subject: Subject) -> Table:
-    """Return a table whose episode is over for every seat; `NothingToCheck` if it takes too long."""
+async def play_to_the_end(subject: Subject, look: Callable[[Table, Step], None] = lambda table, step: None) -> Table:
+    """Return a table whose episode is over for every seat, after looking at each step; `NothingToCheck` if it takes
+    too long."""
     table = await Table(subject).begin()
     limit = _LONGER * max(subject.steps, 1)
-    await table.play(RandomPlayer(20, "available"), limit)
+    await table.play(RandomPlayer(20, "available"), limit, each=lambda step: look(table, step))
     if not table.over:
         raise NothingToCheck(f"no episode was over within {limit} steps")
     return table
@@ -80,15 +99,23 @@ async def reset(notes: Notes, subject: Subject) -> None:
         notes.error("The avatar is dead right after a reset.", used.where())
     if not subject.can("seed"):
         return
-    fresh = await Table(subject).begin(subject.seed + 1)
-    await baseline(subject, 23, 60)
-    one, other = [await table.play(RandomPlayer(23), 60) for table in (used, fresh)]
-    length = min(len(one), len(other))
-    difference = first_difference(*([_without_lives(step) for step in trace[:length]] for trace in (one, other)))
-    differs = f"After reset(seed={subject.seed + 1}) a used world differs from a fresh one: {{}}."
-    if notes.expect_same(difference, differs):
+    for pair in range(_PAIRS):
+        seed, steps = subject.seed + 1 + pair, _PAIR_STEPS if pair else 60
+        # The world is made with that seed, since the constructor may leave something of its own, too.
+        fresh = Table(subject, seed)
+        for table in (used, fresh):
+            table.seed = seed
+            await table.begin()
+        one, other = [await table.play(RandomPlayer(23 + pair), steps) for table in (used, fresh)]
+        length = min(len(one), len(other))
+        difference = first_difference(*([_without_lives(step) for step in trace[:length]] for trace in (one, other)))
+        if difference is not None or len(one) != len(other):
+            await must_repeat(subject, 23, 60)
+        if not notes.expect_same(difference, f"After reset(seed={seed}) a used world differs from a fresh one: {{}}."):
+            return
         longer = "After the same reset one episode is longer than the other."
-        notes.expect(len(one) == len(other), longer, used.where())
+        if not notes.expect(len(one) == len(other), longer, used.where()):
+            return
 
 
 def _without_lives(step: Step) -> Step:
@@ -102,9 +129,10 @@ async def first_episode(notes: Notes, subject: Subject) -> None:
     """A fresh world with a seed equals the one after reset(seed)."""
     if len(Table(subject).seats) > 1:
         raise NothingToCheck("worlds of several seats start with a reset")
-    other = await baseline(subject, 24, 40)
+    other = await undisturbed(subject, 24, 40)
     one = await Table(subject).play(RandomPlayer(24), 40)
     if found := first_difference(one, other):
+        await must_repeat(subject, 24, 40)
         notes.warn(f"A world created with a seed differs from the one after reset(seed): {found[0]}.", found[1])
 
 
@@ -172,15 +200,20 @@ def _draw_chance() -> None:
 async def other_process(notes: Notes, subject: Subject) -> None:
     """The same seed gives the same trajectory in another process, whatever its PYTHONHASHSEED."""
     request = request_for(subject)
-    await baseline(subject, 31, subject.steps)
     here = await _trace(subject)
-    for hash_seed, elsewhere in trajectories_elsewhere(request):
-        position = first_different(digests(here), elsewhere)
-        if position is not None:
-            different = f"With PYTHONHASHSEED={hash_seed} another process plays differently from this step on. "
-            different += "Do not iterate over sets of texts, use hash() or id(), or read the clock."
-            notes.error(different, here[min(position, len(here) - 1)])
-            return
+    played = dict(trajectories_elsewhere(request))
+    places = {hash_seed: first_different(digests(here), elsewhere) for hash_seed, elsewhere in played.items()}
+    odd = next((hash_seed for hash_seed, position in places.items() if position is not None), None)
+    if odd is None:
+        return
+    await must_repeat(subject, 31, subject.steps, cut=True)
+    if len({tuple(elsewhere) for elsewhere in played.values()}) == 1:
+        different = "New processes play alike, but differently from this one, from this step on. "
+        different += "Keep no state in modules or classes: it remembers the worlds before."
+    else:
+        different = f"With PYTHONHASHSEED={odd} another process plays differently from this step on. "
+        different += "Do not iterate over sets of texts, use hash() or id(), or read the clock."
+    notes.error(different, here[min(places[odd] or 0, len(here) - 1)])
 
 
 @check("seed")
@@ -199,12 +232,15 @@ async def seeds_matter(notes: Notes, subject: Subject) -> None:
 @check("seed", "multi-seat", at_once)
 async def arrival_order(notes: Notes, subject: Subject) -> None:
     """The order in which seats act within a round does not matter."""
-    forwards = await baseline(subject, 34, subject.steps)
+    forwards = await undisturbed(subject, 34, subject.steps)
     table = await Table(subject).begin()
     table.seats.reverse()
     backwards = await table.play(RandomPlayer(34), subject.steps)
     changed = "The order in which seats act within a round changes {}. Resolve actions in a fixed order."
-    notes.expect_same(difference_by_seat(forwards, backwards), changed)
+    difference = difference_by_seat(forwards, backwards)
+    if difference is not None:
+        await must_repeat(subject, 34, subject.steps)
+    notes.expect_same(difference, changed)
 
 
 async def _begun(subject: Subject) -> World:

@@ -8,7 +8,8 @@ import inspect
 import itertools
 import math
 import random
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from wsap_check.play import RandomPlayer, Table, fill, own_actions, refused, settle, spin
@@ -152,32 +153,42 @@ async def zero_sum(notes: Notes, subject: Subject) -> None:
 
 
 def _names_a_secret(subject: Subject) -> str:
-    own = getattr(type(subject.world().adapter), "vary_secret", None)
-    named = several_seats(subject) == "" and own not in (None, RoundGame.vary_secret)
-    return "" if named else "the game has no `vary_secret(seat, rng)` that names one"
+    if several_seats(subject):
+        return "there is one seat"
+    game = type(subject.world().adapter)
+    named = any(_has(game, name) for name in ("vary_secret", "vary_hidden"))
+    return "" if named else "the game has no `vary_secret(seat, rng)` or `vary_hidden(rng)` that names one"
+
+
+def _has(game: type, name: str) -> bool:
+    return getattr(game, name, None) not in (None, getattr(RoundGame, name))
 
 
 @check(_names_a_secret)
 async def secrets(notes: Notes, subject: Subject) -> None:
-    """What the author declares as one seat's secret is not visible to any other seat."""
+    """What the author declares as secret or hidden is not visible to the seats that may not notice it."""
     varied = 0
     for episode in range(_EPISODES):
         table = await Table(subject, subject.seed + episode).begin()
+        copies = [await Table(subject, table.seed).begin() for _ in range(2 if subject.can("snapshot") else 0)]
         choose, pending = RandomPlayer(84 + episode, "available"), dict[str, asyncio.Future[ActionResult]]()
         try:
             for moves in range(_MOVES):
-                varied += await _vary(notes, table, random.Random(moves), f"seed {table.seed}, after {moves} moves")
+                where = f"seed {table.seed}, after {moves} moves"
+                if copies:
+                    varied += await _told_later(notes, table, copies, moves, where)
+                varied += await _vary(notes, table, random.Random(moves), where)
                 if not await _move(table, choose, pending):
                     break  # it is over
         finally:
-            for task in pending.values():
-                task.cancel()
-            await asyncio.gather(*pending.values(), return_exceptions=True)
+            await _dropped(pending)
     if not varied:
-        raise NothingToCheck("`vary_secret` changed nothing")
+        raise NothingToCheck("there was nothing to vary")
 
 
-async def _move(table: Table, choose: RandomPlayer, pending: dict[str, asyncio.Future[ActionResult]]) -> bool:
+async def _move(
+    table: Table, choose: Callable[[Seat, Observation], Action], pending: dict[str, asyncio.Future[ActionResult]]
+) -> bool:
     """Let the next seat act, without waiting for its result; return whether the game goes on."""
     for seat in table.seats:
         task = pending.get(seat.agent_id)
@@ -196,23 +207,109 @@ async def _act(seat: Seat, action: Action) -> ActionResult:
 
 
 async def _vary(notes: Notes, table: Table, rng: random.Random, where: str) -> int:
-    """Vary each seat's secret in turn, compare what the others see, and return the number of secrets."""
-    game, found = cast(Any, table.world.adapter), 0  # Any: anything with `vary_secret`
+    """Vary each seat's secret in turn, and as often what is hidden; compare what those see that may not notice, and
+    return the number of secrets."""
+    found = 0
     for owner in table.seats:
-        mine, others = owner.agent_id, [seat for seat in table.seats if seat is not owner]
-        before = [await _shown(table, seat) for seat in others]
-        state = table.world.snapshot() if table.world.can_snapshot else b""
-        if not game.vary_secret(mine, rng):
+        for vary in _ways(table, owner.agent_id):
+            before = {seat.agent_id: await _shown(table, seat) for seat in table.seats}
+            state = table.world.snapshot() if table.world.can_snapshot else b""
+            if (told := vary(rng)) is None:
+                continue
+            found += 1
+            what, may_notice, call = told
+            if strange := set(may_notice) - set(before):
+                notes.error(f"{call} names {min(strange)!r}, which is no seat.", where)
+            if state and state == table.world.snapshot():
+                notes.warn(f"{call} changed nothing in the snapshot.", where)
+            for seat in (seat for seat in table.seats if seat.agent_id not in may_notice):
+                was, now, name = before[seat.agent_id], await _shown(table, seat), seat.agent_id
+                if part := next((part for part in was if was[part] != now[part]), None):
+                    differs = f"when it varies, {part} has {_difference(was[part], now[part])}"
+                    notes.error(f"{name} sees {what}: {differs}.", where, f"{name} {what} {part}")
+    return found
+
+
+_Varied = tuple[str, Collection[str], str]
+"""What was varied, who may notice it, and the call."""
+
+
+def _ways(table: Table, owner: str) -> list[Callable[[random.Random], _Varied | None]]:
+    """Return functions that vary what the author declares, and return None if there was nothing to vary."""
+    game = cast(Any, table.world.adapter)  # Any: anything with these methods
+
+    def secret(rng: random.Random) -> _Varied | None:
+        call = f"vary_secret({owner!r}, rng)"
+        return (f"{owner}'s secret", (owner,), call) if game.vary_secret(owner, rng) else None
+
+    def hidden(rng: random.Random) -> _Varied | None:
+        may_notice = game.vary_hidden(rng)
+        return None if may_notice is None else ("what is hidden from it", tuple(may_notice), "vary_hidden(rng)")
+
+    ways = (("vary_secret", secret), ("vary_hidden", hidden))
+    return [way for name, way in ways if _has(type(game), name)]
+
+
+async def _told_later(notes: Notes, table: Table, copies: Sequence[Table], moves: int, where: str) -> int:
+    """Make the same moves in two copies of a world, of which one has another secret, and warn about what is different
+    for others only afterwards: it was written down meanwhile. Return the number of secrets."""
+    saved, found = table.world.snapshot(), 0
+    owner = table.seats[(moves + table.seed) % len(table.seats)].agent_id
+    for number in range(len(_ways(table, owner))):
+        for copy in copies:
+            copy.world.restore(saved)
+        if (told := _ways(copies[1], owner)[number](random.Random(moves))) is None:
             continue
         found += 1
-        if state and state == table.world.snapshot():
-            notes.warn(f"vary_secret({mine!r}) returned True and changed nothing in the snapshot.", where)
-        for seat, was in zip(others, before, strict=True):
-            now, name = await _shown(table, seat), seat.agent_id
-            if part := next((part for part in was if was[part] != now[part]), None):
-                differs = f"when it varies, {part} has {_difference(was[part], now[part])}"
-                notes.error(f"{name} sees {mine}'s secret: {differs}.", where, f"{name} {mine} {part}")
+        what, may_notice, _ = told
+        others = [seat.agent_id for seat in table.seats if seat.agent_id not in may_notice]
+        sights = [await _sights_onwards(copies[0], None, moves)]
+        sights.append(await _sights_onwards(copies[1], sights[0].made, moves))
+        if sights[0].made != sights[1].made or sights[0].over or sights[1].over:
+            continue  # the secret decides who may do what, or the end shows everything
+        for name in others:
+            (was, now), (one, other) = ([sight.shown[i][name] for sight in sights] for i in (0, 1))
+            if was == now and (part := next((part for part in one if one[part] != other[part]), None)):
+                said = f"{name} is told {what} by the moves that follow: {part} has "
+                said += f"{_difference(one[part], other[part])}. Is it meant to be known then?"
+                notes.error(said, where, f"{name} {part} later", severity="warning")
     return found
+
+
+@dataclass
+class _Sights:
+    """What the seats of a world are shown before and after some moves."""
+
+    shown: list[dict[str, dict[str, str]]]
+    made: list[tuple[str, Action]]
+    over: bool = False
+
+
+async def _sights_onwards(table: Table, given: Sequence[tuple[str, Action]] | None, number: int) -> _Sights:
+    """Let each seat move once, at random or as `given`, and return what all are shown."""
+    player, pending = RandomPlayer(number, "available"), dict[str, asyncio.Future[ActionResult]]()
+    sights = _Sights([{seat.agent_id: await _shown(table, seat) for seat in table.seats}], [])
+
+    def choose(seat: Seat, seen: Observation) -> Action:
+        theirs = player(seat, seen) if given is None else dict(given[len(sights.made) :][:1]).get(seat.agent_id)
+        sights.made.append((seat.agent_id, theirs or Action("")))
+        return theirs or Action("")
+
+    try:
+        for _ in table.seats:
+            if not await _move(table, choose, pending):
+                sights.over = True
+                break
+        sights.shown.append({seat.agent_id: await _shown(table, seat) for seat in table.seats})
+    finally:
+        await _dropped(pending)
+    return sights
+
+
+async def _dropped(pending: Mapping[str, asyncio.Future[ActionResult]]) -> None:
+    for task in pending.values():
+        task.cancel()
+    await asyncio.gather(*pending.values(), return_exceptions=True)
 
 
 def _difference(one: str, other: str) -> str:

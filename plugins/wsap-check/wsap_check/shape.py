@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from wsap_check.play import RandomPlayer, Table, baseline, settle, walk
+from wsap_check.play import RandomPlayer, Table, must_repeat, settle, undisturbed, walk
 from wsap_check.steps import Step, first_difference, fresh_text, place, text_of
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.authoring.rounds import RoundGame
@@ -76,10 +78,12 @@ async def abilities(notes: Notes, subject: Subject) -> None:
             missing = ["mailbox (a wsap_core.Mailbox)"]
         if name in declared and missing:
             notes.error(f"The ability {name!r} is declared, but there is no {', '.join(missing)}.")
-        if name not in declared and not missing and name != "live":  # a game may be live with some options only
+        only_with_options = name == "irreversible"
+        if name not in declared and not missing and not only_with_options:
             notes.warn(f"The game has {', '.join(needed)}, but the ability {name!r} is not declared.")
-    if "live" in declared and (rewinds := {"seed", "snapshot"} & declared):
-        notes.error(f"A world that is 'live' can't be rewound, so it has no ability {' or '.join(sorted(rewinds))}.")
+    if "irreversible" in declared and (rewinds := {"seed", "snapshot"} & declared):
+        no_ability = " or ".join(sorted(rewinds))
+        notes.error(f"A world that is 'irreversible' can't be rewound, so it has no ability {no_ability}.")
     if "avatars" not in declared and has_methods(game, "avatars"):
         notes.error("The game is an AvatarGameAdapter; declare the ability 'avatars'.")
 
@@ -156,8 +160,12 @@ def _look_at_rules(notes: Notes, subject: Subject) -> None:
 
 @check()
 async def play(notes: Notes, subject: Subject) -> None:
-    """Random play completes: nothing raises, and no seat waits forever."""
-    notes.expect(await walk(subject, 1), "No seat could take a single step.", place(subject.seed, 0, 0))
+    """Random play completes: nothing raises, no seat waits forever, and nothing is printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        steps = await walk(subject, 1)
+    notes.expect(steps, "No seat could take a single step.", place(subject.seed, 0, 0))
+    if said := printed.getvalue().strip():
+        notes.warn(f"The game prints, for example {said.splitlines()[0][:60]!r}; use the module logging instead.")
 
 
 @check()
@@ -171,11 +179,12 @@ async def action_space(notes: Notes, subject: Subject) -> None:
             notes.error(f"The action {name!r} is declared twice.")
         for definition in space.actions:
             _look_at_action(notes, definition)
-        before = text_of(space)
-        await table.play(_Defaults(notes, table), min(20, subject.steps))
+    before = {seat.agent_id: text_of(seat.face.action_space) for seat in table.seats}
+    await table.play(_Defaults(notes, table), subject.steps, cut=True)
+    for seat in table.seats:
         changed = "The action space changed during play; it is declared once. "
         changed += "Use available_actions for what is possible now."
-        notes.expect(text_of(seat.face.action_space) == before, changed, table.where(seat))
+        notes.expect(text_of(seat.face.action_space) == before[seat.agent_id], changed, table.where(seat))
 
 
 class _Defaults(RandomPlayer):
@@ -284,8 +293,12 @@ def _parts(value: Any) -> Iterator[Part]:
 
 @check()
 async def text(notes: Notes, subject: Subject) -> None:
-    """Every observation has a text within the limit and without control characters."""
+    """Every observation has a text within the limit and without control characters, and so have messages."""
     for step in await walk(subject, 4):
+        message: Any = step.result.message
+        if isinstance(message, str) and len(message) > subject.text_limit:
+            much = f"A result's message has {len(message)} characters, and the limit is {subject.text_limit}"
+            notes.error(f"{much}; say in it what the action did.", step, "long message")
         shown: Any = step.result.observation.to_text()
         if not isinstance(shown, str) or not shown.strip():
             notes.error("to_text() returns nothing.", step, "empty")
@@ -306,7 +319,7 @@ async def observing(notes: Notes, subject: Subject) -> None:
         if len(kept) < _KEPT:
             kept.extend((o, fresh_text(o), step) for o in (step.before, step.result.observation))
 
-    once = await table.play(RandomPlayer(5), subject.steps, each=keep)
+    once = await table.play(RandomPlayer(5), subject.steps, each=keep, cut=True)
     shared = "An observation changed after it was returned: it shares mutable state with the game. "
     shared += "Give each observation its own dicts and lists."
     for observation, before, step in kept:
@@ -323,7 +336,9 @@ async def observing(notes: Notes, subject: Subject) -> None:
             return
         observed += await table.play(player, 1)
     if subject.can("seed"):
-        difference = first_difference(await baseline(subject, 5, len(once)), observed)
+        difference = first_difference(await undisturbed(subject, 5, len(once)), observed)
+        if difference is not None:
+            await must_repeat(subject, 5, len(once))
         notes.expect_same(difference, "Observing more often changes the game: {}.")
 
 

@@ -150,7 +150,7 @@ class Check:
     """Required abilities, and other conditions."""
     body: Body
     acts: bool = True
-    """Whether it acts in worlds, so that it does not apply to those that are `live`."""
+    """Whether it acts in worlds, so that it does not apply to those that are `irreversible`."""
 
     def __call__(self, subject: Any) -> list[Finding]:
         """Return the findings of the check; none if it does not apply."""
@@ -176,8 +176,8 @@ class Check:
         return CheckOutcome.of(self.name, self.summary, notes.findings)
 
     def _objections(self, subject: Any) -> Iterator[str]:
-        if self.acts and subject.can("live"):
-            yield "the game is 'live', and the actions of the check can't be undone"
+        if self.acts and subject.can("irreversible"):
+            yield "the game is 'irreversible', and the actions of the check can't be undone"
         for need in self.applies:
             if callable(need):
                 yield need(subject)

@@ -20,14 +20,12 @@ from wsap_check.raised import describe
 from wsap_check.steps import Step
 from wsap_check.subject import Fault, NothingToCheck, Subject, kept_alive
 from wsap_core.loading import load_object, portable_reference
-from wsap_core.specs import AdapterSpec
+from wsap_core.spec_json import spec_of_json, spec_to_json
 
 HASH_SEEDS = {1: "WSAP-5:45", 2: "WSAP+9:30"}
 """PYTHONHASHSEED and an unusual time zone of each other process."""
 
 _SECONDS = 600
-_SPEC = ("name", "abilities", "seats", "seat_names", "timing", "preset", "language")
-"""The fields of a spec that affect play and snapshots."""
 
 Request = Mapping[str, Any]
 """The arguments of `_play`."""
@@ -39,11 +37,10 @@ def request_for(subject: Subject) -> Request:
     if factory is None:
         raise NothingToCheck("another process can't import a class defined inside a function, or an object")
     try:
-        config = json.dumps(dict(subject.config))
+        config, spec = json.dumps(dict(subject.config)), json.dumps(spec_to_json(subject.spec))
     except (TypeError, ValueError):
         raise NothingToCheck("the options can't be passed to another process as JSON") from None
-    said = {name: getattr(subject.spec, name) for name in _SPEC}
-    return {"factory": factory, "said": said, "seed": subject.seed, "steps": subject.steps, "config": config}
+    return {"factory": factory, "spec": spec, "seed": subject.seed, "steps": subject.steps, "config": config}
 
 
 def digests(trace: Sequence[Step]) -> list[str]:
@@ -95,15 +92,14 @@ def main() -> None:
 
 
 async def _play(
-    factory: str, said: Mapping[str, Any], seed: int, steps: int, config: str, play_seed: int = 31, snapshot: str = ""
+    factory: str, spec: str, seed: int, steps: int, config: str, play_seed: int = 31, snapshot: str = ""
 ) -> list[str]:
     """Play from a snapshot (in base64) or the start, with choices by the seed `play_seed`."""
-    fields: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
-    spec = AdapterSpec(summary="", factory=load_object(factory), **fields)
-    table = await Table(Subject(spec, seed, steps, json.loads(config))).begin()
+    subject = Subject(spec_of_json(json.loads(spec), load_object(factory)), seed, steps, json.loads(config))
+    table = await Table(subject).begin()
     if snapshot:
         table.world.restore(base64.b64decode(snapshot))
-    return digests(await table.play(RandomPlayer(play_seed), steps, episodes=not snapshot))
+    return digests(await table.play(RandomPlayer(play_seed), steps, episodes=not snapshot, cut=not snapshot))
 
 
 if __name__ == "__main__":

@@ -197,6 +197,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_a_sleep_is_the_same_in_every_process():
     answers = [
         subprocess.run(

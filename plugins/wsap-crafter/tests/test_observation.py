@@ -81,6 +81,7 @@ def test_the_view_is_right_at_the_corners_and_edges_of_the_world(x, y, scene):
     assert seen.nearby_terrain or x in (0, 63)
 
 
+@pytest.mark.slow
 def test_over_a_long_walk_the_map_and_the_entities_are_those_of_the_world(scene):
     made = scene(6, length=0)
     chooser = random.Random(6)

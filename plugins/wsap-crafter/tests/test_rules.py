@@ -108,6 +108,7 @@ def test_an_available_action_does_something_and_an_unavailable_one_only_lets_tim
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
+@pytest.mark.slow
 def test_an_available_action_does_what_it_promises(one_scene, data):
     arrange(one_scene, data)
     one_scene.player.sleeping = False

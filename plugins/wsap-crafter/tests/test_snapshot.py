@@ -48,6 +48,7 @@ def test_a_restored_game_goes_on_as_if_it_had_never_stopped(seed, steps):
     assert other.snapshot() == world.snapshot()
 
 
+@pytest.mark.slow
 def test_taking_a_snapshot_changes_nothing():
     one, other = played(5, 100), played(5, 100)
     chooser = random.Random(1)
@@ -87,6 +88,7 @@ def test_the_body_and_its_agent_are_kept():
     assert other.jack_out("ann", "suspend") == world.jack_out("ann", "suspend")
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_small_and_no_pickle():
     data = played(4, 400).snapshot()
     assert len(data) < 7_000
@@ -175,6 +177,7 @@ def test_a_snapshot_with_one_wrong_value_is_refused(path, value):
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
+@pytest.mark.slow
 def test_a_snapshot_with_any_value_replaced_is_refused_or_gives_a_game_that_runs(one_snapshot, data):
     world, text = one_snapshot
     state = json.loads(text)

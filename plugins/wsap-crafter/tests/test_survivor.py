@@ -196,6 +196,7 @@ def test_saplings_are_found_and_planted_behind_closed_walls(scene):
             assert made.world[cell][0] not in WALKABLE or cell in plants_of(made) | room_around(made)
 
 
+@pytest.mark.slow
 def test_its_plants_and_its_water_keep_it_alive_through_days_at_home(scene):
     made, agent = shore(scene), Survivor()
     made.player.achievements.update(dict.fromkeys(set(made.player.achievements) - {"eat_plant"}, 1))
@@ -275,6 +276,7 @@ TILES = ".:_~#TLcidtf"
     ),
     step=st.integers(0, 9999),
 )
+@pytest.mark.slow
 def test_whatever_it_sees_it_never_walks_into_lava(cells, facing, vitals, inventory, step):
     cells = cells[:31] + "@" + cells[32:]
     rows = tuple(cells[start : start + 9] for start in range(0, 63, 9))
@@ -306,6 +308,7 @@ def test_a_new_episode_is_met_with_an_empty_map(scene):
     assert agent.snapshot() == fresh.snapshot()
 
 
+@pytest.mark.slow
 def test_a_restored_agent_decides_as_the_one_it_was_taken_of(scene):
     made, agent = scene(5), create(Context(seed=5))
     play(made, agent, 150)
@@ -354,6 +357,7 @@ def test_the_plan_names_what_is_left_and_drops_what_is_done(scene):
     assert "Gather wood, up to nine pieces" not in after
 
 
+@pytest.mark.slow
 def test_it_gets_far_in_the_real_game():
     game, agent = CrafterAdapter(Context(seed=1)), create(Context(seed=1))
     agent.initialize(game.game_description, game.action_space)
@@ -379,6 +383,7 @@ for _ in range(250):
 """
 
 
+@pytest.mark.slow
 def test_its_actions_do_not_depend_on_the_order_of_hashes():
     def trace(hash_seed):
         ran = subprocess.run(

@@ -52,6 +52,7 @@ def test_a_skill_at_its_threshold_puts_a_thing_into_the_hand_and_below_it_does_n
     assert made.adapter.observe().avatar.equipment == {"sword": "wood_sword"}
 
 
+@pytest.mark.slow
 def test_every_rule_does_what_it_declares_and_is_listed_with_what_it_changed(scene):
     for rule in TRANSFER_RULES:
         made = with_body(scene, food=5, drink=5)
@@ -191,6 +192,7 @@ def test_what_a_bonus_gave_does_not_leave_the_world(scene):
     assert sword.name == "stone sword"
 
 
+@pytest.mark.slow
 def test_everything_portable_leaves_with_a_legal_category_and_tier_and_a_hint_for_the_way_back(scene):
     assert set(PORTABLE) <= set(constants.items)
     for thing, (category, tier) in PORTABLE.items():

@@ -9,6 +9,7 @@ from wsap_matrix import plugin
 
 
 @pytest.mark.parametrize("game", ["matrix", "matrix-turns", "matrix-free"])
+@pytest.mark.slow
 def test_every_game_passes_every_check(game: str) -> None:
     report = run_checks(game, steps=100, host=plugin_host(plugin))
     assert report.ok, report.to_text()
@@ -16,6 +17,7 @@ def test_every_game_passes_every_check(game: str) -> None:
 
 
 @pytest.mark.parametrize("game", ["matching-pennies", "rock-paper-scissors"])
+@pytest.mark.slow
 def test_options_reach_the_worlds_that_are_checked(game: str) -> None:
     report = run_checks("matrix", steps=40, config={"game": game}, subprocesses=False, host=plugin_host(plugin))
     assert report.ok, report.to_text()

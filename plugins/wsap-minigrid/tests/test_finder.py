@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from wsap_core import Context
 from wsap_minigrid.adapter import MiniGridAdapter
 from wsap_minigrid.finder import Finder
 from wsap_minigrid.plugin import LEVELS
 
 
+@pytest.mark.slow
 def test_it_solves_all_levels_of_ten_seeds_without_a_refused_action() -> None:
     world = MiniGridAdapter(Context(seed=0))
     for seed in range(100, 110):

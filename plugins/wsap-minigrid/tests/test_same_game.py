@@ -78,6 +78,7 @@ def test_a_level_goes_as_in_the_original(level: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.slow
 def test_whole_episodes_go_as_in_the_original_level_after_level(seed: int) -> None:
     finder = Finder()
     _, solved = in_step(seed, lambda seen: finder.decide(seen).name, 1000)

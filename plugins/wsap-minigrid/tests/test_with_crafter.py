@@ -107,6 +107,7 @@ def of_kind(journey: Journey, receipt: int, answer: str, category: str, origin: 
     return [item.name for item in items if (item.category, item.origin) == (category, origin)]
 
 
+@pytest.mark.slow
 def test_it_made_its_three_trips_and_was_let_in_everywhere(journey: Journey) -> None:
     assert len(journey.receipts) == len(journey.entered) == len(journey.left) == 3
     assert [note["reason"] for note in journey.left] == ["finished", "condition", "finished"]

@@ -40,7 +40,7 @@ from wsap_minigrid.catalogue import (
     name_of,
     thing_of,
 )
-from wsap_minigrid.plugin import LEVELS, PACK, TRANSFER_RULES
+from wsap_minigrid.plugin import HARD_FIRST, LEVELS, PACK, TRANSFER_RULES
 from wsap_minigrid.seen import ARROWS, GridObservation
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # MiniGrid imports pygame, which prints a greeting
@@ -69,7 +69,9 @@ class MiniGridAdapter(OneBodyGame):
         if type(first) is not int or not 1 <= first <= len(NAMES):
             raise ConfigError(f"MiniGrid's `level` must be a whole number from 1 to {len(NAMES)}, not {first!r}.")
         self._packs = read_option(PACK, context.config.get(PACK.name, PACK.default))
-        self._first, self._seed, self._episode = first - 1, context.seed, 0
+        self._own_first = self._first = first - 1
+        self._scattered = False
+        self._seed, self._episode = context.seed, 0
         self._won: Counter[str] = Counter()
         self.reset(context.seed)
 
@@ -84,6 +86,21 @@ class MiniGridAdapter(OneBodyGame):
         self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
         self._won, self._achieved = Counter(), list[str]()
         self._enter(self._first)
+
+    @override
+    def settle(self, *, spawn: str = "", loadout: str = "", difficulty: str = "") -> None:
+        """Begin at a level by the difficulty, in the first episode if it has no step yet; anywhere in the first level
+        if the spawn is random; with a lockpick if that is the loadout."""
+        if loadout == "lockpick":
+            self.gifts["lockpick"] += 1
+        if difficulty:
+            self._first = {"easy": 0, "hard": HARD_FIRST - 1}.get(difficulty, self._own_first)
+        if spawn:
+            self._scattered = spawn == "random"
+        if self.steps == 0 and (spawn == "random" or (difficulty and self._level != self._first)):
+            self._enter(self._first)
+            if self._scattered:
+                self._env.place_agent()
 
     def _enter(self, level: int, news: str = "") -> None:
         """Start a level, whose seed depends on the world's, the episode and the level."""
@@ -252,16 +269,18 @@ class MiniGridAdapter(OneBodyGame):
         spot = {id(thing): number for number, thing in enumerate(cells) if thing is not None}
         things = [spot.get(id(o), -1) if o.type != "door" else [o.is_open, o.is_locked] for o in self._things]
         place = [int(env.agent_pos[0]), int(env.agent_pos[1]), int(env.agent_dir), env.step_count]
-        return [[self._seed, self._episode, self._level, self._news, self._achieved, dict(self._won)], place, things]
+        kept = [self._seed, self._episode, self._level, self._news, self._achieved, dict(self._won)]
+        return [kept if self._first == self._own_first else [*kept, self._first], place, things]
 
     @override
     def load(self, data: JsonValue) -> None:
-        (seed, episode, level, news, achieved, won), (x, y, facing, steps), things = data
-        whole = (seed, episode, level, x, y, facing, steps, *won.values())
-        sound = facing in range(4) and level in range(len(NAMES)) and all(map(is_portable, won))
+        (seed, episode, level, news, achieved, won, *first), (x, y, facing, steps), things = data
+        whole = (seed, episode, level, x, y, facing, steps, *won.values(), *first)
+        sound = facing in range(4) and {level, *first} <= set(range(len(NAMES))) and all(map(is_portable, won))
         if not sound or not all(type(n) is int and n >= 0 for n in whole):
             raise ValueError("a number or name is invalid")
         self._seed, self._episode, self._achieved, self._won = seed, episode, [str(a) for a in achieved], Counter(won)
+        self._first = first[0] if first else self._own_first
         self._enter(level, str(news))
         env, cells = self._env, self._env.grid.grid
         cells[:] = [None if o is not None and o.type in ("key", "ball", "box") else o for o in cells]

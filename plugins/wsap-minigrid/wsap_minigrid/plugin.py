@@ -47,6 +47,14 @@ TRANSFER_RULES = (
     TransferRule("crafter", "crafting", 0.2, Bonus("item", "lockpick", 1), "a lockpick: it opens one locked door"),
     TransferRule("thrifty", "resource_management", 0.3, Bonus("stat", "pack", 3), "a pack for 3 things more"),
 )
+TERMS: Mapping[str, tuple[str, ...]] = {
+    "difficulty": ("easy", "hard"),
+    "spawn": ("random",),
+    "loadout": ("lockpick",),
+}
+"""What an entry can ask for: episodes from the first level or from `HARD_FIRST` instead of the option `level`; to begin
+anywhere in the first level; a lockpick, as for a skilled crafter."""
+HARD_FIRST = 5
 PACK = OptionDef(
     "pack",
     "Whether keys of solved levels open doors of later ones, which MiniGrid doesn't have: figures with a pack can't be "
@@ -85,6 +93,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             wire_types=("wsap_minigrid.seen:GridObservation",),
             skills=SKILLS,
             transfer_rules=TRANSFER_RULES,
+            terms=TERMS,
             genre="puzzle",
             dimensions="2D",
             options=(OptionDef("level", "The first level.", "1", f"1-{len(LEVELS)}"), PACK),

@@ -20,12 +20,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsap_core.seams.model import Backend, Chunk, Request
+from wsap_core.seams.model import Backend, OnText, Reply, Request
 from wsap_core.seams.services import runtime_services
 from wsap_sandbox.storyteller import backend as storyteller
 
@@ -57,12 +56,11 @@ class Paid:
         self._delay = delay
         self.model, self.abilities = backend.model, backend.abilities
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         with self._book.open("a", encoding="utf-8") as book:
             book.write(request.key + "\n")
         await asyncio.sleep(self._delay * random.random())
-        async for chunk in self._backend.stream(request):
-            yield chunk
+        return await self._backend.complete(request, on_text)
 
     async def aclose(self) -> None:
         await self._backend.aclose()

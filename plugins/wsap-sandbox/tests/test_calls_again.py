@@ -30,6 +30,7 @@ def told(store: Store, run: str) -> Counter[tuple[int, int, str, str]]:
 
 
 @pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.slow
 def test_a_story_that_was_stopped_and_rewound_is_played_again_as_it_was(tmp_path: Path, overlap: bool) -> None:
     host = PluginHost.discovered()
 

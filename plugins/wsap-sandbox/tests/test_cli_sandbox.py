@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wsap_core.errors import UsageError, WsapError
+from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_nexus.cli.runs import runs
 from wsap_sandbox.cli import sandbox
+from wsap_sandbox.cli.common import opened
+from wsap_sandbox.cli.run import Printer
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +50,7 @@ def refusal(folder: Path, *words: str) -> str:
     return str(error)
 
 
+@pytest.mark.slow
 def test_a_story_is_a_run_with_its_own_id_that_is_read_back(folder: Path) -> None:
     status = data(folder, "status", "brod")
     assert status["tick"] == 2
@@ -58,6 +64,22 @@ def test_a_story_is_a_run_with_its_own_id_that_is_read_back(folder: Path) -> Non
     assert max(map(len, story.splitlines())) <= 80
 
 
+@pytest.mark.slow
+def test_a_story_that_came_to_the_end_of_its_ticks_is_not_called_interrupted(folder: Path) -> None:
+    told(folder, "new", "quiet", "--template", "village")
+    told(folder, "run", "quiet", "--ticks", "1")
+    row = next(row for row in listed(folder) if row["run"] == "quiet")
+    assert (row["status"], row["reason"], row["resumable"]) == ("stopped", "stopped", True)
+    assert "stopped, tick 1" in told(folder, "status", "quiet")
+
+
+def listed(folder: Path) -> Any:
+    result = CliRunner().invoke(runs, ["--json", "--database", str(folder / "stories.db")])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+@pytest.mark.slow
 def test_what_does_not_exist_is_one_sentence(folder: Path) -> None:
     assert "nothing" in refusal(folder, "status", "nothing")
     assert "no tick 99" in refusal(folder, "rewind", "brod", "99")
@@ -65,12 +87,63 @@ def test_what_does_not_exist_is_one_sentence(folder: Path) -> None:
     assert "already" in refusal(folder, "new", "brod")
     assert "lower-case letters" in refusal(folder, "new", "../brod")
     assert "template" in refusal(folder, "new", "other", "--template", "nowhere")
+    assert "lighthouse" in refusal(folder, "new", "ligthouse")
     assert "BACKEND/MODEL" in refusal(folder, "new", "other", "--model", "qwen3:8b")
     assert "nobody" in refusal(folder, "new", "other", "--scene-model", "nobody/qwen3:8b")
     assert "nose" in refusal(folder, "edit", "brod", "anna", "nose", "red")
     assert "before the first" in refusal(folder, "inspect", "brod", "0/intent/anna")
+    assert "intent, scene, story or memory" in refusal(folder, "inspect", "brod", "2/foo/dam")
 
 
+@pytest.mark.slow
+def test_texts_in_another_language_than_the_worlds_are_told(folder: Path) -> None:
+    told(folder, "branch", "brod", "foreign")
+    said = told(folder, "event", "foreign", "dam", "A beam cracks loudly.")
+    assert "The world is told in Russian, and this is not: 'A beam cracks loudly.'." in " ".join(said.split())
+    assert data(folder, "whisper", "foreign", "anna", "The dam will break tonight.")["note"]
+    assert data(folder, "object", "foreign", "mill", "a red lantern from the hill")["note"]
+    assert data(folder, "event", "foreign", "dam", "Балка трещит.")["note"] == ""
+    file = folder / "english.toml"
+    file.write_text(
+        '[world]\nname = "Двор"\nlanguage = "ru"\nabout = "Колодец пересох."\n'
+        '[[places]]\nid = "yard"\nname = "Двор"\ndescription = "A yard of beaten earth."\n'
+        'moment = "Rain on the roof."\n',
+        "utf-8",
+    )
+    assert "(2 texts): 'A yard of beaten earth.'" in data(folder, "new", "english", "--template", str(file))["note"]
+    for language in ("en", "ru"):
+        name = f"own-{language}"
+        assert data(folder, "new", name, "--template", "lighthouse", "--language", language)["note"] == ""
+
+
+def test_an_id_comes_before_a_name_and_what_is_fixed_stays(folder: Path) -> None:
+    told(folder, "new", "names", "--template", "village")
+    assert "'dam' is a place, and a character or object is wanted; to name dam_wall" in refusal(
+        folder, "move", "names", "dam", "mill"
+    )
+    assert "can't be carried" in refusal(folder, "move", "names", "dam_wall", "mill")
+    assert "'anna' is a character, and a place is wanted." in refusal(folder, "event", "names", "anna", "It rains.")
+
+
+@pytest.mark.slow
+def test_an_influence_says_where_and_inventories_say_what(folder: Path) -> None:
+    told(folder, "new", "places", "--template", "village")
+    assert "tick of places in The mill: Matt is suddenly here." in told(folder, "move", "places", "matt", "mill")
+    told(folder, "object", "places", "anna", "a coin")
+    told(folder, "step", "places")
+    assert "a coin (a-coin)" in told(folder, "inspect", "places", "anna")
+
+
+def test_names_in_a_world_file_can_be_told_apart(folder: Path) -> None:
+    file = folder / "alike.world.json"
+    told(folder, "export", "brod", "--format", "world", "--out", str(file))
+    content = json.loads(file.read_text("utf-8"))
+    content["world"]["characters"][1]["name"] = content["world"]["characters"][0]["name"].upper()
+    file.write_text(json.dumps(content), "utf-8")
+    assert "looks like that of" in refusal(folder, "new", "alike", "--from", str(file))
+
+
+@pytest.mark.slow
 def test_a_branch_goes_its_own_way_and_diff_says_since_when(folder: Path) -> None:
     told(folder, "branch", "brod", "flood", "--at", "1")
     told(folder, "takeover", "flood", "Анна", "Иду на плотину.")
@@ -86,6 +159,7 @@ def test_a_branch_goes_its_own_way_and_diff_says_since_when(folder: Path) -> Non
     assert data(folder, "inspect", "flood", "2/intent/luke")["reply"]
 
 
+@pytest.mark.slow
 def test_a_rewound_story_goes_on_from_there_and_the_same_again(folder: Path) -> None:
     told(folder, "branch", "brod", "again", "--at", "2")
     first = data(folder, "run", "again", "--ticks", "2")["ticks"]
@@ -95,6 +169,7 @@ def test_a_rewound_story_goes_on_from_there_and_the_same_again(folder: Path) -> 
     assert data(folder, "reset", "again")["tick"] == 2
 
 
+@pytest.mark.slow
 def test_an_exported_world_goes_on_byte_for_byte(folder: Path) -> None:
     world = folder / "brod.world.json"
     told(folder, "export", "brod", "--format", "world", "--out", str(world))
@@ -105,6 +180,7 @@ def test_an_exported_world_goes_on_byte_for_byte(folder: Path) -> None:
     assert "not a world file" in refusal(folder, "new", "other", "--from", __file__)
 
 
+@pytest.mark.slow
 def test_a_story_is_written_as_files_that_hold_what_happened(folder: Path) -> None:
     told(folder, "export", "brod", "--format", "json", "--out", str(folder / "ticks"))
     tick = json.loads((folder / "ticks" / "tick-000002.json").read_text("utf-8"))
@@ -117,6 +193,7 @@ def test_a_story_is_written_as_files_that_hold_what_happened(folder: Path) -> No
         assert "already exists" in refusal(folder, "export", "brod", "--format", form, "--out", str(out))
 
 
+@pytest.mark.slow
 def test_an_estimate_asks_nobody_and_a_free_story_keeps_a_limit_of_cost_and_takes_no_price(folder: Path) -> None:
     estimate = data(folder, "run", "brod", "--ticks", "3", "--estimate")
     assert estimate["calls"] == 3 * (2 * 6 + 2 * 5)
@@ -124,6 +201,23 @@ def test_an_estimate_asks_nobody_and_a_free_story_keeps_a_limit_of_cost_and_take
     assert "costs nothing" in refusal(folder, "run", "brod", "--price-in", "1", "--price-out", "2")
     told(folder, "new", "free")
     assert data(folder, "run", "free", "--ticks", "1", "--limit", "cost=1")["tick"] == 1
+
+
+@pytest.mark.slow
+def test_a_limit_counts_the_whole_story_over_all_commands(folder: Path) -> None:
+    told(folder, "new", "short")
+    for word in ("run", "step"):
+        told(folder, word, "short", "--limit", "calls=60", *(["--ticks", "1"] if word == "run" else []))
+    spent = data(folder, "status", "short")["calls"]
+    assert 30 < spent <= 60
+    said = refusal(folder, "step", "short", "--limit", "calls=30")
+    assert f"the limit of 30 calls a story (spent: {spent} calls" in said
+    for _ in range(3):
+        assert isinstance(call(folder, "run", "short", "--limit", "calls=60").exception, BudgetReachedError)
+        assert spent <= data(folder, "status", "short")["calls"] <= 60
+    # A branch is a story of its own, with what it spends itself.
+    told(folder, "branch", "short", "other")
+    told(folder, "step", "other", "--limit", "calls=30")
 
 
 def test_a_character_is_looked_at_with_its_memory_and_how_far_it_drifted(folder: Path) -> None:
@@ -156,6 +250,26 @@ def test_by_hand_ends_at_the_end_of_input(folder: Path) -> None:
         raise call(folder, "run", "hand", "--by-hand", "--ticks", "2").exception or AssertionError
 
 
+def test_a_tick_that_comes_while_the_log_is_read_is_printed_with_its_story(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(folder, "new", "late", "--template", "village")
+    told(folder, "run", "late", "--ticks", "2")
+    with opened(str(folder / "stories.db")) as stories:
+        one, two = stories.chapters("late")
+        untold = replace(two, stories={})
+        printer = Printer(stories, "late", events=False, as_json=True, next=1)
+        monkeypatch.setattr(stories.runs, "ticks", lambda run: 1)  # the second has not come yet
+        monkeypatch.setattr(stories, "chapters", lambda run, first: iter((one, untold)[first - 1 :]))
+        printer._print(whole=True)
+        assert [tick["tick"] for tick in printer.data] == [1]
+        monkeypatch.undo()
+        printer.rest()
+    assert [tick["tick"] for tick in printer.data] == [1, 2]
+    assert printer.data[1]["stories"].keys() == two.stories.keys()
+
+
+@pytest.mark.slow
 def test_a_story_that_is_told_beside_the_next_tick_is_told_to_its_end(folder: Path) -> None:
     told(folder, "new", "beside", "--template", "village", "--overlap")
     told(folder, "new", "within", "--template", "village")

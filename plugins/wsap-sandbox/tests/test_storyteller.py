@@ -17,7 +17,7 @@ from sandbox_kit import Played, mill, played
 
 from wsap_core.protocol.values import validate_value
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Message, Request, collect
+from wsap_core.seams.model import Message, Request
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_sandbox.storyteller.backend import Storyteller, create
 from wsap_sandbox.storyteller.grammar import Form, Grammar, fill, sentence
@@ -49,6 +49,7 @@ def repeated(done: Played) -> float:
 
 
 @pytest.mark.parametrize(("name", "code"), WORLDS)
+@pytest.mark.slow
 def test_an_arc_is_told_without_a_degraded_result(name: str, code: str) -> None:
     done = story(name, code)
     assert sum(len(record.degraded) for record in done.records) <= 1
@@ -145,6 +146,7 @@ def test_the_same_facts_and_seed_give_the_same_reply() -> None:
     assert len(set(replies[0])) > 1
 
 
+@pytest.mark.slow
 def test_a_world_that_the_storyteller_never_heard_of_is_told() -> None:
     assert played(replace(mill(), premise=""), told).stories
     done = played(mill(), told, 12)
@@ -202,6 +204,6 @@ def test_every_rule_that_is_referred_to_exists(code: str) -> None:
 
 
 def test_a_request_without_facts_is_refused() -> None:
-    asked = collect(create(Context(config={"model": "default"})), Request([Message("user", "Hello")]))
+    asked = create(Context(config={"model": "default"})).complete(Request([Message("user", "Hello")]))
     with pytest.raises(BadRequestError, match="choose a language model"):
         asyncio.run(asked)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
@@ -10,13 +12,23 @@ import pytest
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_sandbox.model import World, dump, faults, load
 from wsap_sandbox.templates.loader import (
+    _as_toml,
     exits_of,
     parse_template,
     read_template,
     template_names,
     world_of,
 )
-from wsap_sandbox.templates.shape import TemplateShape
+from wsap_sandbox.templates.shape import (
+    Aim,
+    CharacterShape,
+    ObjectShape,
+    PlaceShape,
+    StakeShape,
+    TemplateShape,
+    TopologyShape,
+    WorldShape,
+)
 
 WORLD = '[world]\nname = "A yard"\nabout = "The well is dry."\n'
 PLACE = '[[places]]\nid = "{id}"\nname = "{name}"\ndescription = "Mud."\n'
@@ -106,14 +118,16 @@ def test_an_exit_can_be_declared_one_way() -> None:
 
 # ruff: noqa: E501
 FAULTS = [
-    ("", "f.toml: has no 'world'"),
+    ("", "f.toml: has no 'world'; write [world]."),
     ("not toml", "f.toml is not valid TOML"),
     ("x = " + 5000 * "[" + 5000 * "]", "f.toml is nested too deeply"),
-    (WORLD, "f.toml: has no 'places'"),
+    (WORLD, "f.toml: has no 'places'; write [[places]]."),
+    (YARD + '[[objects]]\nid = "key"\nplace = "yard"\n', "objects 'key': has no 'name'; write name = \"...\"."),
+    (YARD + '[[stakes]]\nobject = "key"\ntitle = "x"\ngood = "x"\nbad = "x"\nwork = ["x"]\n', "has no 'worse'; write worse = [\"...\"]."),
     (WORLD + "places = []\n", "has no key 'places'"),
     ("places = []\n" + WORLD, "there are no places; add one under [[places]]"),
     (YARD.replace("about", "abuot"), "has no key 'abuot'; did you mean 'about'?"),
-    (WORLD + '[[places]]\nid = "yard"\nname = "Yard"\n', "places 'yard': has no 'description'; write description = ..."),
+    (WORLD + '[[places]]\nid = "yard"\nname = "Yard"\n', "places 'yard': has no 'description'; write description = \"...\"."),
     (YARD.replace('"Mud."', "3"), "places 'yard': 'description' must be text in quotes."),
     (YARD.replace("[[places]]", "cells = 0\n[[places]]"), "cells = 0 is out of range; a memory has 1 to 10 cells"),
     (YARD.replace("[[places]]", "cells = 11\n[[places]]"), "cells = 11 is out of range"),
@@ -125,7 +139,8 @@ FAULTS = [
     (YARD + places("yard"), "the id 'yard' is already used in places"),
     (YARD + ANNA + ANNA, "the id 'anna' is already used in characters"),
     (YARD + ANNA.replace('"anna"', '"yard"'), "the id 'yard' is already used in places"),
-    (YARD + ANNA + ANNA.replace('"anna"', '"ann4"').replace('"Anna"', '"Аnnа"'), "the name 'Аnnа' looks like that of 'anna'"),
+    (YARD + ANNA + ANNA.replace('"anna"', '"ann4"').replace('"Anna"', '"Аnnа"'), "the name 'Аnnа' of the character 'ann4' looks like that of 'anna'"),
+    (YARD + ANNA.replace('"Anna"', '"Зоя"') + ANNA.replace('"anna"', '"zoya"').replace('"Anna"', '"3оя"'), "'3оя' of the character 'zoya' looks like that of 'anna'"),
     (YARD + places("l0ck", "lock"), "the id 'lock' looks like 'l0ck' in places"),
     (YARD + places("barn", "bam"), "the id 'bam' looks like 'barn' in places"),
     (YARD + ANNA.replace('"anna"', '"аnna"'), "the id 'аnna' is invalid; use a lower-case Latin letter"),
@@ -133,7 +148,7 @@ FAULTS = [
     (YARD + ANNA.replace('"yard"', '"moon"'), "place = 'moon' is not a place; there are yard"),
     (YARD + '[[objects]]\nid = "key"\nname = "Key"\n', "objects 'key': give either place or holder"),
     (YARD + '[[objects]]\nid = "key"\nname = "Key"\nholder = "bob"\n', "holder = 'bob' is not a character"),
-    (YARD + '[[objects]]\nid = "key"\nname = " "\nplace = "yard"\n', "objects 'key': the name is empty"),
+    (YARD + '[[objects]]\nid = "key"\nname = " "\nplace = "yard"\n', "the name of the object 'key' is empty"),
     (YARD + ANNA + '[[characters.aims]]\nwant = "rest"\ndo = "sit"\nat = "bed"\n', "at = 'bed' in aim 1 does not exist"),
     (YARD + ANNA + 'cases = ["Anna"]\n', "cases has 1 forms; give six"),
     (YARD + ANNA + 'gender = "x"\n', "characters 'anna': 'gender' must be 'm', 'f', 'n' or 'p'."),
@@ -141,6 +156,12 @@ FAULTS = [
     (WORLD + 'topology = {kind = "chain", places = ["a"]}\n' + places("a", "b"), "places must name each place once"),
     (WORLD + 'topology = {kind = "ring"}\n' + places("a"), "'kind' must be 'graph', 'chain' or 'field'."),
 ]  # fmt: skip
+
+
+def test_what_is_advised_is_toml() -> None:
+    for shape in (TemplateShape, WorldShape, PlaceShape, CharacterShape, ObjectShape, StakeShape, Aim, TopologyShape):
+        for key in (one.name for one in fields(shape) if one.default is MISSING and one.default_factory is MISSING):
+            assert key in str(tomllib.loads(_as_toml(shape, key))), key
 
 
 @pytest.mark.parametrize(("text", "sentence"), FAULTS)

@@ -44,6 +44,7 @@ def test_a_seated_character_saves_the_call_for_its_intention_alone() -> None:
 
 
 @pytest.mark.parametrize(("people", "places"), [(4, 3), (50, 20)])
+@pytest.mark.slow
 def test_a_tick_is_three_latencies_deep_and_two_with_its_story_overlapped(people: int, places: int) -> None:
     assert seconds(people, places, WIDE, 1) == 3
     assert seconds(people, places, WIDE, 4) == 12

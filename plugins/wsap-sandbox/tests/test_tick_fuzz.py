@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sandbox_kit import Model, advanced, mill, on_virtual_clock, plain, ring
@@ -83,6 +84,7 @@ def experienced(world: World, one: str) -> list[Cell]:
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32))
+@pytest.mark.slow
 def test_the_world_stays_whole_whatever_the_model_says(seed: int) -> None:
     world, fuzz = mill(), Fuzz(seed)
     for _ in range(4):

@@ -57,12 +57,70 @@ def test_nobody_goes_anywhere_else(to: object) -> None:
     anna = done.world.character("anna")
     assert (anna.place, anna.came_from) == ("mill", "")
     refused = to in ("road", "moon", "anna")
-    assert degraded(done) == ([("anna", "impossible_place")] if refused else [])
+    unread = to == 7 or to == ["yard"]
+    noted = [("anna", "impossible_place")] if refused else [("anna", "value")] if unread else []
+    assert degraded(done) == noted
     assert (anna.memory.cells[0].came_of_it == EN.say("could_not_leave")) is refused
     event = done.records[0].events[0]
     assert (event.outcome, event.text) == (
         ("failure", EN.say("cannot_leave", who="Anna")) if refused else ("success", "Anna looks around.")
     )
+
+
+@pytest.mark.parametrize("to", ["Yard", " yard. ", "`yard`"])
+def test_an_exit_that_is_certainly_meant_is_taken(to: str) -> None:
+    done = at_the_mill(lambda facts: scene(facts, anna={"to": to}))
+    assert done.world.character("anna").place == "yard"
+    assert degraded(done) == []
+
+
+# --- outcomes and numbers ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("success", "success"), ("Success", "success"), ("success.", "success"), ("**SUCCESS**", "success"),
+        ("full success", "success"), ("succeeded", "success"), ("успех", "success"), ("Успешно!", "success"),
+        ("partial success", "partial"), ("Partially successful", "partial"), ("частичный успех", "partial"),
+        ("partial failure", "partial"), ("failed", "failure"), ("неудача", "failure"), ("Провал.", "failure"),
+    ],
+)  # fmt: skip
+def test_an_outcome_that_is_nearly_right_is_the_one_that_is_meant(said: str, meant: str) -> None:
+    done = at_the_mill(lambda facts: scene(facts, anna={"outcome": said}))
+    assert done.records[0].events[0].outcome == meant
+    assert degraded(done) == []
+    assert done.records[0].reasked == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["not a success", "success|partial|failure", "success or failure", "hm", "", "неплохо", 1, None, ["success"]],
+)
+def test_an_outcome_that_is_none_is_asked_again_and_then_noted(said: object) -> None:
+    done = at_the_mill(lambda facts: scene(facts, anna={"outcome": said}))
+    assert done.records[0].reasked == 1
+    assert degraded(done) == [("anna", "outcome")]
+    assert done.records[0].events[0].outcome == "failure"
+
+
+def test_the_second_outcome_counts() -> None:
+    def answer(key: str, facts: Facts) -> object:
+        if key == "1/scene/mill/0":
+            assert isinstance(facts, SceneFacts)
+            return scene(facts, anna={"outcome": "it depends"})
+        return plain(facts)
+
+    done = played(mill(), answer)
+    assert degraded(done) == []
+    assert done.records[0].events[0].outcome == "success"
+    assert EN.problems["outcome"] in str(done.model.requests["1/scene/mill/1"].messages[1].content)
+
+
+@pytest.mark.parametrize(("order", "noted"), [("1", False), (1.0, False), (" 2 ", False), ("first", True), (9, True)])
+def test_an_order_is_read_where_it_is_certain_and_noted_where_it_is_not(order: object, noted: bool) -> None:
+    done = at_the_mill(lambda facts: scene(facts, boris={"order": order}))
+    assert degraded(done) == ([("boris", "value")] if noted else [])
 
 
 def test_who_was_refused_remembers_it_in_the_worlds_language() -> None:
@@ -299,7 +357,11 @@ def test_an_answer_in_another_language_is_asked_again_and_then_replaced() -> Non
     assert {one.kind for one in done.records[0].degraded} == {"language"}
     assert [change.intention for change in done.records[0].characters] == [EN.say("hesitates")] * 3
     assert [change.decided_by for change in done.records[0].characters] == ["fallback"] * 3
-    assert [story.text for story in done.stories] == [EN.say("quiet", place=place.name) for place in mill().places]
+    assert [story.text for story in done.stories] == [
+        "Anna looks around. Boris looks around.",
+        EN.say("quiet", place="the yard"),
+        "Vera looks around.",
+    ]
     assert {(story.reasked, story.degraded[0].kind) for story in done.stories} == {(1, "language")}
 
 
@@ -400,3 +462,75 @@ def test_calls_are_seeded_by_the_world_and_their_key() -> None:
 
 def test_keys_of_a_world_that_was_set_back_are_others() -> None:
     assert set(played(replace(mill(), era=2)).model.requests) == {f"2:{key}" for key in played(mill()).model.requests}
+
+
+# --- how replies are written -----------------------------------------------------------------------
+
+
+def _echoed(reply: str) -> str:
+    return f'The shape is {{"characters": {{}}}} so:\n```json\n{reply}\n```'
+
+
+def _thought(reply: str) -> str:
+    return f'<think>{{"maybe": 1}} hmm</think>{reply}'
+
+
+@pytest.mark.parametrize("written", [_echoed, _thought])
+def test_braces_before_a_reply_are_not_the_reply(written: Callable[[str], str]) -> None:
+    done = played(mill(), lambda _key, facts: written(json.dumps(plain(facts))), ticks=3)
+    assert done.records == played(mill(), ticks=3).records
+    assert [record.reasked for record in done.records] == [0, 0, 0]
+
+
+def _listed(data: Data, _facts: SceneFacts) -> Data:
+    return data | {"characters": [{"id": one, **entry} for one, entry in data["characters"].items()]}
+
+
+def _by_name(data: Data, facts: SceneFacts) -> Data:
+    names = {actor.person.id: actor.person.name for actor in facts.actors}
+    return data | {"characters": {names[one]: entry for one, entry in data["characters"].items()}}
+
+
+def _in_capitals(data: Data, _facts: SceneFacts) -> Data:
+    return data | {"characters": {one.upper(): entry for one, entry in data["characters"].items()}}
+
+
+@pytest.mark.parametrize("written", [_listed, _by_name, _in_capitals])
+def test_characters_in_a_list_or_by_name_are_recognized(written: Callable[[Data, SceneFacts], Data]) -> None:
+    done = at_the_mill(lambda facts: written(scene(facts, anna={"event": "Anna climbs the stairs."}), facts))
+    assert done.records == at_the_mill(lambda facts: scene(facts, anna={"event": "Anna climbs the stairs."})).records
+    assert done.records[0].reasked == 0
+
+
+def test_a_character_given_by_id_and_by_name_is_given_twice() -> None:
+    def twice(facts: SceneFacts) -> Data:
+        data = scene(facts)
+        return data | {"characters": {**data["characters"], "ANNA": doing("Anna", event="Anna leaves in anger.")}}
+
+    assert degraded(at_the_mill(twice)) == [("anna", "doubled")]
+
+
+def test_a_character_given_twice_by_name_is_given_twice() -> None:
+    def twice(facts: SceneFacts) -> str:
+        text, more = json.dumps(_by_name(scene(facts), facts)), json.dumps(doing("Anna", to="yard"))
+        return text.replace('"characters": {', f'"characters": {{"Anna": {more}, ')
+
+    assert degraded(at_the_mill(twice)) == [("anna", "doubled")]
+
+
+def test_a_name_that_two_have_names_nobody() -> None:
+    world = mill()
+    alike = replace(world, characters=(world.characters[0], replace(world.characters[1], name="Anna")))
+    done = at_the_mill(lambda facts: _by_name(scene(facts), facts), alike)
+    assert ("boris", "missing") in degraded(done)
+
+
+def test_when_the_narrator_fails_the_story_is_what_the_ledger_says() -> None:
+    def answer(_key: str, facts: Facts) -> object:
+        if isinstance(facts, SceneFacts) and facts.actors:
+            return scene(facts, anna={"event": "Anna kills the king."}) | {"happenings": ["The roof falls in."]}
+        return "Sorry." if isinstance(facts, StoryFacts) else plain(facts)
+
+    stories = {story.place: story.text for story in played(mill(), answer).stories}
+    assert stories["mill"] == "Anna kills the king. Boris looks around. The roof falls in."
+    assert stories["yard"] == EN.say("quiet", place="the yard")

@@ -106,6 +106,7 @@ def test_a_model_that_copies_its_prompt_into_every_field_gives_no_secret_away(se
         assert [strangers_marks(story) for story in stories] == [set()] * 3
 
 
+@pytest.mark.slow
 def test_the_copying_model_is_shown_secrets_indeed_and_one_keeps_its_own() -> None:
     *_, (world, _, model) = copied_ticks(crowd(), 2, everything, LONG)
     prompt = str(model.requests["2/scene/mill/0"].messages[1].content)

@@ -150,6 +150,7 @@ def test_a_redirect_is_not_followed(receiver: Receiver, hook: Make) -> None:
     assert "redirects are not followed" in said[0]
 
 
+@pytest.mark.slow
 def test_a_new_process_goes_on_where_the_last_one_was(receiver: Receiver, hook: Make) -> None:
     events = list(told(mill(), 5))
     runs = Recorded(events[:8])  # two ticks
@@ -208,6 +209,7 @@ def test_a_run_that_has_not_begun_is_waited_for(receiver: Receiver, hook: Make) 
     assert asyncio.run(webhook.send()) == 3
 
 
+@pytest.mark.slow
 def test_ticks_go_on_while_the_receiver_hangs(receiver: Receiver, hook: Make) -> None:
     receiver.hold.clear()
     events = list(told(mill(), 30))

@@ -123,6 +123,50 @@ def test_who_leaves_lets_the_tick_go_on_without_them() -> None:
     asyncio.run(play())
 
 
+@pytest.mark.slow
+def test_who_leaves_while_a_tick_ends_has_either_lived_through_it_or_had_no_part_in_it() -> None:
+    async def play(turns: int) -> tuple[str, str, bool]:
+        """Leave after so many turns; return who decided, what the seat was told, and whether the tick was over."""
+        world = made()
+        seat = world.open_seat("anna")
+        acting = asyncio.create_task(seat.act(Action("intend", {"text": "I sing a song about the mill."})))
+        ticking = asyncio.create_task(world.advance())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        ended = ticking.done()
+        seat.leave()
+        told, tick = (await acting).message, await ticking
+        (change,) = (one for one in cast(Any, tick.body["characters"]) if one["id"] == "anna")
+        return change["decided_by"], told, ended
+
+    async def all_turns() -> None:
+        turns, ended = 0, False
+        while not ended:
+            turns += 1
+            by, told, ended = await play(turns)
+            # A tick that has not been returned yet goes on without who left.
+            assert (by, told == "You have left this world.") == (("seat", False) if ended else ("model", True)), turns
+        assert turns > 5
+
+    asyncio.run(all_turns())
+
+
+def test_a_tick_that_is_cancelled_while_it_is_restarted_ends() -> None:
+    async def play() -> None:
+        world = made()
+        seats = [world.open_seat(name) for name in ("anna", "Luna")]
+        ticking = asyncio.create_task(world.advance())
+        await asyncio.sleep(0)
+        for seat in seats:
+            seat.leave()
+        ticking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ticking
+        assert (await world.advance()).number == 1
+
+    asyncio.run(play())
+
+
 def test_somebody_unknown_arrives_as_a_newcomer_who_is_noticed_and_saved() -> None:
     async def play() -> None:
         world = made()
@@ -138,6 +182,22 @@ def test_somebody_unknown_arrives_as_a_newcomer_who_is_noticed_and_saved() -> No
         assert sandbox(other).state.characters[-1].id == newcomer.id
 
     asyncio.run(play())
+
+
+def test_things_of_one_name_are_counted() -> None:
+    world = made()
+    for _ in range(3):
+        sandbox(world).influence({"kind": "object", "character": "anna", "name": "a coin"})
+    assert sandbox(world).seat("anna").observe().inventory["a coin"] == 3
+
+
+@pytest.mark.parametrize("name", ["ANNA", "anna ", "Аnna", "a-n-n-a", "Luкe"])
+def test_a_newcomer_whose_name_looks_like_anothers_is_refused(name: str) -> None:
+    world = made()
+    before = world.snapshot()
+    with pytest.raises(UsageError, match=r"looks like that of '(anna|luke)'"):
+        sandbox(world).seat(name)
+    assert world.snapshot() == before
 
 
 def test_two_agents_can_not_sit_in_one_character() -> None:

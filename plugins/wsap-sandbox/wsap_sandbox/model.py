@@ -147,6 +147,8 @@ class World:
     era: int = 0
     """How often the world was rewound to an earlier tick."""
     influences: tuple[Influence, ...] = ()
+    fixed: tuple[str, ...] = ()
+    """Ids of the objects that can't be carried."""
 
     def place(self, place_id: str) -> Place:
         """Return a place by its id. Raises KeyError."""
@@ -247,7 +249,8 @@ class Degraded:
 
 
 DEGRADATIONS = (
-    "unreadable", "missing", "doubled", "unknown_id", "impossible_place", "uncaused", "withheld", "language", "empty"
+    "unreadable", "missing", "doubled", "unknown_id", "impossible_place", "outcome", "value", "uncaused", "withheld",
+    "language", "empty",
 )  # fmt: skip
 """Kinds of degraded results; `Words.problems` explains them."""
 

@@ -32,15 +32,15 @@ SKILLS = {
 """Skill domain -> achievements that are evidence for it."""
 
 OPTIONS = (
-    OptionDef("template", "The world: village, lighthouse, or the path of your own template.", "village"),
+    OptionDef("template", "The world: village, lighthouse, or the path of your own template.", "village", "", "path"),
     OptionDef("language", "Language of a bundled world.", "en", "en|ru"),
     OptionDef("world", "An exported world to use instead of a template.", "", "a world"),
     OptionDef("cells", "Memory cells of each character.", "as in the template", "1-10"),
-    OptionDef("model", "The language model, such as ollama/qwen3:8b.", "storyteller"),
-    OptionDef("intent_model", "A different model for the characters' intentions.", "as model"),
-    OptionDef("scene_model", "A different model for the game master.", "as model"),
-    OptionDef("story_model", "A different model for the narrator.", "as model"),
-    OptionDef("memory_model", "A different model for summarizing memories.", "as model"),
+    OptionDef("model", "The language model, such as ollama/qwen3:8b.", "storyteller", "", "model"),
+    OptionDef("intent_model", "A different model for the characters' intentions.", "as model", "", "model"),
+    OptionDef("scene_model", "A different model for the game master.", "as model", "", "model"),
+    OptionDef("story_model", "A different model for the narrator.", "as model", "", "model"),
+    OptionDef("memory_model", "A different model for summarizing memories.", "as model", "", "model"),
     OptionDef("model.KEY", "An option of the model backend, such as model.num_ctx=8192."),
     OptionDef("text", "Maximum characters of each text in a reply.", "300", "40-2000"),
     OptionDef("compact", "Use short prompts, for small models.", "no", "yes|no"),
@@ -89,7 +89,8 @@ def wsap_backends() -> Iterable[BackendSpec]:
     """Register the storyteller, which needs no language model."""
     summary = "Tells the stories of wsap-sandbox without a language model."
     home = "wsap_sandbox.storyteller.backend"
-    return [BackendSpec("storyteller", summary, f"{home}:create", models=f"{home}:listing")]
+    material = OptionDef("model", "Whose material it tells with: default, or the path of a template.", names="path")
+    return [BackendSpec("storyteller", summary, f"{home}:create", models=f"{home}:listing", options=(material,))]
 
 
 @hookimpl

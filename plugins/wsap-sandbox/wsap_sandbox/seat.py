@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -107,7 +108,7 @@ class CharacterSeat:
         events = () if record is None else record.events
         return CharacterObservation(
             status={words["state"]: facts.internal_state} if facts.internal_state else {},
-            inventory={thing.name: 1 for thing in facts.inventory},
+            inventory=Counter(thing.name for thing in facts.inventory),
             location=wsap.Location((), place.id, told),
             nearby_entities=[*people, *things, *exits],
             current_goals=[wsap.Goal("intent", facts.external_intent)] if facts.external_intent else (),

@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
 from wsap_core.errors import RecordMismatchError, SnapshotError, UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, Tick, View
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Backend, JsonConstraint, Reply, Request, collect
+from wsap_core.seams.model import Backend, JsonConstraint, Reply, Request
 from wsap_core.seams.services import WorldModels
 from wsap_core.untrusted import sanitize
 from wsap_sandbox.languages import Words, words_of
@@ -46,8 +46,10 @@ class Sandbox:
         self._opening = asyncio.Lock()
         self._seats: dict[str, CharacterSeat] = {}
         """By agent id."""
-        self._ticking: asyncio.Task[Tick] | None = None
+        self._ticking: asyncio.Task[Any] | None = None
+        """Runs the current tick; None between two ticks."""
         self._again = False
+        """Whether the current tick is to be restarted."""
         self._begin(options.begin(self._seed))
 
     def _begin(
@@ -104,15 +106,27 @@ class Sandbox:
     # --- ticks -----------------------------------------------------------------------------------
 
     async def advance(self) -> Tick:
-        """Run the next tick, waiting for the agents in seats."""
+        """Run the next tick, waiting for the agents in seats.
+
+        The tick takes effect in the same turn of the event loop in which this returns, so whatever happens before
+        restarts it, and whatever happens afterwards finds it over.
+        """
+        # In a task of its own the tick would take effect a turn before its caller could record it.
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"
+        outside = task.cancelling()
         while True:
-            self._again = False
-            self._ticking = asyncio.create_task(self._tick())
+            self._again, self._ticking = False, task
             try:
-                return await self._ticking
+                return await self._tick()
             except asyncio.CancelledError:
                 if not self._again:
-                    raise  # otherwise the world changed during the tick
+                    raise
+            finally:
+                self._ticking = None
+                cancelled = task.uncancel() if self._again else outside
+            if cancelled > outside:  # by the caller, too
+                raise asyncio.CancelledError
 
     async def _tick(self) -> Tick:
         seats = {seat.character: asyncio.ensure_future(seat.intention()) for seat in self._seats.values()}
@@ -202,7 +216,7 @@ class Sandbox:
 
     def _restart(self) -> None:
         """Restart the current tick, because the world has changed."""
-        if self._ticking is not None and not self._ticking.done():
+        if self._ticking is not None and not self._again:
             self._again = True
             self._ticking.cancel()
 
@@ -262,4 +276,4 @@ async def _asked(backend: Backend, request: Request) -> Reply:
 
             constraint = replace(constraint, schema=strict_schema(constraint.schema))
         request = replace(request, constraint=constraint if can.json_schema else None, options={})
-    return await collect(backend, request)
+    return await backend.complete(request)

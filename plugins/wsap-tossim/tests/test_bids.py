@@ -225,6 +225,7 @@ def test_a_seat_that_is_out_of_time_has_bid_nothing() -> None:
     assert sorted(e.data["player"] for e in world.game.log if e.kind == "bid") == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_game_is_the_same_again_from_its_record_and_can_be_forked_between_bid_and_speech() -> None:
     rules = rule_set("classic", {"floor": "bids"})
     for seed in range(12):

@@ -28,6 +28,7 @@ def choose(game: Game, player: int, rng: random.Random) -> Choice:
     ("players", "mafiosi", "chance"),
     [(5, 1, 8 / 15), (6, 1, 5 / 8), (7, 2, 27 / 35)],
 )
+@pytest.mark.slow
 def test_the_mafia_wins_as_often_as_the_formula_says(players: int, mafiosi: int, chance: float) -> None:
     lesson, wins = setup(f"lesson:{players}:{mafiosi}"), 0
     for seed in range(GAMES):

@@ -329,6 +329,7 @@ def the_last(one: str, other: str) -> Game:
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.randoms(use_true_random=False))
+@pytest.mark.slow
 def test_a_game_played_again_from_its_record_is_the_same_game(seed: int, rng: object) -> None:
     import random
 

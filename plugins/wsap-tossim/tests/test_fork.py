@@ -58,6 +58,7 @@ def record_of(game: Game) -> Record:
 
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(["five", "classic"]))
+@pytest.mark.slow
 def test_with_the_same_choices_a_fork_at_any_round_gives_the_same_log(seed: int, mode: str) -> None:
     assert mode in MODES
     game = played(seed, mode)
@@ -378,6 +379,7 @@ def exported(name: str, file: str) -> Found:
     return found(file, None)
 
 
+@pytest.mark.slow
 def test_a_fork_is_a_run_that_is_replayed_exported_and_forked_like_any_other(
     there: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

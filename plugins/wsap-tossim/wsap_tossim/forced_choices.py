@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from wsap_core.authoring.typed import typed_action
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Action
 from wsap_core.untrusted import single_line
+from wsap_llm.kit import typed_action
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice
 from wsap_tossim.engine.roles import ROLES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 
 from wsap_core.protocol import TOOL, Action, ActionAvailability, ActionDef, ActionSpace, ParamDef, Possible
 from wsap_tossim.engine.bids import BIDS
@@ -108,28 +109,39 @@ def action_space(
 ) -> ActionSpace:
     """Return all actions of a game with these players and rules, the same for every seat.
 
-    With a role, actions that are never useful to its player under these rules are unlisted.
+    With a role, actions that are never useful to its player under these rules are unlisted. Games with the same players
+    and rules share it, so that its checks and its JSON are made once.
     """
+    never: frozenset[str] = frozenset()
+    if role is not None:
+        verbs = (verb.value for verb in _NEEDS if not does(verb, rules, role))
+        never = frozenset((*verbs, *(name for name in TOOLS if not _useful(name, rules, role))))
+    played = tuple(verb for verb in _NEEDS if _played(verb, rules))
+    return _space(tuple(names), tuple(roles), played, never, rules.longest_will, rules.longest_text)
+
+
+@lru_cache(maxsize=256)
+def _space(
+    names: tuple[str, ...], roles: tuple[str, ...], played: tuple[Verb, ...], never: frozenset[str], longest_will: int,
+    longest_text: int,
+) -> ActionSpace:  # fmt: skip
     kinds = {
         "role": _one_of("role", roles),
         "day": ParamDef("day", "a day, or a day/page such as 2/3", schema=DAY, description="2, or 2/3 for a page"),
-        "text": _spoken("the words", rules.longest_will),
+        "text": _spoken("the words", longest_will),
         "player": _one_of("player", names),
     }
     actions = []
-    for verb, (summary, targets, words) in _NEEDS.items():
-        if not _played(verb, rules):
-            continue
+    for verb in played:
+        summary, targets, words = _NEEDS[verb]
         parameters = [_one_of(name, names) for name in targets]
         if words:
-            parameters.append(_spoken(words, rules.longest_will if verb is Verb.FORGE else rules.longest_text))
+            parameters.append(_spoken(words, longest_will if verb is Verb.FORGE else longest_text))
         category = "day" if verb in DAY_VERBS else "night"
-        unlisted = role is not None and not does(verb, rules, role)
-        actions.append(ActionDef(verb.value, summary, parameters, (), category, unlisted))
+        actions.append(ActionDef(verb.value, summary, parameters, (), category, verb.value in never))
     for name, (summary, needs) in TOOLS.items():
-        own = {"text": _spoken("the words", min(500, rules.longest_will))} if name == "summarise_day" else {}
-        unlisted = role is not None and not _useful(name, rules, role)
-        actions.append(ActionDef(name, summary, [(kinds | own)[need] for need in needs], (), TOOL, unlisted))
+        own = {"text": _spoken("the words", min(500, longest_will))} if name == "summarise_day" else {}
+        actions.append(ActionDef(name, summary, [(kinds | own)[need] for need in needs], (), TOOL, name in never))
     return ActionSpace(actions)
 
 
@@ -159,11 +171,13 @@ def does(verb: Verb, rules: RuleSet, role: Role) -> bool:
     return verb in (Verb.VOTE, Verb.WAIT) or (verb is Verb.SAY and rules.night_talk_rounds > 0)
 
 
-def _one_of(name: str, words: Sequence[str]) -> ParamDef:
+@lru_cache(maxsize=256)
+def _one_of(name: str, words: tuple[str, ...]) -> ParamDef:
     """Return a parameter for one of some words, shown only by name in listings."""
     return ParamDef(name, name, schema={"type": "string", "enum": list(words)})
 
 
+@lru_cache(maxsize=64)
 def _spoken(what: str, longest: int) -> ParamDef:
     """Return a parameter for text of limited length, shown only by name in listings."""
     schema = {"type": "string", "maxLength": longest}
@@ -198,16 +212,26 @@ def availability(
             continue
         option = by_verb.get(verb)
         if option is None:
-            found.append(ActionAvailability(verb.value, False, why_not(verb) if options else "not your turn"))
+            found.append(_told(verb.value, why_not(verb) if options else "not your turn"))
         elif option.slots:
-            choices = {t: tuple(names[p] for p in slot) for t, slot in zip(targets, option.slots, strict=True)}
-            found.append(Possible(verb.value, choices=choices))
+            found.append(_possible(verb.value, targets, option.slots, tuple(names)))
         else:
-            found.append(ActionAvailability(verb.value))
-    for tool in TOOLS:
-        reason = barred.get(tool, "") if options else "not your turn"
-        found.append(ActionAvailability(tool, not reason, reason))
-    return tuple(found)
+            found.append(_told(verb.value))
+    tools = (_told(tool, barred.get(tool, "") if options else "not your turn") for tool in TOOLS)
+    return (*found, *tools)
+
+
+# Made once each, since every turn of every player lists them all, and parts of the protocol keep their encoded text.
+@cache
+def _told(action: str, why_not: str = "") -> ActionAvailability:
+    return ActionAvailability(action, not why_not, why_not)
+
+
+@lru_cache(maxsize=2048)
+def _possible(
+    action: str, targets: Sequence[str], slots: Sequence[Sequence[int]], names: Sequence[str]
+) -> ActionAvailability:
+    return Possible(action, choices={t: tuple(names[p] for p in slot) for t, slot in zip(targets, slots, strict=True)})
 
 
 def choice_of(action: Action, names: Sequence[str]) -> Choice:

@@ -50,6 +50,10 @@ class Town(RoundGame):
         self.action_space = action_space(self.names, list(ROLES), options.rules)
         self._described: dict[int, str] = {}
         """Player -> the role in its system prompt."""
+        self._spaces: dict[int, ActionSpace] = {}
+        """Player -> the action space of its session, which lists what its role at the start can do."""
+        self._seen: dict[int, tuple[tuple[object, ...], Observation]] = {}
+        """Player -> its last observation, after all that it depends on."""
         super().__init__(Context(seed))
 
     # --- the rules -----------------------------------------------------------------------------
@@ -95,7 +99,12 @@ class Town(RoundGame):
     def see(self, seat: str) -> Observation:
         player = self.number(seat)
         self.knowledge(player)
-        return observed(self.options, self.game, self._places[player], described=self._described.get(player))
+        game, place, described = self.game, self._places[player], self._described.get(player)
+        # A turn is seen in the result of the one before, in the offers and by itself, and its text takes time.
+        now = (game, game.round, len(game.log), place, place.turns, place.told, place.calls, described)
+        if (last := self._seen.get(player)) is None or last[0] != now:
+            last = self._seen[player] = now, observed(self.options, game, place, described=described)
+        return last[1]
 
     @override
     def observation(self, seat: str) -> Observation:
@@ -115,8 +124,11 @@ class Town(RoundGame):
 
     @override
     def actions_of(self, seat: str) -> ActionSpace:
-        role = self.game.state.players[self.number(seat)].role
-        return action_space(self.names, list(ROLES), self.options.rules, role)
+        player = self.number(seat)
+        if player not in self._spaces:
+            role = self.game.state.players[player].role
+            self._spaces[player] = action_space(self.names, list(ROLES), self.options.rules, role)
+        return self._spaces[player]
 
     @override
     def achieved(self, seat: str) -> Sequence[str]:
@@ -142,7 +154,9 @@ class Town(RoundGame):
     @override
     def seat(self, agent_id: str) -> RoundSeat:
         face = super().seat(agent_id)
-        self._described.pop(self.number(self._taken[agent_id]), None)
+        player = self.number(self._taken[agent_id])
+        self._described.pop(player, None)
+        self._spaces.pop(player, None)
         return face
 
     @override

@@ -94,7 +94,7 @@ class MessagesLeak(Council):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.mailbox = Whisperer(SEATS, team_of=self.team_of)
+        object.__setattr__(self, "mailbox", Whisperer(SEATS, team_of=self.team_of))  # past the guard of names
 
 
 @finds("messages")

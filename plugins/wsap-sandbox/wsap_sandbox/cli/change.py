@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import json
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -15,17 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wsap_core.cli.params import typed_pairs
+from wsap_core.cli.params import WholeNumber, typed_pairs
 from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.protocol.lines import plural
 from wsap_core.specs import OptionDef
 from wsap_core.untrusted import single_line
 from wsap_sandbox.cli.common import Stories, Told, part_id, story_command, wrapped
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.options import SandboxOptions, packed_world
 from wsap_sandbox.plugin import OPTIONS
 
 if TYPE_CHECKING:
     from wsap_core.protocol.values import JsonValue
+    from wsap_sandbox.model import World
 
 WORLD_FORMAT = "wsap-sandbox-world"
 _SNAPSHOT_EVERY = 20
@@ -41,7 +44,7 @@ def _option(known: OptionDef) -> click.Option:
         return click.Option([flag], is_flag=True, help=known.summary)
     low, between, high = known.values.partition("-")
     one_of = click.Choice(known.values.split("|")) if "|" in known.values else None
-    kind = click.IntRange(int(low), int(high)) if between else one_of
+    kind = WholeNumber(int(low), int(high)) if between else one_of
     shown = "ADDRESS" if known.name.endswith("model") else None
     return click.Option([flag], type=kind, metavar=shown, help=f"{known.summary} Default: {known.default}.")
 
@@ -63,7 +66,7 @@ def _option(known: OptionDef) -> click.Option:
               "village.")  # fmt: skip
 @click.option("--from", "source", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Start from a world file of wsap sandbox export, at its tick.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True,
+@click.option("--seed", type=WholeNumber(0, 2**31 - 1), default=0, show_default=True,
               help="Random seed; the same seed gives the same story.")  # fmt: skip
 @click.option("--model-option", "backend_options", multiple=True, metavar="KEY=VALUE",
               help="An option of the model backend, such as num_ctx=16384; may be repeated.")  # fmt: skip
@@ -92,10 +95,28 @@ def new(
     stories.check_new(name)
     asyncio.run(_begin(stories, name, seed, options))
     world = stories.world(name).state
-    data = {"run": name, "title": world.title, "language": world.language, "tick": world.tick,
+    note = words_of(world.language).foreign(_texts_of(world))
+    data = {"run": name, "title": world.title, "language": world.language, "tick": world.tick, "note": note,
             "characters": [one.id for one in world.characters], "places": [one.id for one in world.places]}  # fmt: skip
     counted = f"{plural(len(world.characters), 'character')}, {plural(len(world.places), 'place')}"
-    return data, f"{wrapped(f'{world.title}. {world.premise}')}\n\n{counted}. Continue: wsap sandbox run {name}"
+    said = f"{wrapped(f'{world.title}. {world.premise}')}\n\n{counted}. Continue: wsap sandbox run {name}"
+    return data, said + wrapped(_noted(note))
+
+
+def _texts_of(world: World) -> Iterator[str]:
+    yield world.premise
+    yield from (text for one in world.places for text in (one.description, one.moment))
+    for one in world.characters:
+        yield from (one.appearance, one.description, one.secret, one.internal_state, one.external_intent, *one.triggers)
+    yield from (text for one in world.objects for text in (one.description, one.condition))
+
+
+_TEXTS = ("text", "name", "description")
+"""The keys of an influence with texts for the world."""
+
+
+def _noted(note: str) -> str:
+    return f"\n\nNote: {note}" if note else ""
 
 
 async def _begin(stories: Stories, name: str, seed: int, options: dict[str, Any]) -> None:
@@ -110,7 +131,14 @@ def _template(template: str | None, name: str) -> dict[str, Any]:
     from wsap_sandbox.templates.loader import template_names
 
     if template is None:
-        return {"template": name} if name in template_names() else {}
+        if name in template_names():
+            return {"template": name}
+        if near := difflib.get_close_matches(name, template_names(), n=1, cutoff=0.8):
+            raise UsageError(
+                f"{name!r} is no template; for a world of the template {near[0]!r}, give it that name or "
+                f"`--template {near[0]}`, and for any other `--template`."
+            )
+        return {}
     path = Path(template).expanduser()
     is_file = template not in template_names() and (path.suffix == ".toml" or "/" in template)
     return {"template": str(path.resolve()) if is_file else template}
@@ -123,13 +151,15 @@ def read_world(path: Path) -> dict[str, Any]:
     """
     from wsap_core.textfile import read_text
     from wsap_sandbox.model import World, load
+    from wsap_sandbox.names import name_faults
 
     try:
         data = json.loads(read_text(path, "The world file"))
         if data["format"] != WORLD_FORMAT:
             raise ValueError
         world: dict[str, Any] = data["world"]
-        load(world, World)
+        if fault := next(name_faults(load(world, World)), None):
+            raise SnapshotError(fault)
     except SnapshotError as error:
         raise UsageError(f"{path} is invalid: {error}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -259,8 +289,11 @@ def _command(name: str, kind: str, words: tuple[Word, ...], text: str, example: 
         body |= {key: value for key, value in given.items() if value}
         said = world.influence(body)
         stories.runner.influence(story, body)
-        data = {"run": story, "influence": body, "before_tick": world.state.tick + 1, "said": said}
-        return data, wrapped(f"Before the next tick of {story}: {said}")
+        note = words_of(world.state.language).foreign(str(body[key]) for key in _TEXTS if key in body)
+        data = {"run": story, "influence": body, "before_tick": world.state.tick + 1, "said": said, "note": note}
+        at = world.state.influences[-1].place
+        where = f" in {world.state.place(at).name}" if at else ""
+        return data, wrapped(f"Before the next tick of {story}{where}: {said}{_noted(note)}")
 
     handed_in.__name__, handed_in.__doc__ = name, text
     arguments = [click.Argument([word.lower()], metavar=word) for word, _, _ in words]

@@ -21,6 +21,7 @@ from wsap_sandbox.options import SandboxOptions
 
 if TYPE_CHECKING:
     from wsap_core.protocol.values import JsonValue
+    from wsap_core.seams.agent import Usage
     from wsap_core.seams.model import Price, SpendingLimit
     from wsap_core.seams.services import Runner, RunReader, Services
     from wsap_sandbox.model import World
@@ -112,6 +113,13 @@ class Stories:
         """Return the options that a story was started with; raises like `about`."""
         return SandboxOptions.read(self.about(name)["config"]["options"])
 
+    def spent(self, run: str) -> Usage:
+        """Return the usage of models in a story from its recorded calls, which one that was killed has, too."""
+        from wsap_core.seams.agent import NO_USAGE, Usage  # deferred for weight
+
+        calls = self.runs.events(run, "call")
+        return sum((Usage(**event["body"]["reply"]["finish"]["usage"]) for event in calls), NO_USAGE)
+
     def check_new(self, name: str) -> None:
         """Raise UsageError if a new story can't have this name because it is invalid or taken by a run."""
         if not _NAME.fullmatch(name) or name == "last":
@@ -159,14 +167,19 @@ def opened(
 
 
 def part_id(world: World, word: str, *kinds: str) -> str:
-    """Return the id of the part with this id or name, of these kinds or of any.
+    """Return the id of the part with this id or name, of these kinds or of any; an id comes before a name.
 
-    Raises UnknownNameError if there is none, or the name is ambiguous.
+    Raises UnknownNameError if there is none, or the name is ambiguous; UsageError if the id is of another kind.
     """
     known = [(part.id, part.name) for part in world.parts if not kinds or part.kind in kinds]
     ids = [one for one, _ in known]
-    if word in ids:
-        return word
+    for part in world.parts:
+        if part.id == word:
+            if word in ids:
+                return word
+            named = [one for one, name in known if name.casefold() == word.casefold()]
+            hint = f"; to name {named[0]}, write its id" if len(named) == 1 else ""
+            raise UsageError(f"{word!r} is a {part.kind}, and a {' or '.join(kinds)} is wanted{hint}.")
     found = [one for one, name in known if word.casefold() in (one.casefold(), name.casefold())]
     if len(found) != 1:
         shown = f"There are: {', '.join(ids[:20])}{', ...' if len(ids) > 20 else ''}."

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wsap_core.cli.params import WholeNumber
 from wsap_core.errors import UsageError
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
@@ -87,8 +88,8 @@ def _list(stories: Stories) -> Told:
 
 
 @story_command("wsap sandbox watch village", "wsap sandbox watch village --from 1 --to 20")
-@click.option("--from", "first", type=click.IntRange(1), metavar="TICK", help="The first tick. Default: the newest.")
-@click.option("--to", "last", type=click.IntRange(1), metavar="TICK", help="The last tick. Default: follow the story.")
+@click.option("--from", "first", type=WholeNumber(1), metavar="TICK", help="The first tick. Default: the newest.")
+@click.option("--to", "last", type=WholeNumber(1), metavar="TICK", help="The last tick. Default: follow the story.")
 @click.option("--events", is_flag=True, help="Also print the ledger's events.")
 def watch(stories: Stories, story: str, first: int | None, last: int | None, events: bool) -> None:
     """Read the STORY, and follow it while another process runs it, until Ctrl-C.
@@ -132,6 +133,11 @@ def inspect(stories: Stories, story: str, what: str, tick: int | None, words: st
     """
     if (key := _KEY.fullmatch(what)) is not None:
         return _call(stories, story, key)
+    if re.match(r"(?:\d+:)?\d+/", what):
+        raise UsageError(
+            f"{single_line(what)[:60]!r} is no model call; write TICK/PHASE/WHO with the phase intent, scene, story or "
+            "memory."
+        )
     if not what.isdecimal():
         return _part(stories, story, what, tick, words)
     number = int(what)
@@ -150,7 +156,10 @@ def _part(stories: Stories, name: str, what: str, tick: int | None, words: str |
     part = next(part for part in world.parts if part.id == found)
     shown = adapter_of(type(part)).dump_python(part, mode="json")
     lines = [headline(f"{part.name} ({found}), tick {world.tick}")]
+    names = {one.id: f"{one.name} ({one.id})" for one in world.parts}
     for field, value in shown.items():
+        if field in ("inventory", "objects", "exits"):
+            value = [names[one] for one in value]
         if value and field not in ("id", "name", "memory"):
             lines.append(wrapped(f"{field}: {'; '.join(map(str, value)) if isinstance(value, list) else value}"))
     data = {"tick": world.tick, part.kind: shown}
@@ -236,8 +245,8 @@ FORMATS = {"markdown": "md", "html": "html", "json": "ticks", "world": "world.js
               "world: the current world, for wsap sandbox new --from.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), metavar="PATH",
               help="The output file, or the folder for json. Default: STORY with a suffix.")  # fmt: skip
-@click.option("--from", "first", type=click.IntRange(1), default=1, metavar="TICK", help="The first tick.")
-@click.option("--at", "--to", "last", type=click.IntRange(0), metavar="TICK",
+@click.option("--from", "first", type=WholeNumber(1), default=1, metavar="TICK", help="The first tick.")
+@click.option("--at", "--to", "last", type=WholeNumber(0), metavar="TICK",
               help="The last tick, or the tick of the world. Default: the newest.")  # fmt: skip
 @click.option("--events", is_flag=True, help="In Markdown, also list the ledger's events.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")

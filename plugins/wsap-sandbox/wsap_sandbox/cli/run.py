@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from wsap_core.cli.output import print_json
-from wsap_core.cli.params import FiniteRange
+from wsap_core.cli.params import FiniteRange, WholeNumber
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.paths import home
 from wsap_sandbox.cli.common import Stories, Told, chapter_data, chapter_text, opened, print_told, story_command
@@ -29,8 +29,8 @@ _POLL = 0.15
 _LIMITS = (
     click.Option(["--events"], is_flag=True, help="Also print the ledger's events."),
     click.Option(["--limit", "limits"], multiple=True, metavar="KIND=N",
-                 help="Stop before calls, tokens or cost (US dollars) exceed N: cost=2, calls=100, tokens=500000; "
-                 "may be repeated."),
+                 help="Stop before calls, tokens or cost (US dollars) of the whole story, earlier commands included, "
+                 "exceed N: cost=2, calls=100, tokens=500000; may be repeated."),
     click.Option(["--price-in"], type=float, help="US dollars per million prompt tokens."),
     click.Option(["--price-out"], type=float, help="US dollars per million reply tokens."),
 )  # fmt: skip
@@ -44,7 +44,7 @@ _LIMITS = (
     params=_LIMITS,
     opens=False,
 )
-@click.option("--ticks", type=click.IntRange(1), help="Number of ticks. Default: until Ctrl-C.")
+@click.option("--ticks", type=WholeNumber(1), help="Number of ticks. Default: until Ctrl-C.")
 @click.option("--every", type=FiniteRange(0, min_open=True), metavar="SECONDS",
               help="Minimum seconds from one tick to the next.")  # fmt: skip
 @click.option("--by-hand", is_flag=True, help="Run one tick each time Enter is pressed.")
@@ -84,8 +84,9 @@ def _go_on(
         if estimate_only:
             print_told(estimate(stories, name, ticks or 1, options, prices), as_json)
             return
-    most = ModelPool(prices=prices).run_limits(limits, options.asked, "--price-in and --price-out")
-    with opened(database, budgets=[most.budget("run")] if most else [], prices=prices) as stories:
+        most = ModelPool(prices=prices).run_limits(limits, options.asked, "--price-in and --price-out")
+        budgets = [most.budget("story", stories.spent(name))] if most else []
+    with opened(database, budgets=budgets, prices=prices) as stories:
         printer = Printer(stories, name, events, as_json, stories.runs.ticks(name) + 1)
         sending = _sending(stories, name, webhook)
         summary: dict[str, Any] | None = None
@@ -181,8 +182,9 @@ class Printer:
             self.next = newest + 1  # the story was rewound
         if newest < self.next:
             return
-        for chapter in list(self.stories.chapters(self.name, self.next)):
-            if whole and chapter.tick == newest and len(chapter.stories) < len(chapter.places):
+        chapters = list(self.stories.chapters(self.name, self.next))  # a tick may have come since `newest` was read
+        for chapter in chapters:
+            if whole and chapter is chapters[-1] and len(chapter.stories) < len(chapter.places):
                 return  # still being told
             self.next = chapter.tick + 1
             if self.as_json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -30,6 +32,8 @@ class Words:
     labels: dict[str, str]
     problems: dict[str, str]
     """Each of `DEGRADATIONS` as a sentence for a model."""
+    outcomes: dict[str, list[str]]
+    """The words for each outcome, and under `filler` words that mean nothing beside them."""
     fallbacks: dict[str, str]
     influences: dict[InfluenceKind, tuple[str, str]]
     """For each kind: the text about a character and the one about a place."""
@@ -44,10 +48,35 @@ class Words:
         """Return a fallback text with its names filled in."""
         return self.fallbacks[saying].format(**names)
 
+    def reads(self, text: str) -> bool:
+        """Return whether a text is written in the language's letters, at least for the most part; a short one always
+        is."""
+        letters = sum(map(str.isalpha, text))
+        return letters < _FEW_LETTERS or 2 * len(_pattern(self.letters).findall(text)) >= letters
+
+    def foreign(self, texts: Iterable[str]) -> str:
+        """Return a sentence about the texts that are in another language than the world's; empty if there is none."""
+        found = [text for text in texts if not self.reads(text)]
+        if not found:
+            return ""
+        first = f"{found[0][:40].rstrip()}..." if len(found[0]) > 40 else found[0]
+        several = f" ({len(found)} texts)" if len(found) > 1 else ""
+        return f"The world is told in {_NAMES[self.code]}, and this is not{several}: {first!r}."
+
     def influenced(self, kind: InfluenceKind, *, who: str = "", what: str = "") -> str:
         """Describe an influence for the ledger; a name that does not apply is empty."""
         about_character, about_place = self.influences[kind]
         return (about_character if who else about_place).format(who=who, what=what.rstrip("."))
+
+
+_NAMES = {"en": "English", "ru": "Russian"}
+_FEW_LETTERS = 12
+"""The language of texts with fewer letters is not checked."""
+
+
+@cache
+def _pattern(letters: str) -> re.Pattern[str]:
+    return re.compile(f"[{letters}]", re.IGNORECASE)
 
 
 @cache

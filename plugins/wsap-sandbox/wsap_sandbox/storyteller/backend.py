@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing, ModelInfo
-from wsap_core.seams.model import Abilities, Chunk, Finish, JsonConstraint, Request, TextChunk
+from wsap_core.seams.model import Abilities, Finish, JsonConstraint, OnText, Reply, Request
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_sandbox.storyteller.grammar import number_of
 from wsap_sandbox.storyteller.intentions import Mind, summary
@@ -36,8 +36,8 @@ class Storyteller:
         self.abilities = Abilities(json_schema=True)
         self._own = own
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the complete reply. Raises BadRequestError if the request has no facts of a sandbox world."""
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        """Return the reply. Raises BadRequestError if the request has no facts of a sandbox world."""
         facts = request.options.get("storyteller")
         if facts is None:
             raise BadRequestError(
@@ -46,8 +46,7 @@ class Storyteller:
         schema = request.constraint.schema if isinstance(request.constraint, JsonConstraint) else {}
         text = json.dumps(_within(self.reply(facts, request.sampling.seed or 0), schema), ensure_ascii=False)
         prompt = sum(len(message.text()) for message in request.messages) // 4
-        yield TextChunk(text)
-        yield Finish("stop", None, Usage(1, prompt, len(text) // 4, 0.0))
+        return Reply(text, finish=Finish("stop", None, Usage(1, prompt, len(text) // 4, 0.0)))
 
     def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return 0."""

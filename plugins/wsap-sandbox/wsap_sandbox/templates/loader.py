@@ -5,18 +5,18 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import cache
 from importlib import resources
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_core.textfile import read_text
 from wsap_sandbox.model import LANGUAGES, Character, Place, World, WorldObject, adapter_of, faults
+from wsap_sandbox.names import DISTINCT, name_faults, skeleton
 from wsap_sandbox.templates import shape as shapes
 from wsap_sandbox.templates.shape import CharacterShape, ObjectShape, PlaceShape, TemplateShape
 
@@ -70,7 +70,10 @@ def parse_template(text: str, file: str) -> TemplateShape:
         # Unknown keys first: a misspelt key is also reported as missing.
         first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
         raise ConfigError(_told(first, text, file)) from error
-    if fault := next(template_faults(shape), None) or next(faults(world_of(shape)), None):
+    if fault := next(template_faults(shape), None):
+        raise ConfigError(f"{file}: {fault}")
+    world = world_of(shape)
+    if fault := next(chain(faults(world), name_faults(world)), None):
         raise ConfigError(f"{file}: {fault}")
     return shape
 
@@ -101,7 +104,7 @@ def world_of(shape: TemplateShape, seed: int = 0) -> World:
     about = shape.world
     return World(
         about.name, about.language, tuple(places), tuple(characters), tuple(things), _plain(about.about), about.cells,
-        seed=seed,
+        seed=seed, fixed=tuple(one.id for one in objects if one.fixed),
     )  # fmt: skip
 
 
@@ -123,10 +126,10 @@ def exits_of(shape: TemplateShape) -> dict[str, tuple[str, ...]]:
 
 
 def _told(error: Any, text: str, file: str) -> str:
-    where, keys = _where(error["loc"], tomllib.loads(text))
+    where, keys, shape = _where(error["loc"], tomllib.loads(text))
     kind, key = error["type"], str(error["loc"][-1]) if error["loc"] else ""
     if kind in ("missing", "missing_argument"):
-        return f"{file}: {where}has no {key!r}; write {key} = ..."
+        return f"{file}: {where}has no {key!r}; write {_as_toml(shape, key)}."
     if kind in _UNKNOWN:
         near = difflib.get_close_matches(key, keys, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(keys)}."
@@ -136,8 +139,16 @@ def _told(error: Any, text: str, file: str) -> str:
     return f"{file}: {where}{key!r} must be {said}."
 
 
-def _where(path: tuple[int | str, ...], data: Any) -> tuple[str, list[str]]:
-    """Return the part of the file at a path (`characters 'anna': `), and its valid keys."""
+def _as_toml(shape: type, key: str) -> str:
+    """Return how a key of a shape is written in TOML."""
+    if shape is TemplateShape and key in _SHAPES:
+        return f"[{key}]" if key == "world" else f"[[{key}]]"
+    written = {one.name: str(one.type) for one in fields(shape)}[key]
+    return f'{key} = ["..."]' if written.startswith("tuple") else f'{key} = "..."'
+
+
+def _where(path: tuple[int | str, ...], data: Any) -> tuple[str, list[str], type]:
+    """Return the part of the file at a path (`characters 'anna': `), its valid keys, and its shape."""
     words: list[str] = []
     kind: Any = TemplateShape
     for step in path[:-1]:
@@ -148,7 +159,7 @@ def _where(path: tuple[int | str, ...], data: Any) -> tuple[str, list[str]]:
         elif isinstance(data, dict):
             words.append(repr(data["id"]) if isinstance(data.get("id"), str) else f"number {step + 1}")
     keys = [str(one.metadata.get("alias", one.name)) for one in fields(kind)]
-    return (" ".join(words) + ": " if words else ""), keys
+    return (" ".join(words) + ": " if words else ""), keys, kind
 
 
 def _plain(text: str) -> str:
@@ -168,28 +179,16 @@ _SHAPES: dict[str, type] = {
 # --- errors in a template beyond the types of its keys ---------------------------------------------
 
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-# Cyrillic and Greek letters and digits that look like Latin letters.
-_ALIKE = str.maketrans("аԁеһіїјкӏмноорсѕтухгαεικνορτυχ01|", "adehiijklmhoopcstyxraeiknoptyxoll")
-
-_DISTINCT = "choose one that is easy to tell apart."
 
 
 def template_faults(shape: TemplateShape) -> Iterator[str]:
-    """Yield each error in a template as a sentence; `faults` finds those in its world."""
+    """Yield each error in a template as a sentence; `faults` and `name_faults` find those in its world."""
     if not shape.places:
         yield "there are no places; add one under [[places]]."
     yield from _ids(shape)
-    yield from _names(shape)
     yield from _ways(shape)
     yield from _whereabouts(shape)
     yield from _for_the_storyteller(shape)
-
-
-def skeleton(text: str) -> str:
-    """Return a key that is the same for names that look alike."""
-    text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
-    text = "".join(c for c in text if not unicodedata.combining(c) and unicodedata.category(c) not in ("Cf", "Zs"))
-    return text.translate(_ALIKE).replace("rn", "m").replace("vv", "w").replace("-", "").replace("_", "")
 
 
 def _parts(shape: TemplateShape) -> dict[str, Sequence[PlaceShape | CharacterShape | ObjectShape]]:
@@ -206,15 +205,7 @@ def _ids(shape: TemplateShape) -> Iterator[str]:
         if one == other:
             yield f"{other_what}: the id {other!r} is already used in {what}; choose another."
         if skeleton(one) == skeleton(other):
-            yield f"{other_what}: the id {other!r} looks like {one!r} in {what}; {_DISTINCT}"
-
-
-def _names(shape: TemplateShape) -> Iterator[str]:
-    for what, parts in _parts(shape).items():
-        yield from (f"{what} {one.id!r}: the name is empty; write one." for one in parts if not one.name.strip())
-        for one, other in combinations(parts, 2):
-            if skeleton(one.name) == skeleton(other.name):
-                yield f"{what} {other.id!r}: the name {other.name!r} looks like that of {one.id!r}; {_DISTINCT}"
+            yield f"{other_what}: the id {other!r} looks like {one!r} in {what}; {DISTINCT}"
 
 
 def _ways(shape: TemplateShape) -> Iterator[str]:

@@ -120,7 +120,7 @@ class ObjectShape(_Shape):
     cases: tuple[str, ...] = ()
     """For the storyteller, in Russian: the name in its six cases."""
     fixed: bool = False
-    """For the storyteller: it can't be carried."""
+    """It can't be carried: neither by the storyteller's characters nor with `wsap sandbox move`."""
     every: int = 0
     """For the storyteller: ticks until its next stage if nobody tends it; 0 for never."""
 

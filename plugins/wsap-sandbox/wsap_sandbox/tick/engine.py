@@ -129,7 +129,9 @@ class _Tick:
     async def story(self, facts: StoryFacts) -> Story:
         """Return the story of a scene."""
         reading, reasked = await self._reading(facts, facts.place.id)
-        text = reading.text or words_of(facts.language).say("quiet", place=facts.place.name)
+        # Without the narrator, the ledger tells.
+        text = reading.text or " ".join(event.text for event in facts.events)
+        text = text or words_of(facts.language).say("quiet", place=facts.place.name)
         return Story(facts.tick, facts.place.id, text, reading.degraded, reasked)
 
     async def _asked(self, facts: Facts, subject: str, attempt: int, problem: str) -> Reading:

@@ -12,6 +12,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Character, Influence, InfluenceKind, Place, World, WorldObject, faults
+from wsap_sandbox.names import name_faults
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "place": ("name", "description", "moment"),
@@ -44,7 +45,7 @@ def influenced(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]
     """Return the world under an influence, and a sentence in its language that describes the influence.
 
     `body` has `kind` and its keys in `KINDS`. Raises UsageError if the kind, place, character, object or field does
-    not exist, or a text is missing.
+    not exist, a text is missing, a name looks like another, or a fixed object is to be moved.
     """
     kind = body.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -66,9 +67,12 @@ def influenced(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]
 
 
 def with_character(world: World, one: Character) -> World:
-    """Return the world with a new character. Raises UsageError if its id is taken or its place does not exist."""
+    """Return the world with a new character.
+
+    Raises UsageError if its id is taken, its name looks like another's, or its place does not exist.
+    """
     grown = replace(world, characters=(*world.characters, one))
-    if wrong := next(faults(grown), None):
+    if wrong := next(faults(grown), None) or _new_fault(world, grown):
         raise UsageError(f"{one.name} can't enter: {wrong}")
     return _noticed(grown, "move", one, one)[0]
 
@@ -80,6 +84,7 @@ def _object_put(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str
     holder = _named(world, body, where, where)
     thing = WorldObject(world.free_id(name, "object"), name, description)
     grown = _holding(replace(world, objects=(*world.objects, thing)), holder, (*_things(holder), thing.id))
+    _refuse_names(world, grown)
     return _noticed(grown, "object", holder, thing, holder)
 
 
@@ -88,6 +93,7 @@ def _edited(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]:
     if field not in (known := FIELDS[part.kind]):
         raise UsageError(f"The {field!r} of a {part.kind} can't be edited; choose one of {', '.join(known)}.")
     changed = _with(world, replace(part, **{field: text}))
+    _refuse_names(world, changed)
     if isinstance(part, Character) and field not in _PUBLIC:
         said = words_of(world.language).influenced("edit", who=part.name)
         return _under(changed, Influence("edit", said, character=part.id))
@@ -101,6 +107,8 @@ def _moved(world: World, body: Mapping[str, JsonValue]) -> tuple[World, str]:
     if isinstance(part, Character):
         at = _named(world, body, "to", "place")
         return _noticed(_with(world, replace(part, place=at.id, came_from="")), "move", at, part)
+    if part.id in world.fixed:
+        raise UsageError(f"{part.name!r} ({part.id}) can't be carried; move another object, or edit its condition.")
     holder = _holder(world, part)
     left = _holding(world, holder, tuple(one for one in _things(holder) if one != part.id))
     receiver = _named(left, body, "to", "place", "character")
@@ -119,6 +127,17 @@ def _noticed(
 
 def _under(world: World, influence: Influence) -> tuple[World, str]:
     return replace(world, influences=(*world.influences, influence)), influence.text
+
+
+def _new_fault(before: World, changed: World) -> str:
+    """What a change makes wrong with the names of a world; worlds that were begun long ago may have such names."""
+    known = set(name_faults(before))
+    return next((fault for fault in name_faults(changed) if fault not in known), "")
+
+
+def _refuse_names(before: World, changed: World) -> None:
+    if fault := _new_fault(before, changed):
+        raise UsageError(fault[0].upper() + fault[1:])
 
 
 def _text(body: Mapping[str, JsonValue], key: str) -> str:

@@ -26,9 +26,9 @@ from functools import cache
 
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize, single_line
-from wsap_llm.kit import find_values
+from wsap_llm.kit import find_object
 from wsap_sandbox.languages import words_of
-from wsap_sandbox.model import Degraded, Outcome, TickRecord
+from wsap_sandbox.model import LANGUAGES, Degraded, Outcome, TickRecord
 from wsap_sandbox.tick.facts import PHASES, Actor, Facts, SceneFacts
 
 STAY = "stay"
@@ -40,7 +40,7 @@ INNER = ("state", "goal", "tried", "came_of_it", "interpretation")
 """Texts for the character alone."""
 MOST_HAPPENINGS = 3
 
-REASKED = frozenset({"unreadable", "missing", "doubled", "language", "empty"})
+REASKED = frozenset({"unreadable", "missing", "doubled", "outcome", "language", "empty"})
 """Kinds of degraded results that cause the call to be repeated."""
 
 ALARMING = 0.25
@@ -48,9 +48,6 @@ ALARMING = 0.25
 
 _LONGER = 4
 """How many times the limit a text may have before private passages are removed; it is cut afterwards."""
-_FEW_LETTERS = 12
-"""The language of texts with fewer letters is not checked."""
-
 
 Schema = dict[str, JsonValue]
 
@@ -174,7 +171,7 @@ def read(reply: str, facts: Facts, subject: str, *, text: int) -> Reading:
     `text` is the maximum characters of a text; a scene's texts may be longer, since they are cut after filtering.
     """
     reader = _Reader(facts, subject, _LONGER * text if isinstance(facts, SceneFacts) else text)
-    found = next((one.value for one in find_values(reply) if isinstance(one.value, dict)), None)
+    found = find_object(reply, schema_of(facts, text))
     if found is None:
         reader.note("unreadable")
         return Reading(degraded=reader.noted)
@@ -198,7 +195,7 @@ class _Reader:
     def __init__(self, facts: Facts, subject: str, limit: int) -> None:
         self.phase = PHASES[type(facts)]
         self._subject, self._limit = subject, limit
-        self._own = _letters(words_of(facts.language).letters)
+        self._words = words_of(facts.language)
         self._noted: list[Degraded] = []
 
     @property
@@ -215,16 +212,17 @@ class _Reader:
         if not any(map(str.isalnum, text)) or set(re.split(r"[\W_]+", text)) <= {"", *OUTCOMES}:
             if needed:
                 self.note("empty", subject, name)
+            elif value is not None and not isinstance(value, str):
+                self.note("value", subject, f"{name}: {value}")
             return ""
-        letters = sum(map(str.isalpha, text))
-        if letters >= _FEW_LETTERS and 2 * len(self._own.findall(text)) < letters:
+        if not self._words.reads(text):
             self.note("language", subject, name)
             return ""
         return text
 
     def scene(self, found: Mapping[str, JsonValue], facts: SceneFacts) -> SceneReply:
-        characters, place = _entries(found.get("characters")), _entries(found.get("place"))
-        repeated: Set[str] = getattr(characters, "repeated", frozenset())
+        characters, repeated = _by_id(found.get("characters"), facts)
+        place = _entries(found.get("place"))
         present = facts.present
         doings: dict[str, Doing] = {}
         for one in characters:
@@ -239,31 +237,39 @@ class _Reader:
             else:
                 self.note("missing", mine)
         handlings, missed = self._handlings(found.get("objects"), facts)
-        texts = [
-            self.text(one, "happenings", needed=False) for one in _items(found.get("happenings"))[:MOST_HAPPENINGS]
-        ]
+        happenings = _items(found.get("happenings"))
+        texts = [self.text(one, "happenings", needed=False) for one in happenings[:MOST_HAPPENINGS]]
+        if len(happenings) > MOST_HAPPENINGS:
+            self.note("value", detail=f"happenings: {len(happenings)}")
         description, moment = (self.text(place.get(key), key, needed=False) for key in ("description", "moment"))
-        cause = place.get("cause")
-        cause = cause if isinstance(cause, str) and cause in (HAPPENING, *present) else ""
+        cause = _meant(place.get("cause"), (HAPPENING, *present)) or ""
         return SceneReply(doings, handlings, missed, tuple(filter(None, texts)), moment, description, cause)
 
     def _doing(self, entry: Mapping[str, JsonValue], actor: Actor, facts: SceneFacts) -> Doing:
         mine = actor.person.id
         others = [one for one in facts.present if one != mine]
-        order, outcome, to = entry.get("order"), entry.get("outcome"), entry.get("to")
-        leaves = to if isinstance(to, str) and to not in ("", STAY, facts.place.id) else ""
-        refused = bool(leaves) and leaves not in [way.id for way in facts.place.exits]
+        exits = [way.id for way in facts.place.exits]
+        leaves = _meant(entry.get("to"), ("", STAY, facts.place.id, *exits))
+        if leaves is None and isinstance(entry.get("to"), str):
+            leaves = str(entry.get("to"))
+        elif leaves is None and entry.get("to") is not None:
+            self.note("value", mine, f"to: {entry.get('to')}")
+        leaves = "" if leaves in (None, STAY, facts.place.id) else leaves
+        refused = bool(leaves) and leaves not in exits
         if refused:
-            self.note("impossible_place", mine, to)
-        numbers = {n for n in _items(entry.get("triggers")) if isinstance(n, int) and 1 <= n <= len(actor.triggers)}
-        unnoticed = [one for one in _items(entry.get("unnoticed_by")) if isinstance(one, str)]
-        for one in unnoticed:
-            if one not in others:
+            self.note("impossible_place", mine, leaves)
+        found = [self._number(one, len(actor.triggers), "triggers", mine) for one in _items(entry.get("triggers"))]
+        numbers = {number for number in found if number}
+        unnoticed = {_meant(one, others) or one for one in _items(entry.get("unnoticed_by")) if isinstance(one, str)}
+        for one in _items(entry.get("unnoticed_by")):
+            if _meant(one, others) is None:
                 self.note("unknown_id", mine, one)
+        most = len(facts.actors)
+        order = self._number(entry.get("order"), most, "order", mine) if most > 1 else 1
         return Doing(
-            order=order if type(order) is int and 1 <= order <= len(facts.actors) else len(facts.actors),
+            order=order or most,
             event=self.text(entry.get("event"), "event", mine),
-            outcome=next((known for known in OUTCOMES if known == outcome), "failure"),
+            outcome=self._outcome(entry.get("outcome"), mine),
             triggers=tuple(actor.triggers[n - 1] for n in sorted(numbers)),
             unnoticed_by=tuple(one for one in others if one in unnoticed),
             to="" if refused else leaves,
@@ -271,21 +277,102 @@ class _Reader:
             inner={key: self.text(entry.get(key), key, mine, needed=key not in ("state", "goal")) for key in INNER},
         )
 
+    def _outcome(self, value: JsonValue, subject: str) -> Outcome:
+        """The outcome that a value means; noted if it means none for certain."""
+        meant = outcome_of(value) if isinstance(value, str) else None
+        if meant is None:
+            self.note("outcome", subject, "" if value is None else value)
+        return meant or "failure"
+
+    def _number(self, value: JsonValue, most: int, name: str, subject: str) -> int:
+        """A whole number from 1 to `most`, also written in digits; 0, and noted, for any other value."""
+        number = int(value) if isinstance(value, str) and re.fullmatch(r"\s*\d{1,4}\s*", value) else value
+        if isinstance(number, float) and number.is_integer():
+            number = int(number)
+        if type(number) is int and 1 <= number <= most:
+            return number
+        self.note("value", subject, f"{name}: {value}")
+        return 0
+
     def _handlings(self, value: JsonValue, facts: SceneFacts) -> tuple[tuple[Handling, ...], tuple[str, ...]]:
-        present, things = facts.present, {thing.id for thing in facts.things}
+        present, things = facts.present, [thing.id for thing in facts.things]
         entries = [one for one in _items(value) if isinstance(one, dict)]
-        named = [one.get("id") for one in entries]
+        named = [_meant(one.get("id"), things) for one in entries]
         kept: list[Handling] = []
         missed: list[str] = []
-        for entry, given in zip(entries, named, strict=True):
-            thing, holder = (one if isinstance(one, str) else "" for one in (given, entry.get("holder")))
-            known = thing in things and holder in (HERE, *present)
-            if known and named.count(thing) == 1:
+        for entry, thing in zip(entries, named, strict=True):
+            holder = _meant(entry.get("holder"), (HERE, *present)) or ""
+            known = thing is not None and bool(holder)
+            if thing is not None and holder and named.count(thing) == 1:
                 kept.append(Handling(thing, holder, self.text(entry.get("condition"), "condition", needed=False)))
             else:
-                self.note("doubled" if known else "unknown_id", detail=f"{given} -> {holder}")
+                self.note("doubled" if known else "unknown_id", detail=f"{entry.get('id')} -> {entry.get('holder')}")
                 missed += [holder] if holder in present else []
         return tuple(kept), tuple(dict.fromkeys(missed))
+
+
+def _by_id(value: JsonValue, facts: SceneFacts) -> tuple[dict[str, JsonValue], Set[str]]:
+    """The entries of characters by id, also from a list or by names, and the ids that have several."""
+    if isinstance(value, list):
+        entries = [one for one in value if isinstance(one, dict)]
+        pairs = [(next((one[key] for key in _NAMED if key in one), ""), one) for one in entries]
+    else:
+        pairs = list(_entries(value).items())
+    ids: dict[str, set[str]] = {}
+    for actor in facts.actors:
+        for known in (actor.person.id, actor.person.name):
+            ids.setdefault(known.casefold(), set()).add(actor.person.id)
+
+    def meant(said: object) -> str:
+        one = str(said).strip()
+        named = ids.get(one.casefold(), set())
+        return one if one in facts.present or len(named) != 1 else next(iter(named))
+
+    repeated = set(map(meant, getattr(value, "repeated", ())))
+    found: dict[str, JsonValue] = {}
+    for said, entry in pairs:
+        one = meant(said)
+        if one in found and found[one] != entry:
+            repeated.add(one)
+        found[one] = entry
+    return found, repeated
+
+
+_NAMED = ("id", "character", "name")
+"""Keys that name the character in an entry of a list."""
+
+
+def _meant(value: JsonValue, known: Sequence[str]) -> str | None:
+    """Return the known word that a value means for certain: itself, or the only one that differs in case or quotes."""
+    if not isinstance(value, str):
+        return None
+    if value in known:
+        return value
+    plain = value.strip(" \t\r\n.,;:!\"'`«»").casefold()
+    alike = {one for one in known if one and one.casefold() == plain}
+    return alike.pop() if len(alike) == 1 else None
+
+
+_SEVERAL = re.compile(r"[|/\\]|\.\.\.")
+"""Separates outcomes that are copied from the form of the reply."""
+
+
+def outcome_of(said: str) -> Outcome | None:
+    """Return the outcome that a text means for certain, in any of the languages; None if it does not say one."""
+    table, words = _outcome_words(), re.findall(r"[^\W\d_]+", said.casefold())
+    meant = [table.get(word) for word in words]
+    if not meant or None in meant or _SEVERAL.search(said):
+        return None
+    kinds = {kind for kind in meant if kind != "filler"}
+    if len(kinds) == 2 and "partial" in kinds:
+        kinds = {"partial"}  # a partial success, or a partial failure
+    return next((known for known in OUTCOMES if kinds == {known}), None)
+
+
+@cache
+def _outcome_words() -> Mapping[str, str]:
+    tables = (words_of(code).outcomes for code in LANGUAGES)
+    return {word: kind for table in tables for kind, words in table.items() for word in words}
 
 
 def _entries(value: JsonValue) -> dict[str, JsonValue]:
@@ -294,8 +381,3 @@ def _entries(value: JsonValue) -> dict[str, JsonValue]:
 
 def _items(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
-
-
-@cache
-def _letters(letters: str) -> re.Pattern[str]:
-    return re.compile(f"[{letters}]", re.IGNORECASE)

@@ -173,7 +173,7 @@ class Resolution:
             came = self._words.say("could_not_leave")
         if one.id in self.reply.missed:
             came += " " + self._words.say("could_not_take")
-        heard = [self._words.say("heard", what=text) for text in _whispers(self.world, one.id)]
+        heard = [self._words.say("heard", what=_sentence(text)) for text in _whispers(self.world, one.id)]
         cell = Cell(
             act.tick,
             own["tried"] or self._words.say("tried", what=decision.intention),
@@ -211,6 +211,11 @@ class Resolution:
         note = Degraded("scene", subject, kind)
         if note not in self._degraded:
             self._degraded.append(note)
+
+
+def _sentence(text: str) -> str:
+    """A text that ends as a sentence does, so that what follows it is another one."""
+    return text if text.rstrip("»\"'”’)")[-1:] in (".", "!", "?", "…") else f"{text}."
 
 
 def _whispers(world: World, character_id: str) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ def test_the_shipped_schema_is_the_one_that_lines_are_held_against(name: str) ->
     jsonschema.Draft202012Validator.check_schema(shipped_schema(name))
 
 
+@pytest.mark.slow
 def test_every_line_fits_its_schema(talk: Talk) -> None:
     sources = [source_of_record(talk(seed, "five")) for seed in (1, 2)]
     for name, dialect in (("chat", "tags"), ("chat", "json"), ("episodes", "tags")):
@@ -84,6 +85,7 @@ def test_a_line_in_which_somebody_speaks_twice_in_a_row_is_refused(talk: Talk) -
         ChatLine.model_validate({**row, "observations": [[0, 10**6]]})
 
 
+@pytest.mark.slow
 def test_only_those_who_were_asked_for_are_exported(talk: Talk) -> None:
     record = replace(talk(2, "five"), played_by=("a", "b", "a", "b", "a"))
     ending = record.game.ending
@@ -132,6 +134,7 @@ def test_words_that_would_be_read_as_another_action_are_left_out_of_tags_and_kep
     assert (len(rows), tally.unreadable) == (whole, 0)
 
 
+@pytest.mark.slow
 def test_rewards_are_one_for_the_winners_and_advantages_are_standard_scores(talk: Talk) -> None:
     records = [talk(seed, "five") for seed in range(4)]
     file = io.StringIO()
@@ -182,6 +185,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, talk: Talk) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_files_and_folders_are_exported(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["tossim", "export", "town.json", "--out", "a.jsonl"]) == 0
     assert "turns of 1 game" in capsys.readouterr().err

@@ -112,6 +112,7 @@ def test_a_models_turns_are_exported_as_it_read_and_wrote_them(dialect: Dialect)
         assert asked[player][0].messages[0].text() == systems[player]
 
 
+@pytest.mark.slow
 def test_a_recorded_runs_turns_are_shown_as_the_run_recorded_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def known_words(record: Record, player: int) -> set[str]:
 
 
 @pytest.mark.parametrize(("episodes", "dialect"), [(False, "tags"), (True, "tags"), (False, "json")])
+@pytest.mark.slow
 def test_a_players_lines_hold_no_word_that_it_never_heard(
     talk: Callable[..., Record], episodes: bool, dialect: str
 ) -> None:
@@ -73,6 +74,7 @@ def nameless(lines: list[str]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("verb", ["say", "whisper", "notebook"])
+@pytest.mark.slow
 def test_a_word_planted_in_secret_changes_nothing_for_those_who_do_not_hear_it(
     talk: Callable[..., Record], verb: str
 ) -> None:
@@ -89,6 +91,7 @@ def test_a_word_planted_in_secret_changes_nothing_for_those_who_do_not_hear_it(
             assert nameless(after[player]) == nameless(before[player])
 
 
+@pytest.mark.slow
 def test_a_word_said_in_jail_reaches_the_prisoner_and_the_jailor_alone(talk: Callable[..., Record]) -> None:
     for seed in range(30):
         record = talk(seed, "classic", "classic")

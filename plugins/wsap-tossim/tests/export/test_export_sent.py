@@ -77,6 +77,7 @@ def test_a_models_turn_begins_with_what_it_was_sent(
         assert (PERSONA in json.dumps(line)) == (line["player"] == 1), "nobody is told of another's persona"
 
 
+@pytest.mark.slow
 def test_a_whole_game_of_a_model_has_its_system_message(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
     play("json")
     for line in lines_of("--dialect", "json", "--format", "episodes"):
@@ -84,6 +85,7 @@ def test_a_whole_game_of_a_model_has_its_system_message(there: Path, capsys: pyt
         assert (PERSONA in line["system"]) == (line["player"] == 1)
 
 
+@pytest.mark.slow
 def test_in_another_dialect_or_when_asked_for_all_are_in_the_same_words(
     there: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

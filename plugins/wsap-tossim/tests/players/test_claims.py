@@ -168,6 +168,7 @@ def test_a_question_is_understood_as_one(key: str, line: str) -> None:
 
 @given(st.text(max_size=400), st.lists(st.text(max_size=30), min_size=1, max_size=15, unique=True))
 @settings(deadline=None)
+@pytest.mark.slow
 def test_nothing_that_is_said_can_make_reading_fail(text: str, names: list[str]) -> None:
     for said in (*read(text, names), *read_will(text, names)):
         assert said.target is None or 0 <= said.target < len(names)

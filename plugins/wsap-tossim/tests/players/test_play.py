@@ -110,6 +110,7 @@ def mafia_of(game: Game) -> list[int]:
 
 @pytest.mark.parametrize("rules", ["classic", "quick"])
 @pytest.mark.parametrize("mode", ["classic", "seven"])
+@pytest.mark.slow
 def test_the_mafia_agrees_on_one_victim_whether_it_can_talk_or_not(play: Play, mode: str, rules: str) -> None:
     nights = 0
     for seed in range(4):
@@ -137,6 +138,7 @@ def alive_in_night(log: list[Event], player: int, night: int) -> bool:
     return alive
 
 
+@pytest.mark.slow
 def test_what_the_mafia_claims_is_a_lie_that_holds_together(play: Play, names: tuple[str, ...]) -> None:
     lies = invented = 0
     for seed in range(8):
@@ -163,6 +165,7 @@ def test_what_the_mafia_claims_is_a_lie_that_holds_together(play: Play, names: t
     assert invented >= 8
 
 
+@pytest.mark.slow
 def test_the_will_of_the_mafia_tells_the_same_story(play: Play, names: tuple[str, ...]) -> None:
     found = 0
     for seed in range(8):
@@ -182,6 +185,7 @@ def test_the_will_of_the_mafia_tells_the_same_story(play: Play, names: tuple[str
     assert found >= 3
 
 
+@pytest.mark.slow
 def test_the_mafia_seldom_votes_against_its_own(play: Play) -> None:
     own = others = 0
     for seed in range(10):
@@ -198,6 +202,7 @@ def test_the_mafia_seldom_votes_against_its_own(play: Play) -> None:
 # --- the Town --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_vote_has_a_reason_given_before_it(play: Play, names: tuple[str, ...]) -> None:
     votes = 0
     for seed in range(4):
@@ -217,6 +222,7 @@ def test_every_vote_has_a_reason_given_before_it(play: Play, names: tuple[str, .
     assert votes > 20
 
 
+@pytest.mark.slow
 def test_what_was_found_stands_in_the_will(play: Play, names: tuple[str, ...]) -> None:
     found = 0
     for seed in range(8):
@@ -233,6 +239,7 @@ def test_what_was_found_stands_in_the_will(play: Play, names: tuple[str, ...]) -
     assert found >= 5
 
 
+@pytest.mark.slow
 def test_an_executioner_pushes_its_target(play: Play) -> None:
     pushed = 0
     for seed in range(6):
@@ -293,6 +300,7 @@ def test_a_hidden_difference_makes_none_as_long_as_it_is_hidden(
     assert compared > 0
 
 
+@pytest.mark.slow
 def test_a_mind_made_again_in_the_middle_goes_on_the_same(seated: Any) -> None:
     game = Game(setup("classic"), CLASSIC, 4)
     minds = seated(game, 4)
@@ -335,6 +343,7 @@ print(hashlib.sha256(text.encode()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_a_game_is_the_same_in_another_process_whatever_its_hash_seed() -> None:
     found = {
         subprocess.run(
@@ -358,6 +367,7 @@ EVERY = [*MODES, "any:5", "any:9", "lesson:9:2"]
 
 @settings(max_examples=25, deadline=None, suppress_health_check=ONE_FIXTURE)
 @given(st.sampled_from(EVERY), st.sampled_from(list(RULE_SETS)), st.integers(0, 10**6), st.booleans())
+@pytest.mark.slow
 def test_every_role_plays_by_the_rules_in_every_mode_and_rule_set(
     play: Play, mode: str, rules: str, seed: int, alone: bool
 ) -> None:
@@ -447,6 +457,7 @@ def test_a_player_believes_something_on_every_day_that_it_lives(play: Play) -> N
 
 
 @pytest.mark.parametrize("mode", ["nine", "classic", "vampires"])
+@pytest.mark.slow
 def test_nobody_says_one_clause_five_times(mode: str) -> None:
     """What is told of nights is left out: it may be the same for many."""
     for seed in range(8):

@@ -90,6 +90,7 @@ def test_a_game_is_played_to_its_end_with_wills_and_notes_written() -> None:
     assert len(spoken) > 5
 
 
+@pytest.mark.slow
 def test_an_agent_made_anew_before_every_decision_plays_the_same_game() -> None:
     worlds = [town(), town()]
     asyncio.run(asyncio.wait_for(play(worlds[0], [TownPlayer(n) for n in range(7)]), 300))

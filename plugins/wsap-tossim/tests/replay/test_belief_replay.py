@@ -49,6 +49,7 @@ def exported(*options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path("run.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 def test_beliefs_are_those_that_the_players_had(believed: Believed, capsys: pytest.CaptureFixture[str]) -> None:
     exported("--option", "mode=five", "--option", "rules=quick", "--seed", "5")
     record = found("run.jsonl", None).record

@@ -82,6 +82,7 @@ def test_the_group_lists_what_it_has(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("mode", ["five", "nine"])
+@pytest.mark.slow
 def test_a_recorded_run_is_the_game_that_was_played(there: Path, capsys: pytest.CaptureFixture[str], mode: str) -> None:
     """Each seat's part of the game that is played again is what the seat was shown, event by event."""
     assert run(["play", "tossim", "--seed", "3", "--option", f"mode={mode}", "--json"]) == 0

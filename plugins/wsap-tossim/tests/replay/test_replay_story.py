@@ -176,6 +176,7 @@ HOSTILE = st.text(st.sampled_from("<>&\"'/!-\u2028\u2029\u202e\ud800\x00\n scrip
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)
+@pytest.mark.slow
 def test_no_words_make_elements(name: str, said: str, mode: str) -> None:
     game = Game.from_json(_SHORT)
     log = [*game.log, Event(len(game.log), 1, Phase.DISCUSSION, "speech", game.log[0].known_by,

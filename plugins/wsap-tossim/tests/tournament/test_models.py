@@ -17,7 +17,7 @@ from wsap_tossim.replay.record import record_from_json
 from wsap_tossim.tournament.plan import Settings, entrants_of
 from wsap_tossim.tournament.run import run_tournament
 
-pytest.importorskip("wsap_nexus", reason="needs the runtime: pip install wsap-nexus")
+pytest.importorskip("wsap_nexus", reason="needs the runtime (wsap-nexus)")
 OPTIONS = {"mode": "five", "rules": "quick", "longest_game": 3}
 
 

@@ -18,7 +18,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("transformers", reason="needs transformers")
 testing = pytest.importorskip("wsap_outlines.testing", reason="needs wsap-outlines")
-pytest.importorskip("wsap_nexus", reason="needs the runtime: pip install wsap-nexus")
+pytest.importorskip("wsap_nexus", reason="needs the runtime (wsap-nexus)")
 OPTIONS = {"mode": "five", "rules": "quick", "longest_game": 1}
 
 

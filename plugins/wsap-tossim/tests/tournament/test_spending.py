@@ -20,7 +20,7 @@ from wsap_core.errors import UsageError
 from wsap_tossim.cli.export import export
 from wsap_tossim.cli.tournament import tournament
 
-pytest.importorskip("wsap_nexus", reason="needs the runtime: pip install wsap-nexus")
+pytest.importorskip("wsap_nexus", reason="needs the runtime (wsap-nexus)")
 GAME = ("--mode", "five", "--rules", "quick", "--option", "longest_game=2", "--seed", "2", "--resamples", "5")
 FIELD = ("one=scripted", "bot=openai/fake")
 TOWN = ("Town Investigative", "Town Protective")
@@ -66,6 +66,7 @@ def lines(folder: Path, *, without: tuple[str, ...] = ()) -> list[dict[str, Any]
     return sorted(({**line, **dict.fromkeys(("run", *without))} for line in found), key=lambda line: line["game"])
 
 
+@pytest.mark.slow
 def test_beliefs_are_asked_for_when_the_game_is_over_and_change_nothing_in_it(
     tmp_path: Path, server: ModelServer
 ) -> None:
@@ -115,6 +116,7 @@ def test_questions_are_put_as_the_game_is_played(
         assert body["max_tokens"] == 40 + 12 * 4 or body["max_tokens"] == 77, "as many as an answer needs, or more"
 
 
+@pytest.mark.slow
 def test_answers_that_can_not_be_read_are_counted_as_missing(tmp_path: Path, server: ModelServer) -> None:
     server.default = lambda body: Say("I would rather not say.") if is_question(body) else says(body)
     assert play(tmp_path, "--beliefs", games=1).exit_code == 0
@@ -128,6 +130,7 @@ def test_answers_that_can_not_be_read_are_counted_as_missing(tmp_path: Path, ser
     assert measures["one", "log_loss"] is not None, "scripted players are asked beside them"
 
 
+@pytest.mark.slow
 def test_a_limit_stops_it_and_a_higher_one_goes_on_without_asking_twice(tmp_path: Path, server: ModelServer) -> None:
     assert play(tmp_path / "whole", "--beliefs", *PRICE).exit_code == 0
     whole = asked(server)
@@ -149,6 +152,7 @@ def test_a_limit_stops_it_and_a_higher_one_goes_on_without_asking_twice(tmp_path
     assert sorted(map(key, asked(server))) == sorted(map(key, whole)), "each of them once"
 
 
+@pytest.mark.slow
 def test_tokens_and_cost_are_limited_and_told_by_entrant(tmp_path: Path, server: ModelServer) -> None:
     assert play(tmp_path / "cup", *PRICE, "--beliefs").exit_code == 0
     with (tmp_path / "cup" / "spending.csv").open(newline="") as file:
@@ -177,12 +181,14 @@ def test_tokens_and_cost_are_limited_and_told_by_entrant(tmp_path: Path, server:
         assert tokens / 1e6 < most if kind == "cost" else tokens <= most
 
 
+@pytest.mark.slow
 def test_costs_that_nobody_knows_stay_unknown(tmp_path: Path) -> None:
     assert "cost unknown" in play(tmp_path, games=1).output
     assert json.loads((tmp_path / "summary.json").read_text())["spending"][0]["cost"] is None
     assert "unknown" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_progress_says_what_all_games_take_at_this_rate(tmp_path: Path) -> None:
     done = play(tmp_path, *PRICE, games=2)
     assert done.exit_code == 0, done.output
@@ -263,6 +269,7 @@ def test_a_kill_among_the_questions_changes_nothing_and_asks_none_twice(tmp_path
     assert 1 <= lost <= 3, "those whose replies were on their way"
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_ends_it_in_a_sentence_and_it_goes_on_later(tmp_path: Path, server: ModelServer) -> None:
     answered = iter(range(20))
     server.default = lambda body: says(body) if next(answered, None) is not None else Say(status=400, error="No more.")
@@ -275,12 +282,14 @@ def test_a_server_that_fails_ends_it_in_a_sentence_and_it_goes_on_later(tmp_path
     assert len(lines(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_beliefs_can_not_be_switched_on_in_the_middle(tmp_path: Path) -> None:
     assert play(tmp_path, games=1).exit_code == 0
     refused = play(tmp_path, "--beliefs", games=1)
     assert "beliefs is false there and true here" in str(refused.exception)
 
 
+@pytest.mark.slow
 def test_several_games_at_once_come_to_the_same(tmp_path: Path, server: ModelServer) -> None:
     assert play(tmp_path / "one", "--beliefs", games=4).exit_code == 0
     assert play(tmp_path / "many", "--beliefs", "--jobs", "4", games=4).exit_code == 0
@@ -319,6 +328,7 @@ def test_decisions_made_for_a_model_are_counted_and_left_out_of_an_export(tmp_pa
     assert not any(row["forced"] for row in kept)
 
 
+@pytest.mark.slow
 def test_games_of_a_model_that_never_replies_legibly_are_forfeited_and_not_rated(
     tmp_path: Path, server: ModelServer
 ) -> None:

@@ -74,6 +74,7 @@ def test_there_are_enough_of_them_and_no_two_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.slow
 def test_the_form_of_a_turn_is_the_same_whatever_stands_in_it(way: str, usual: dict[str, list[str]]) -> None:
     for text in INJECTIONS:
         town = tricked(text, way)
@@ -84,6 +85,7 @@ def test_the_form_of_a_turn_is_the_same_whatever_stands_in_it(way: str, usual: d
         assert len(town.game.record) == before, "nothing was done by looking"
 
 
+@pytest.mark.slow
 def test_a_tool_tells_it_as_text_on_one_line() -> None:
     for text in INJECTIONS:
         town = tricked(text, "will")
@@ -100,6 +102,7 @@ def test_a_tool_tells_it_as_text_on_one_line() -> None:
         assert sum(line.startswith("**") for line in used.split("\n")) == 6
 
 
+@pytest.mark.slow
 def test_ones_own_notes_and_summary_come_back_as_text() -> None:
     for text in INJECTIONS:
         town = tricked(HARMLESS, "speech")
@@ -123,6 +126,7 @@ def test_ones_own_notes_and_summary_come_back_as_text() -> None:
         assert len(harmless_lines) == 6
 
 
+@pytest.mark.slow
 def test_a_model_that_quotes_what_it_was_shown_does_nothing_by_it() -> None:
     """What reads tags reads what the model writes; what is quoted from a prompt has no tag left in it."""
     for text in INJECTIONS:
@@ -137,6 +141,7 @@ def test_a_model_that_quotes_what_it_was_shown_does_nothing_by_it() -> None:
 
 
 @pytest.mark.parametrize("style", [TagStyle(), JsonStyle()], ids=["tags", "json"])
+@pytest.mark.slow
 def test_a_model_that_reads_it_and_waits_has_waited(style: TagStyle | JsonStyle) -> None:
     reply = "Hm.</thinking><wait/>" if isinstance(style, TagStyle) else '{"action": "wait", "params": {}}'
 

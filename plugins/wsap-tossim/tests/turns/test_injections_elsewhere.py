@@ -27,6 +27,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
+@pytest.mark.slow
 def test_nothing_reaches_a_terminal_but_text() -> None:
     blocks = pytest.importorskip("wsap_nexus.terminal.blocks")
     from rich.console import Console
@@ -55,6 +56,7 @@ class Tags(html.parser.HTMLParser):
         self.tags.append((tag, [name for name, _ in attrs]))
 
 
+@pytest.mark.slow
 def test_no_words_make_elements_of_a_page() -> None:
     usual = Tags(Record(tricked(HARMLESS, "will").game, NAMES).page()).tags
     for text in INJECTIONS:
@@ -121,6 +123,7 @@ def test_a_whole_prompt_has_the_same_form_with_a_tool_used_in_it(style: TagStyle
         assert asyncio.run(form(text)) == usual, text
 
 
+@pytest.mark.slow
 def test_a_reply_in_json_that_quotes_a_speech_does_only_what_it_says_itself() -> None:
     async def replied(text: str) -> str:
         town = tricked(text, "speech")

@@ -53,10 +53,11 @@ def test_what_does_nothing_under_the_rules_is_not_offered() -> None:
     assert "unvote" not in offered("Sheriff", lynching="ballot")
 
 
+@pytest.mark.slow
 def test_a_model_reads_what_its_role_can_do(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("wsap_nexus", reason="needs the runtime: pip install wsap-nexus")
+    pytest.importorskip("wsap_nexus", reason="needs the runtime (wsap-nexus)")
     monkeypatch.setenv("WSAP_HOME", str(tmp_path))
     seats = ["--seat", "player-1=scripted/x", "--agent-option", "model.reply=wait", "--steps", "1"]
     assert run(["play", "tossim", "--option", "mode=classic", "--seed", "1", "--json", *seats]) == 0

@@ -42,6 +42,7 @@ def test_what_a_player_cannot_know_changes_nothing_that_it_is_shown(kind: str) -
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("tools", "order")])
+@pytest.mark.slow
 def test_what_a_player_cannot_know_changes_nothing_that_it_is_asked_or_can_do(kind: str) -> None:
     """The same without a word of text: what is told in what order, who is asked when, and what each can do."""
     same = 0
@@ -77,6 +78,7 @@ def mates(game: Watched, event: Event) -> dict[str, str]:
     return {str(n): role[n] for n in role if alive[n] and n != me and ROLES[role[n]].faction is side}
 
 
+@pytest.mark.slow
 def test_everybody_may_know_what_the_reference_says_and_nothing_more() -> None:
     kinds: Counter[str] = Counter()
 

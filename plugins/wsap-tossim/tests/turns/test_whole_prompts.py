@@ -62,6 +62,7 @@ def test_a_whole_prompt_is_as_it_was_read(rules: str, role: str, profile: Profil
     assert prompt(rules, role, profile) == golden.read_text(encoding="utf-8"), f"{golden.name}: read it before changing"
 
 
+@pytest.mark.slow
 def test_a_brief_prompt_has_at_most_1500_tokens_and_a_system_message_under_3000_characters() -> None:
     for rules in RULE_SETS:
         chosen = TownOptions.read({"mode": "ranked", "rules": rules})

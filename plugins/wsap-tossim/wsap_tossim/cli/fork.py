@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import WholeNumber
 
 if TYPE_CHECKING:
     from wsap_tossim.fork import Round
@@ -28,7 +29,7 @@ LONGEST = 60
 )
 @click.argument("source", metavar="FILE_OR_RUN")
 @click.argument("play_options", metavar="[-- PLAY_OPTION]...", nargs=-1, type=click.UNPROCESSED)
-@click.option("--at", type=click.IntRange(0), metavar="ROUND", help="Number of rounds to keep; --list lists them.")
+@click.option("--at", type=WholeNumber(0), metavar="ROUND", help="Number of rounds to keep; --list lists them.")
 @click.option("--list", "--rounds", "rounds", is_flag=True,
               help="List the game's rounds and decisions, and exit.")  # fmt: skip
 @click.option("--set", "typed", multiple=True, metavar="PLAYER=ACTION",

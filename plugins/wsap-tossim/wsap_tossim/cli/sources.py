@@ -35,11 +35,12 @@ def runtime_command(name: str, needed: str) -> click.Command:
         MissingServiceError: the runtime is not installed.
     """
     from wsap_core.errors import MissingServiceError
+    from wsap_core.installing import install_line
 
     root = click.get_current_context().find_root()
     found = root.command.get_command(root, name) if isinstance(root.command, click.Group) else None
     if found is None:
-        raise MissingServiceError(f"{needed}: pip install wsap-nexus")
+        raise MissingServiceError(f"{needed}: {install_line('wsap-nexus')}")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from wsap_core.errors import WireError
 from wsap_core.seams.agent import NO_USAGE, Usage
-from wsap_core.seams.model import DEFAULT_SAMPLING, Backend, JsonConstraint, Message, Reply, Request, Sampling, collect
+from wsap_core.seams.model import DEFAULT_SAMPLING, Backend, JsonConstraint, Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_tossim.tournament.journal import Journal
 from wsap_tossim.tournament.questions import ANSWER, Question, percentages, schema
@@ -127,9 +127,9 @@ async def answer(backend: Backend, manner: Manner, asked: Question, names: Seque
 
 async def _bound_or_not(backend: Backend, request: Request) -> Reply:
     try:
-        return await collect(backend, request)
+        return await backend.complete(request)
     except ConstraintError:
-        return await collect(backend, replace(request, constraint=None))
+        return await backend.complete(replace(request, constraint=None))
 
 
 async def ask_day(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import UsageError, WsapError
+from wsap_core.installing import install_line
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_llm.kit import BudgetLimits, Price
@@ -73,7 +74,7 @@ def run_tournament(
     try:
         importlib.import_module("wsap_eval.stats")  # report a missing extra before playing
     except ModuleNotFoundError as error:
-        raise UsageError("Tournaments need wsap-eval: pip install 'wsap-tossim[tournament]'") from error
+        raise UsageError(f"Tournaments need wsap-eval: {install_line('wsap-eval')}") from error
     with Ledger(folder, settings) as ledger:
         before = len(ledger.played)
         missing = [n for n in range(games) if n not in ledger.played]
