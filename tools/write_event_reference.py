@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from wsap_nexus.store.events import AgentEvent, GameEvent, NexusEvent, agents, nexus, sessions
+from wsap_nexus.store.events import AgentEvent, GameEvent, NexusEvent, agents, nexus, passing, sessions
 from wsap_nexus.store.events.base import GainEvent
 from wsap_nexus.store.events.endings import ENDINGS
 
@@ -40,7 +40,12 @@ The `reason` of `left`, and its text:
 | reason | text |
 |---|---|
 """
-GROUPS = {"Agents": agents, "Sessions, worlds and items": sessions, "The nexus and its games": nexus}
+GROUPS = {
+    "Agents": agents,
+    "Sessions, worlds and items": sessions,
+    "The nexus and its games": nexus,
+    "Told while they last, and not in the log": passing,
+}
 BASES = (NexusEvent, AgentEvent, GameEvent, GainEvent)
 
 

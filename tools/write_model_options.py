@@ -45,8 +45,10 @@ TAIL = """## scripted
 ## Redirects, retries, usage
 
 No backend follows redirects: prompts and keys go only to the named server. A request with a transient failure is
-sent up to five times, and each pause of more than two seconds is reported. Impossible usage values (negative, not a
-number, beyond 10⁹ tokens or a million dollars a call) are replaced by an estimate of unknown cost, with one notice.
+sent up to five times; each time-out and each pause of more than two seconds is reported. A failure that the provider
+reports inside a reply counts as one, too; a content filter, or JSON of the model that the server refuses, is an
+unusable reply of the model, whatever the status. Impossible usage values (negative, not a number, beyond 10⁹ tokens or
+a million dollars a call) are replaced by an estimate of unknown cost, with one notice.
 """
 
 

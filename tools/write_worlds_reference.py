@@ -27,7 +27,7 @@ GROUPS = {
     "Games of several seats": ("authoring.rules", "authoring.rounds"),
     "Worlds and seats": ("worlds.world", "worlds.seat", "worlds.barrier", "worlds.mailbox", "worlds.legality"),
     "Games of one body": ("authoring.authored", "authoring.bodies", "authoring.one_body"),
-    "Parts of such games": tuple(f"authoring.{name}" for name in ("body", "item_ledger", "packing", "grid", "typed")),
+    "Parts of such games": tuple(f"authoring.{name}" for name in ("body", "item_ledger", "packing", "grid")),
 }
 SECTION = re.compile(r"^(Args|Raises):\n((?:    .*\n?|\n(?=    ))+)", re.MULTILINE)
 ENTRY = re.compile(r"^    (?=\S)", re.MULTILINE)
