@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from email.message import Message
 from pathlib import Path
 
 import wsap_core
@@ -39,9 +40,9 @@ def find_plugins() -> list[FoundPlugin]:
     major version of the kernel, has a `problem`."""
     found = _without_metadata()
     for point in importlib.metadata.entry_points(group=GROUP):
-        package = point.dist
-        name, version = (package.name or "", package.version or "") if package is not None else ("", "")
-        problem = _unmet((package.requires if package is not None else None) or (), name)
+        about = point.dist.metadata if point.dist is not None else Message()  # read once; it contains the whole readme
+        name, version = about["Name"] or "", about["Version"] or ""
+        problem = _unmet(about.get_all("Requires-Dist") or (), name)
         found.append(FoundPlugin(point.name, point.module, name, version, problem))
     return sorted(found, key=lambda plugin: (plugin.name, plugin.distribution))
 

@@ -25,17 +25,23 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 __all__ = ["Process", "begin_python", "begin_wsap", "begin_wsap_at_terminal", "run_wsap"]
 
 PRELOADED = (
-    "wsap_core.cli.app", "wsap_check.suite", "wsap_nexus.api", "wsap_nexus.cli.nexus.report",
-    "wsap_nexus.store.nexus_store", "wsap_nexus.store.database", "wsap_nexus.runs.session",
-    "wsap_nexus.terminal.screen", "sqlalchemy.dialects.sqlite",
-    "sqlalchemy.dialects.sqlite.aiosqlite", "rich.table", "rich.live", "crafter", "wsap_crafter.game",
-    "wsap_nexus.hub.nexus", "wsap_nexus.server.serve", "wsap_nexus.worlds.serve_world", "wsap_nexus.dashboard.guard",
+    "wsap_core.cli.app", "wsap_core.cli.output", "wsap_core.cli.params", "wsap_check.suite", "wsap_check.command",
+    "wsap_nexus.api", "wsap_nexus.cli.nexus.report", "wsap_nexus.cli.nexus.group", "wsap_nexus.cli.nexus.start",
+    "wsap_nexus.cli.nexus.agents", "wsap_nexus.store.nexus_store", "wsap_nexus.store.database",
+    "wsap_nexus.runs.session", "wsap_nexus.terminal.screen", "sqlalchemy.dialects.sqlite",
+    "sqlalchemy.dialects.sqlite.aiosqlite", "sqlalchemy.dialects.postgresql.psycopg", "psycopg", "alembic.command",
+    "alembic.context", "rich.table", "rich.live", "crafter", "wsap_crafter.game", "wsap_crafter.engine",
+    "wsap_crafter.survivor", "wsap_nexus.hub.nexus", "wsap_nexus.hub.wanderer", "wsap_nexus.server.serve",
+    "wsap_nexus.worlds.serve_world", "wsap_nexus.dashboard.guard", "wsap_tossim.options", "wsap_sandbox.options",
+    "wsap_sandbox.templates", "wsap_matrix.game", "wsap_eval.run_command", "wsap_eval.table", "filelock",
+    "uvicorn.lifespan.off",
 )  # fmt: skip
 LENGTH = struct.Struct("!I")
 
@@ -240,7 +246,8 @@ def _forker() -> socket.socket:
 
 def _serve(line: socket.socket) -> int:
     """Import what commands need; then begin one for each that is asked for, until nobody can ask any more."""
-    for name in PRELOADED:
+    plugins = [entry.module for entry in metadata.entry_points(group="wsap")]
+    for name in (*PRELOADED, *plugins):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     gc.collect()
