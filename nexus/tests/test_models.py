@@ -24,6 +24,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing
 from wsap_core.seams.model import Abilities, Finish, Message, Price, Request
 from wsap_core.seams.model_errors import BudgetReachedError, NoServerError, ServerFailedError
+from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.pool import AgentModels, ModelPool, RequestPolicy, list_models
@@ -32,7 +33,8 @@ from wsap_llm.middleware.budgets import Budget, BudgetLimits, CheckBudgets, Chec
 from wsap_llm.middleware.drain import Drain
 from wsap_llm.middleware.measure import Count, Measure
 from wsap_llm.middleware.record import Record, Replayed
-from wsap_llm.middleware.retry import RateLimit, Retry
+from wsap_llm.middleware.retry import Retry
+from wsap_llm.middleware.slots import InTurn
 from wsap_llm.scripted import Reply, ScriptedBackend
 from wsap_nexus import plugin as nexus_plugin
 
@@ -157,7 +159,7 @@ def test_a_factory_that_gives_no_backend_is_named() -> None:
 def test_middlewares_are_in_one_order(server: ModelServer) -> None:
     policy = RequestPolicy(concurrency=2)
     models = openai_models(server, policy=policy, budgets=[Budget("run", calls=9)], decision=BudgetLimits(calls=5))
-    shared = [Retry, RateLimit, Drain, CheckBudgets, Measure]
+    shared = [Retry, InTurn, Drain, CheckBudgets, Measure]
     model = models.backend("openai/qwen3:8b")
     assert [type(middleware) for middleware in model.middlewares] == shared
     assert isinstance(model.backend, OpenAIBackend)
@@ -277,6 +279,29 @@ def test_no_more_than_allowed_are_asked_at_once(server: ModelServer, options: tu
 
     assert asyncio.run(main()) == 3
     assert len(server.requests) == 9
+
+
+@pytest.mark.parametrize(("option", "most"), [({}, 4), ({"concurrency": 2}, 2)], ids=["by default", "by an option"])
+def test_all_models_of_a_local_server_wait_for_one_another(
+    server: ModelServer, option: Mapping[str, Any], most: int
+) -> None:
+    server.default = Say("here", wait=True)
+    told: list[str] = []
+
+    async def main() -> int:
+        async with openai_models(server, services=Services(progress=told.append)) as models:
+            names = ("openai/qwen3:8b", "openai/llava:7b")
+            asked = [asyncio.create_task(models.backend(names[n % 2], option).complete(REQUEST)) for n in range(9)]
+            await asyncio.to_thread(server.await_requests, most)
+            at_once = len(server.requests)
+            server.release()
+            await asyncio.gather(*asked)
+            return at_once
+
+    assert asyncio.run(main()) == most
+    assert len(server.requests) == 9
+    assert len(told) == 1
+    assert told[0].startswith(f"{server.base_url} is sent {most} requests at a time, and others wait;")
 
 
 def test_everything_is_closed_even_if_one_fails_to() -> None:

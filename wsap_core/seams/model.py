@@ -122,6 +122,8 @@ class Request:
     key: str = field(default="", compare=False)
     """The key of a world's call in its run: tick, phase, subject and attempt, as in `12/intent/anna/0`. The reply is
     stored under it, so that equal concurrent requests are not confused."""
+    shortens: bool = field(default=False, compare=False)
+    """Whether the sender shortens it and asks again if it exceeds the context; if so, the refusal is recorded, too."""
 
 
 FinishReason = Literal["stop", "stop_sequence", "length", "content_filter", "invalid", "unknown"]

@@ -43,6 +43,7 @@ from wsap_llm.middleware import Ask, Model
 from wsap_llm.middleware.budgets import Budget, CheckBudgets
 from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
+from wsap_llm.middleware.slots import InTurn, Slots
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.tokens import estimate_request
 
@@ -189,11 +190,72 @@ def test_never_more_requests_run_at_once_than_allowed(concurrency: int, callers:
             return Reply("")
 
     async def many() -> None:
-        limited = Model(Slow([]), [RateLimit(concurrency=concurrency)])
-        await asyncio.gather(*(limited.complete(ask()) for _ in range(callers)))
+        slots = Slots()
+        models = [Model(Slow([]), [InTurn(slots, lambda: concurrency)]) for _ in range(2)]
+        await asyncio.gather(*(models[n % 2].complete(ask()) for n in range(callers)))
 
     asyncio.run(many())
     assert most == min(concurrency, callers)
+
+
+class Held(ScriptedBackend):
+    """Answers when it is told to, and notes who was sent."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.sent: list[str] = []
+        self.go = asyncio.Semaphore(0)
+
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        self.sent.append(request.messages[-1].text())
+        await self.go.acquire()
+        return Reply("")
+
+
+def test_requests_are_sent_in_order_of_arrival_and_one_that_is_given_up_holds_nobody() -> None:
+    async def main() -> None:
+        backend, shown, told = Held(), list[str](), list[int]()
+        model = Model(backend, [InTurn(Slots(), lambda: 1, told.append)])
+        tasks = [
+            asyncio.create_task(model.complete(ask(name), lambda draft: shown.append(draft.waiting)))
+            for name in ("a", "b", "c", "d")
+        ]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert backend.sent == ["a"]
+        assert shown == ["waiting for its turn"] * 3
+        assert told == [1, 1, 1]
+        tasks[1].cancel()
+        backend.go.release()
+        await tasks[0]
+        backend.go.release()
+        await tasks[2]
+        tasks[3].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        backend.go.release()
+        await model.complete(ask("e"))
+        assert [name for name in backend.sent if name != "d"] == ["a", "c", "e"]
+
+    asyncio.run(main())
+
+
+def test_a_limit_that_is_learned_later_holds_from_then_on() -> None:
+    async def main() -> None:
+        backend, limit = Held(), None
+        model = Model(backend, [InTurn(Slots(), lambda: limit)])
+        tasks = [asyncio.create_task(model.complete(ask(str(n)))) for n in range(3)]
+        await asyncio.sleep(0)
+        assert len(backend.sent) == 3
+        limit = 1
+        tasks.append(asyncio.create_task(model.complete(ask("3"))))
+        await asyncio.sleep(0)
+        assert len(backend.sent) == 3
+        for _ in tasks:
+            backend.go.release()
+        await asyncio.gather(*tasks)
+        assert len(backend.sent) == 4
+
+    asyncio.run(main())
 
 
 def test_no_minute_sees_more_starts_than_allowed() -> None:
@@ -206,7 +268,7 @@ def test_no_minute_sees_more_starts_than_allowed() -> None:
             return Reply("")
 
     async def many() -> None:
-        limited = Model(Timed([]), [RateLimit(per_minute=3, clock=clock)])
+        limited = Model(Timed([]), [RateLimit(3, clock=clock)])
         for _ in range(10):
             await limited.complete(ask())
             clock.time += 5

@@ -111,7 +111,8 @@ def test_options_are_scored_by_the_mean_log_probability_of_their_tokens(server: 
     sizes = [len(prompt), *(len(split(CHATML + option)) for option in OPTIONS)]
     assert (usage.calls, usage.prompt_tokens, usage.completion_tokens) == (4, sum(sizes), 4)
     paths = Counter(request.path for request in server.requests)
-    assert paths == {"/v1/completions": 3 + 41 * 4}  # the first three are the test for support
+    # Once it is asked what it has; the first three completions are the test for support.
+    assert paths == {"/v1/models": 1, "/v1/completions": 3 + 41 * 4}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_an_option_that_becomes_one_token_with_the_prompts_end_is_not_scored(ser
 def test_a_server_is_not_probed_unless_the_option_says_so(server: ModelServer) -> None:
     async def work(backend: OpenAIBackend, told: list[str]) -> None:
         assert not told
-        assert not server.requests
+        assert {request.path for request in server.requests} == {"/v1/models"}
         assert not backend.abilities.choose
 
     using(server, work, choose=None)

@@ -306,6 +306,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             "looked_back": self._reflector.state() if self._reflector is not None else None,
             "random": [version, list(state), gauss],
             "requests": self._asker.number.made,
+            "refused_size": self._conversation.refused_size,
             "tools": {n: t.snapshot().hex() for n, t in sorted(self._tools.items()) if isinstance(t, Snapshots)},
         }
         return json.dumps(data, separators=(",", ":")).encode()
@@ -329,6 +330,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
             version, state, gauss = found["random"]
             requests = int(found.get("requests", 0))
+            refused = found.get("refused_size")
+            refused_size = None if refused is None else int(refused)
             if self._reflector is not None and found.get("looked_back") is not None:
                 self._reflector.set_state(found["looked_back"])
             self._random.setstate((version, tuple(state), gauss))
@@ -349,6 +352,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._report = report
         self._idle.counts.update(idle)
         self._asker.number.made = requests
+        self._conversation.refused_size = refused_size
         self._constraint.reason = unbound
 
     @property

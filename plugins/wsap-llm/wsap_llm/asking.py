@@ -10,7 +10,7 @@ from wsap_core.protocol import Action, ActionDef
 from wsap_core.seams.agent import DecisionInfo, Resumption
 from wsap_core.seams.context import derive_seed
 from wsap_core.seams.model import Abilities, Backend, ChooseConstraint, Constraint, Message, Reply, Request
-from wsap_core.seams.model_errors import ConstraintError
+from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_core.seams.tool import AgentTool
 from wsap_llm.constraint import ConstraintState
 from wsap_llm.lookup import PendingCall
@@ -19,7 +19,7 @@ from wsap_llm.options import LLMOptions
 from wsap_llm.pictures import with_picture
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.steps import NOTHING_SAID, Steps
-from wsap_llm.turn import Conversation, PausedTurn
+from wsap_llm.turn import MORE_CONTEXT, Conversation, PausedTurn
 
 
 @dataclass
@@ -55,7 +55,10 @@ class Asker:
         prefill: str = "",
         stop: Sequence[str] = (),
     ) -> Reply:
-        """Return the reply to messages appended to the conversation; the log shows the purpose ("decide", "plan")."""
+        """Return the reply to messages appended to the conversation; the log shows the purpose ("decide", "plan").
+
+        While the server refuses the request as too large for the context, old turns are cut.
+        """
         sampling = self.options.sampling
         if isinstance(constraint, ChooseConstraint) and sampling.seed is None:  # the draw is ours, not the server's
             sampling = replace(sampling, seed=self.generator.getrandbits(31))
@@ -68,7 +71,14 @@ class Asker:
             thinking=self.options.thinking,
             purpose=purpose,
         )
-        return await self.send(self.conversation.before(request))
+        while True:
+            whole = self.conversation.before(request)
+            try:
+                return await self.send(whole)
+            except ContextTooSmallError as error:
+                if not whole.shortens:
+                    raise type(error)(f"{error} {MORE_CONTEXT}") from error
+                self.conversation.refused(whole)
 
     async def send(self, request: Request) -> Reply:
         """Return the reply to a request with the next sampling seed."""

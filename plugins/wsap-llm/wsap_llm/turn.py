@@ -218,6 +218,13 @@ def _picture_from_json(data: Sequence[JsonValue] | None) -> ImagePart | None:
     return None if data is None else ImagePart(*map(str, data))
 
 
+MORE_CONTEXT = (
+    "Increase the context (`wsap models` suggests a size), shorten prompts (--agent-option profile=brief), or shorten "
+    "replies (--agent-option max_tokens=N)."
+)
+"""What a person can do if a prompt does not fit even without past steps."""
+
+
 class Conversation:
     """The system message and the newest turns of a session, which are sent with each request.
 
@@ -242,6 +249,8 @@ class Conversation:
         self._opening = Message("system", "")
         self._turns: list[HistoryTurn] = []
         self._size = 0
+        self.refused_size: int | None = None
+        """The estimated tokens of the smallest request, with its reply, that the server refused as too large."""
 
     @property
     def system(self) -> str:
@@ -291,7 +300,7 @@ class Conversation:
     def before(self, request: Request) -> Request:
         """Return the request with the system message and turns put before its messages, as many as fit into the model's
         context with the longest reply. Raises ContextTooSmallError if it does not fit even without turns."""
-        context, whole = self._backend.abilities.context, self._with(request)
+        context, whole = self._context(), self._with(request)
         reserve = request.sampling.max_tokens or 0
         if context is None or estimate_request(whole) + reserve <= context:
             return whole
@@ -300,17 +309,32 @@ class Conversation:
         if needed > context:
             raise ContextTooSmallError(
                 f"{self._backend.model} has a context of {context} tokens; the system message, this observation and "
-                f"{reserve} tokens for the reply require about {needed}. Increase the context (`wsap models` suggests "
-                "a size), or shorten replies (--agent-option max_tokens=N)."
+                f"{reserve} tokens for the reply require about {needed}. {MORE_CONTEXT}"
             )
         before = len(self._turns)
         self._cut_to(context - needed)
         self._say(context, before - len(self._turns))
         return self._with(request)
 
+    def refused(self, request: Request) -> None:
+        """Cut the older half of the turns after the server refused a request from `before` as too large; keep later
+        ones below its size."""
+        before = len(self._turns)
+        self.refused_size = estimate_request(request) + (request.sampling.max_tokens or 0)
+        self._cut_to(self._size - 1)
+        self._say(None, before - len(self._turns))
+
+    def _context(self) -> int | None:
+        """The context of the model by what its backend knows and what the server refused, in estimated tokens."""
+        known = self._backend.abilities.context
+        if self.refused_size is None:
+            return known
+        return self.refused_size - 1 if known is None else min(known, self.refused_size - 1)
+
     def _with(self, request: Request) -> Request:
         said = (message for turn in self._turns for message in turn.messages)
-        return replace(request, messages=(self._opening, *said, *request.messages))
+        whole = (self._opening, *said, *request.messages)
+        return replace(request, messages=whole, shortens=bool(self._turns))
 
     def _cut_to(self, tokens: int) -> None:
         """Cut turns if they exceed a size, down to half of it, so that the next cut is some turns away."""
@@ -326,13 +350,14 @@ class Conversation:
         self._size -= sum(turn.tokens for turn in self._turns[:count])
         del self._turns[:count]
 
-    def _say(self, context: int, cut: int) -> None:
+    def _say(self, context: int | None, cut: int) -> None:
         left = len(self._turns)
         if self._told or not cut or left >= self._steps:
             return  # the requested number is left
         self._told = True
+        known = "a context" if context is None else f"a context of {context} tokens,"
         self._tell(
-            f"{self._backend.model} has a context of {context} tokens, which is too small for {self._steps} steps of "
+            f"{self._backend.model} has {known} which is too small for {self._steps} steps of "
             f"history: older ones are cut from its prompt, which now holds the newest {left}. Increase the context "
             "(`wsap models` suggests a size), or reduce the history (--agent-option window=N)."
         )

@@ -45,8 +45,10 @@ class OllamaOptions:
     gather: float = 0.05
     """Seconds in which pieces of a streamed reply after the first are collected and shown together; 0 shows each piece
     at once, which takes several times the processor time."""
+    concurrency: int | None = None
+    """Most requests in flight to the server; 4 at local addresses, and any number elsewhere, when None."""
     timeout: float = 120.0
-    """Seconds for a whole reply; the first one includes loading the model."""
+    """Seconds for a whole reply, from when the request is sent; the first one includes loading the model."""
     connect_timeout: float = 5.0
     """Seconds for the connection."""
     max_bytes: int = 16 * 1024 * 1024

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 
 from wsap_outlines.testing import tiny_model, tiny_tokenizer
+
+if (_here := str(Path(__file__).resolve().parent)) not in sys.path:
+    sys.path.append(_here)  # for gguf_kit
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 

@@ -22,7 +22,7 @@ def add_routes(app: web.Application, server: ModelServer) -> None:
 
     async def models(request: web.Request) -> web.StreamResponse:
         await server.receive(request)
-        if refused := _unauthorized(request, server):
+        if refused := _unauthorized(request, server) or _loading(server):
             return refused
         rows = [
             {"id": name, "object": "model", "created": CREATED, "owned_by": "tests", "max_model_len": card.context}
@@ -130,6 +130,13 @@ def usage(made: Plan) -> dict[str, Any]:
         "total_tokens": total,
         "completion_tokens_details": {"reasoning_tokens": len(made.thinking)},
     }
+
+
+def _loading(server: ModelServer) -> web.Response | None:
+    if not server.loading:
+        return None
+    server.loading -= 1
+    return error(503, "Loading model", kind="unavailable_error")
 
 
 def error(

@@ -38,6 +38,8 @@ class ModelServer:
         self.complete: Callable[[Any], Any] | None = None
         """Returns the response of `/v1/completions` as JSON for a request's body; None for no such endpoint."""
         self.models: dict[str, Card] = dict(MODELS)
+        self.loading = 0
+        """How often the list of models is refused as llama.cpp's server does while it loads its model."""
         self.requests: list[Received] = []
         """The received requests."""
         self.port = port
@@ -58,6 +60,12 @@ class ModelServer:
         return self
 
     def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop, unless it has stopped."""
+        if self._loop.is_closed():
+            return
         self._loop.call_soon_threadsafe(self._release.set)
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(20)

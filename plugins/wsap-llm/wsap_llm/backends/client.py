@@ -7,19 +7,24 @@ one httpx client 50 times as much (`benchmarks/bench_backends.py`).
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from wsap_core.seams import model_errors as errors
 from wsap_core.seams.model import OnText, Reply, Request
-from wsap_llm.backends.failures import Advice, Asked, UnusableReplyError, error_of
+from wsap_llm.backends.failures import Advice, Asked, StartingError, UnusableReplyError, error_of
 from wsap_llm.backends.wire import EventReader, ReplyReader, streams
 from wsap_llm.pictures import has_pictures
 
 if TYPE_CHECKING:
     import aiohttp
+
+LOCAL_SLOTS = 4
+"""Requests in flight to a server on this machine or in its network that does not tell how many it processes at once."""
 
 T = TypeVar("T")
 Told = TypeVar("Told", bound="Connection")
@@ -55,6 +60,10 @@ class Connection(Protocol):
     @property
     def gather(self) -> float:
         """Seconds in which pieces of a reply are collected."""
+
+    @property
+    def concurrency(self) -> int | None:
+        """Most requests in flight to the server; None for what the server says, or else a default."""
 
     @property
     def timeout(self) -> float:
@@ -109,9 +118,22 @@ class ServerClient(ABC, Generic[Told]):
         self.options = options
         self.model = f"{self.protocol}/{name}"
         """The address."""
+        self.slots: int | None = LOCAL_SLOTS if is_local(options.place) else None
+        """How many requests the server processes at a time; None for any number."""
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        self._answered = False
+
+    @property
+    def server(self) -> str:
+        """The server's address, which limits of requests in flight are for."""
+        return self.options.place
+
+    @property
+    def most_in_flight(self) -> int | None:
+        """The maximum number of requests in flight to the server; None for no limit."""
+        return self.options.concurrency or self.slots
 
     @abstractmethod
     def _body(self, request: Request, given: Mapping[str, Any], *, stream: bool) -> bytes:
@@ -153,6 +175,7 @@ class ServerClient(ABC, Generic[Told]):
             content = await self._read(answer)
             if answer.status != 200:
                 raise error_of(answer.status, answer.headers, content, asked or self._asked())
+            self._answered = True
             return content
 
     async def _streamed(self, body: bytes, reader: ReplyReader, asked: Asked, on_text: OnText | None) -> Reply:
@@ -161,6 +184,7 @@ class ServerClient(ABC, Generic[Told]):
         async with await self._by(first, self._send(self.path, body)) as answer:
             if answer.status != 200:
                 raise error_of(answer.status, answer.headers, await self._read(answer), asked)
+            self._answered = True
             if answer.content_type == "application/json":  # some servers do not stream although requested
                 return reader.whole(await self._read(answer))
             events = type(self).events()
@@ -260,6 +284,8 @@ class ServerClient(ABC, Generic[Told]):
                 raise errors.BadRequestError(
                     f"Could not establish a secure connection to {place}: {type(error).__name__}."
                 ) from error
+            if self._answered and is_local(place):
+                raise StartingError(f"{place} does not answer any more; it may be restarting.") from error
             raise errors.NoServerError(self.advice.absent.format(place=place)) from error
         except TimeoutError as error:
             raise errors.BackendTimeoutError(
@@ -295,3 +321,12 @@ def _pause(answer: aiohttp.ClientResponse, seconds: float) -> Callable[[], None]
 
 def _nothing() -> None:
     pass
+
+
+def is_local(place: str) -> bool:
+    """Return whether an address is one of this machine or of a private network."""
+    host = urlsplit(place).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return host == "localhost" or host.endswith((".local", ".localhost"))

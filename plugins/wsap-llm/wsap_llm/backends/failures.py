@@ -44,6 +44,8 @@ _REFUSES = re.compile(
 )
 _SYSTEM = r"system[ _](?:role|message|prompt|instruction)|role.{0,20}\bsystem\b"
 _PICTURES = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
+_LOADING = re.compile(r"\bloading\b.{0,20}\bmodel|model.{0,20}\bloading\b", re.IGNORECASE)
+"""Words of a 503 while a model is loaded, such as llama.cpp's "Loading model"."""
 _BUSY = re.compile(r"\bbusy\b|overloaded", re.IGNORECASE)
 """Words of a 503 that asks to wait without saying how long, such as Ollama's "server busy"."""
 
@@ -89,6 +91,10 @@ class FieldRefusedError(errors.BadRequestError):
         """The field; "system" for system messages."""
 
 
+class StartingError(errors.ServerFailedError):
+    """The server is starting: it loads the model, or was there before and is being restarted. That can take minutes."""
+
+
 class UnusableReplyError(errors.BackendError):
     """The server reports that the model's reply can't be used: it is a reply, not a failed request."""
 
@@ -132,7 +138,8 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
     if status == 408:
         return errors.BackendTimeoutError(f"{who} timed out{told}")
     if by_status.whose == "provider":
-        return errors.ServerFailedError(f"{who} failed with status {status}{told}")
+        starts = status == 503 and _LOADING.search(words) is not None
+        return (StartingError if starts else errors.ServerFailedError)(f"{who} failed with status {status}{told}")
     if 300 <= status < 400:
         return errors.BadRequestError(
             f"{who} redirects to another address ({single_line(headers.get('Location', 'not named'))[:SHOWN]}); "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,7 @@ from wsap_core.seams.model import Abilities, ChooseConstraint, OnText, Reply, Re
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.client import ServerClient
 from wsap_llm.backends.dialects import request_bytes, without_system
-from wsap_llm.backends.failures import FieldRefusedError
+from wsap_llm.backends.failures import FieldRefusedError, StartingError
 from wsap_llm.backends.openai_options import BASE_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIOptions, options_of
 from wsap_llm.backends.scoring import Scorer
 from wsap_llm.tokens import reserve_of
@@ -34,6 +36,14 @@ _OPTIONAL = (
     *("parallel_tool_calls", "tool_choice"),
 )
 """Optional fields of a request; see `Asked.fields`."""
+
+
+LISTING_TIMEOUT = 10.0
+"""Seconds to wait for the server's list of models before playing without what it tells."""
+
+
+MANY_AT_ONCE = frozenset({"vllm", "sglang"})
+"""Servers, by the owner that their lists name, which batch as many requests as they get."""
 
 
 class OpenAIBackend(ServerClient[OpenAIOptions]):
@@ -51,6 +61,7 @@ class OpenAIBackend(ServerClient[OpenAIOptions]):
         self._left_out: set[str] = set()
         self._others: set[str] = set()
         self._thinks = False
+        self._learned: asyncio.Task[None] | None = None
         self._dialect = self.options.dialect
         self.think_opened = self.options.think_opened
         self.abilities = Abilities(
@@ -121,14 +132,49 @@ class OpenAIBackend(ServerClient[OpenAIOptions]):
             self._tell(f"{self.model}: the server replies with another model, {single_line(model)[:100]}.")
 
     async def prepare(self) -> None:
-        """If the options enable `choose`, test whether the server supports it, and report the result. Raises
-        AuthenticationError if a required key is missing."""
+        """Learn the model's context and size from the server's list of models, where it tells them. If the options
+        enable `choose`, test whether the server supports it, and report the result. Raises AuthenticationError if a
+        required key is missing."""
         self._open()
+        if self.options.base_url != BASE_URL:  # OpenAI's own list tells neither
+            if self._learned is None:
+                self._learned = asyncio.ensure_future(self._learn())
+            learned = self._learned
+            try:
+                await asyncio.shield(learned)
+            finally:
+                if learned.done() and (learned.cancelled() or learned.exception() is not None):
+                    self._learned = None  # next time it is asked again
         if self._scorer is not None and not self.abilities.choose:
             reason = await self._scorer.unable()
             self.abilities = replace(self.abilities, choose=not reason)
             self._scorer = None if reason else self._scorer
             self._tell(f"{self.model} {f'cannot choose: {reason}' if reason else 'can choose (style choose)'}.")
+
+    async def _learn(self) -> None:
+        try:
+            async with asyncio.timeout(LISTING_TIMEOUT):
+                rows = await self.models()
+        except StartingError:
+            raise
+        except (errors.BackendError, TimeoutError):
+            return  # the first request tells what is wrong with the server
+        row = next((row for row in rows if row["id"] == self._name), rows[0] if len(rows) == 1 else None)
+        if row is None:
+            return
+        told = _told(row, self.abilities)
+        self.abilities = replace(told, context=self.options.context or told.context)
+        if row.get("owned_by") in MANY_AT_ONCE:
+            self.slots = None
+        elif row.get("owned_by") == "llamacpp":
+            self.slots = await self._slots_of_llama() or self.slots
+
+    async def _slots_of_llama(self) -> int | None:
+        """Return how many requests llama.cpp's server processes at a time, which it tells beside `/v1`."""
+        with suppress(errors.BackendError, TimeoutError, ValueError, AttributeError, RecursionError):
+            async with asyncio.timeout(LISTING_TIMEOUT):
+                return _size(json.loads(await self._fetched("../props")).get("total_slots"))
+        return None
 
     def _leave_out(self, field: str) -> None:
         """Leave a field out from now on, and report it."""
@@ -181,11 +227,19 @@ async def listing(context: Context) -> Listing:
 
 
 def _info(row: Mapping[str, Any], abilities: Abilities) -> ModelInfo:
-    # vLLM gives the context as max_model_len, llama.cpp in `meta`, gateways as context_length.
-    meta = row.get("meta") if isinstance(row.get("meta"), dict) else {}
-    found = row.get("max_model_len") or row.get("context_length") or (meta or {}).get("n_ctx")
-    context = found if isinstance(found, int) else abilities.context
     owner = row.get("owned_by")
-    return ModelInfo(
-        f"openai/{row['id']}", replace(abilities, context=context), owner if isinstance(owner, str) else ""
-    )
+    return ModelInfo(f"openai/{row['id']}", _told(row, abilities), owner if isinstance(owner, str) else "")
+
+
+def _told(row: Mapping[str, Any], abilities: Abilities) -> Abilities:
+    """Return the abilities with the context and the number of parameters that an entry of the list tells."""
+    # vLLM gives the context as max_model_len, llama.cpp in `meta`, gateways as context_length.
+    meta = row.get("meta")
+    of_llama = meta if isinstance(meta, dict) else {}
+    context = _size(row.get("max_model_len")) or _size(row.get("context_length")) or _size(of_llama.get("n_ctx"))
+    parameters = _size(of_llama.get("n_params"))
+    return replace(abilities, context=context or abilities.context, parameters=parameters or abilities.parameters)
+
+
+def _size(found: object) -> int | None:
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None

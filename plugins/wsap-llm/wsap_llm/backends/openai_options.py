@@ -58,8 +58,11 @@ class OpenAIOptions:
     """Whether the chat template starts replies inside `<think>`."""
     think_tokens: int = 1024
     """Tokens for thinking in addition to the reply's, once the model has been seen to think."""
+    concurrency: int | None = None
+    """Maximum requests in flight to the server. If None: as many as llama.cpp's server has slots, 4 at other local
+    addresses, any number elsewhere and for vLLM and SGLang, which process many at once."""
     timeout: float = 120.0
-    """Timeout for a whole reply in seconds."""
+    """Timeout for a whole reply in seconds, from when the request is sent."""
     first_token_timeout: float = 120.0
     """Timeout for the first part of a streamed reply in seconds."""
     connect_timeout: float = 10.0

@@ -29,7 +29,8 @@ from wsap_llm.middleware.budgets import BudgetLimits, Budgets, CheckBudgets, Che
 from wsap_llm.middleware.drain import Drain
 from wsap_llm.middleware.measure import Count, Measure, Meter, UsageCounter
 from wsap_llm.middleware.record import Record, Replayed
-from wsap_llm.middleware.retry import RateLimit, Retry
+from wsap_llm.middleware.retry import RateLimit, Retry, until_started
+from wsap_llm.middleware.slots import InTurn, Slots
 from wsap_llm.secrets import with_secrets
 
 # Any, in this module: options have values of any type.
@@ -47,7 +48,7 @@ class RequestPolicy:
     longest_pause: float = 60.0
     """Maximum pause between two calls in seconds."""
     concurrency: int | None = None
-    """Maximum concurrent requests to one model; None for no limit."""
+    """Maximum concurrent requests to one server; None for as many as the backend's options or its server say."""
     per_minute: int | None = None
     """Maximum requests to one model in any minute; None for no limit."""
 
@@ -92,6 +93,8 @@ class ModelPool:
         """Spending limits of one decision."""
         self._models: dict[tuple[str, str], Model] = {}
         self._rates: dict[str, RateLimit] = {}
+        self._slots: dict[str, Slots] = {}
+        self._queued: set[str] = set()
         self.meter = Meter()
         """The speed of the models."""
         self._drain = Drain()
@@ -130,15 +133,35 @@ class ModelPool:
                 meter=self.meter,
             )
             found.append(retry)
-        if policy.concurrency is not None or policy.per_minute is not None:
-            # Inside the retries, so that a pausing request does not count as concurrent.
-            limit = RateLimit(concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock)
-            found.append(self._rates.setdefault(name, limit))
+        # Inside the retries, so that a pausing request does not count as concurrent.
+        if policy.per_minute is not None:
+            found.append(self._rates.setdefault(name, RateLimit(policy.per_minute, clock=self._clock)))
+        if (limited := self._in_turn(name, backend)) is not None:
+            found.append(limited)
         found.append(self._drain)  # inside the retries, whose pauses need not be awaited
         if self._budgets or price is not None:
             found.append(CheckBudgets(self._budgets, self.cost_of(name, backend), price is not None))
         found.append(Measure(self.meter, name, self._tell))
         return found
+
+    def _in_turn(self, name: str, backend: Backend) -> InTurn | None:
+        server, policy = str(getattr(backend, "server", name)), self._policy
+        slots = self._slots.setdefault(server, Slots())
+        if policy.concurrency is not None:
+            return InTurn(slots, lambda: policy.concurrency)
+        if not hasattr(backend, "most_in_flight"):
+            return None
+
+        def tell(most: int) -> None:
+            if server not in self._queued:
+                self._queued.add(server)
+                at_once = "one request" if most == 1 else f"{most} requests"
+                self._tell(
+                    f"{server} is sent {at_once} at a time, and others wait; if it can do more, say so with "
+                    "--model-option concurrency=N."
+                )
+
+        return InTurn(slots, lambda: backend.most_in_flight, tell)
 
     def cost_of(self, name: str, backend: Backend) -> CostOf | None:
         """Return the function for the cost of a model's tokens, by the stated price or else by its backend; None if it
@@ -167,11 +190,11 @@ class ModelPool:
             budget.belongs_to(run_id)
 
     async def ready(self, name: str, own: Mapping[str, Any] | None = None) -> Model:
-        """Return the model of an address with these options, with its abilities known. Raises BackendError if the
-        server can't be reached, and the errors of `backend`."""
+        """Return the model of an address with these options, with its abilities known, once its server has loaded it.
+        Raises BackendError if the server can't be reached, and the errors of `backend`."""
         model = self.backend(name, own)
         if (prepare := getattr(model.backend, "prepare", None)) is not None:
-            await prepare()
+            await until_started(prepare, self._clock, self._tell)
         return model
 
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Model:

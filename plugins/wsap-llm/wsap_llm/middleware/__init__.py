@@ -4,7 +4,8 @@ Count         adds up an agent's usage
 Record        records replies, and replays recorded ones; `Replayed` replaces a model that may not be asked
 CheckDecision, CheckBudgets   refuse requests that could exceed a limit in tokens, cost or calls
 Retry         retries after transient errors
-RateLimit     limits concurrent requests, and requests a minute
+RateLimit     limits requests a minute
+InTurn        limits the requests in flight to a server
 Drain         stops sending while requests in flight are awaited
 Measure       measures tokens and seconds by model
 Show          shows an agent's replies while they are written

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from wsap_core.errors import RecordMismatchError
 from wsap_core.seams import model_errors as errors
 from wsap_core.seams.model import Abilities, OnText, Reply, Request
-from wsap_core.seams.model_errors import BackendError, ConstraintError
+from wsap_core.seams.model_errors import BackendError, ConstraintError, ContextTooSmallError
 from wsap_llm.journal import CallJournal
 from wsap_llm.keys import request_key
 from wsap_llm.middleware import Ask
@@ -24,7 +24,8 @@ class Record:
     """Records the outcome of every request in a journal before passing it on, and returns recorded outcomes without
     sending the request, so that resuming a run does not pay for a reply twice.
 
-    Refused constraints are recorded as well, because they change the agent's later requests.
+    Refused constraints, and prompts refused as too large that the agent shortens, are recorded as well, because they
+    change the agent's later requests.
     """
 
     journal: CallJournal
@@ -56,7 +57,7 @@ class Record:
             self.journal.ask_failed(key)
             if isinstance(error, ConstraintError):
                 self.journal.refuse(key, str(error))
-            if self.failures:
+            if self.failures or (request.shortens and isinstance(error, ContextTooSmallError)):
                 self.journal.fail(key, error)
             raise
         self.journal.add(key, request, reply)

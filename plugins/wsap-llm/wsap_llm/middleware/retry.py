@@ -1,20 +1,28 @@
-"""Retries after failures, and rate limits."""
+"""Retries after failures, and the limit of requests a minute."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.model import Draft, OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendTimeoutError, RateLimitError, TransientError
 from wsap_core.untrusted import single_line
+from wsap_llm.backends.failures import StartingError
 from wsap_llm.middleware import Ask
 from wsap_llm.middleware.measure import Meter
 
+T = TypeVar("T")
+START_PATIENCE = 300.0
+"""Seconds to wait for a server that is starting: large models take minutes to load."""
+START_PAUSE = 2.0
+"""Seconds between two attempts meanwhile."""
 LONG = 2.0
 """Pauses longer than this, in seconds, are reported to the user."""
 
@@ -48,7 +56,7 @@ class Retry:
         attempt = 1
         while True:
             try:
-                return await ask(request, on_text)
+                return await until_started(partial(ask, request, on_text), self.clock, self.tell, on_text)
             except TransientError as error:
                 pause = self._pause(attempt, error)
                 if pause is None:
@@ -70,7 +78,7 @@ class Retry:
                 on_text(Draft())
 
     def _pause(self, attempt: int, error: TransientError) -> float | None:
-        if attempt >= self.attempts:
+        if attempt >= self.attempts or isinstance(error, StartingError):  # it has been waited for
             return None
         if isinstance(error, RateLimitError) and error.retry_after is not None:
             return error.retry_after if error.retry_after <= self.longest else None
@@ -78,36 +86,42 @@ class Retry:
         return full * (0.5 + self.generator.random() / 2)
 
 
-class RateLimit:
-    """Limits concurrent requests and those started in any minute; the others wait in order."""
+async def until_started(
+    call: Callable[[], Awaitable[T]],
+    clock: Clock,
+    tell: Callable[[str], None] | None = None,
+    on_text: OnText | None = None,
+) -> T:
+    """Return what a call returns once its server has started, which is told; raise StartingError after
+    `START_PATIENCE` seconds."""
+    began: float | None = None
+    while True:
+        try:
+            return await call()
+        except StartingError as error:
+            why = single_line(error)
+            if began is None:
+                began = clock.now()
+                if tell is not None:
+                    tell(f"{why if why.endswith('.') else f'{why}.'} Waiting up to {START_PATIENCE / 60:.0f} minutes.")
+            if clock.now() - began >= START_PATIENCE:
+                raise
+            if on_text is not None:
+                on_text(Draft(waiting=why.rstrip(".")))
+        await clock.sleep(START_PAUSE)
 
-    def __init__(
-        self, *, concurrency: int | None = None, per_minute: int | None = None, clock: Clock | None = None
-    ) -> None:
-        self._slots = asyncio.Semaphore(concurrency) if concurrency is not None else None
+
+class RateLimit:
+    """Limits the requests started in any minute; the others wait in order."""
+
+    def __init__(self, per_minute: int, *, clock: Clock | None = None) -> None:
         self._per_minute = per_minute
         self._starts: deque[float] = deque()
         self._gate = asyncio.Lock()
         self._clock = clock or SystemClock()
 
     async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
-        """Return the reply once the limits allowed the request."""
-        if self._slots is not None and self._slots.locked() and on_text is not None:
-            on_text(Draft(waiting="waiting for its turn"))
-        if self._slots is not None:
-            await self._slots.acquire()
-        try:
-            await self._await_rate()
-            if on_text is not None:
-                on_text(Draft())
-            return await ask(request, on_text)
-        finally:
-            if self._slots is not None:
-                self._slots.release()
-
-    async def _await_rate(self) -> None:
-        if self._per_minute is None:
-            return
+        """Return the reply once the limit allowed the request."""
         # The lock keeps waiting requests in order.
         async with self._gate:
             while True:
@@ -116,5 +130,6 @@ class RateLimit:
                     self._starts.popleft()
                 if len(self._starts) < self._per_minute:
                     self._starts.append(now)
-                    return
+                    break
                 await self._clock.sleep(60 - (now - self._starts[0]))
+        return await ask(request, on_text)
