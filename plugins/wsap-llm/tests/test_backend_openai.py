@@ -169,12 +169,14 @@ def test_one_schema_is_sent_to_several_servers_as_each_wants_it(server: ModelSer
     assert server.last["response_format"] == {"type": "text"}
 
 
-def test_a_regular_expression_goes_to_vllm_and_nowhere_else(server: ModelServer) -> None:
+def test_a_regular_expression_goes_to_vllm_and_as_a_grammar_to_llama_cpp_and_nowhere_else(server: ModelServer) -> None:
     request = replace(REQUEST, constraint=RegexConstraint("[a-z]+"))
     ask(options(server, server="vllm"), request)
     assert server.last["structured_outputs"] == {"regex": "[a-z]+"}
+    ask(options(server, server="llama.cpp"), request)
+    assert server.last["grammar"] == "root ::= [a-z]+"
     sent = len(server.requests)
-    with pytest.raises(ConstraintError, match="server=vllm"):
+    with pytest.raises(ConstraintError, match="set the option server"):
         ask(options(server), request)
     assert len(server.requests) == sent
 
@@ -189,6 +191,28 @@ def test_a_begun_reply_is_gone_on_with_where_the_server_can(server: ModelServer)
     assert "continue_final_message" not in server.last
     with pytest.raises(BadRequestError, match="prefilled reply"):
         ask(options(server), request)
+
+
+def test_what_a_whole_reply_repeats_of_its_beginning_is_left_out(server: ModelServer) -> None:
+    request = replace(REQUEST, prefill="<thinking>\nTwo and ")
+    server.default = Say("<thinking>\nTwo and three make five.")
+    assert ask(options(server, server="llama.cpp", stream=False), request).text == "three make five."
+    server.default = Say("three make five.")
+    assert ask(options(server, server="llama.cpp", stream=False), request).text == "three make five."
+
+
+def test_a_server_that_refuses_to_continue_is_asked_to_go_on(
+    server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    request = replace(REQUEST, prefill="Two and ")
+    words = "Assistant response prefill is incompatible with enable_thinking."
+    server.say(Say(status=400, error=words), Say("three."))
+    assert ask(options(server, server="llama.cpp"), request).text == "three."
+    last = server.last["messages"][-2:]
+    assert [message["role"] for message in last] == ["assistant", "user"]
+    assert last[0]["content"] == "Two and "
+    assert "Go on exactly where it stops" in last[1]["content"]
+    assert "refuses prefill, which is left out from now on; a message asks the model to go on." in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,12 +16,26 @@ import pytest
 from gguf_kit import write
 
 from wsap_core import PluginHost
-from wsap_core.protocol import ActionDef, ActionSpace, Observation
-from wsap_core.seams.model import Abilities, JsonConstraint, Message, Request, Sampling
+from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, Tool
+from wsap_core.seams.agent import DecisionInfo
+from wsap_core.seams.model import (
+    Abilities,
+    JsonConstraint,
+    Message,
+    OnText,
+    RegexConstraint,
+    Reply,
+    Request,
+    Sampling,
+)
 from wsap_core.seams.services import Services
 from wsap_llm.agent import LLMAgent
 from wsap_llm.backends.pool import ModelPool
+from wsap_llm.middleware import Ask, Middleware, Model
 from wsap_llm.options import LLMOptions
+from wsap_llm.reply.tags import TagLimits, TagTurn
+from wsap_llm.styles import TagStyle
+from wsap_llm.tools.calculator import Calculator
 
 SERVE = """
 import sys, time
@@ -116,15 +132,99 @@ def test_history_is_cut_to_the_context_of_the_server(address: str, option: dict[
 
 def test_a_schema_binds_what_the_model_writes(address: str) -> None:
     schema = {"type": "object", "properties": {"pick": {"enum": ["red", "blue"]}}, "required": ["pick"]}
-    request = Request(
-        (Message("user", "Pick one."),), constraint=JsonConstraint(schema), sampling=Sampling(max_tokens=100)
-    )
+    constraint, asked = JsonConstraint(schema), (Message("user", "Pick one."),)
 
-    async def main() -> str:
+    async def main() -> list[Reply]:
         async with pool(address) as models:
-            return (await (await models.ready("openai/any")).complete(request)).text
+            model = await models.ready("openai/any")
+            seeds = (Sampling(max_tokens=100, seed=seed) for seed in range(8))
+            return [await model.complete(Request(asked, constraint=constraint, sampling=each)) for each in seeds]
 
-    assert asyncio.run(main()).replace(" ", "").replace("\n", "") in ('{"pick":"red"}', '{"pick":"blue"}')
+    picked = [json.loads(reply.text) for reply in asyncio.run(main()) if not reply.truncated]
+    assert picked
+    assert all(each in ({"pick": "red"}, {"pick": "blue"}) for each in picked)
+
+
+TURN = TagTurn(
+    [Tool("sum", "Adds.", (ParamDef("terms", "string"),)), Tool("now", "Tells the time.")],
+    [
+        ActionDef("wait", "Let time pass."),
+        ActionDef("say", "Speak.", (ParamDef("text", "string"),)),
+        ActionDef("go", "Walk.", (ParamDef("x", "integer"), ParamDef("far", "boolean"))),
+    ],
+    limits=TagLimits(thinking=20, argument=8, final=8),
+)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        TURN.pattern(2),
+        TURN.continuation_pattern(0),
+        r"(?:a|b[^c-e\\\]\-\"]{1,3}){2,4}\n?",
+        "[а-яё]{3}[.]",
+        "(?:(?:x|yz)?w)+!",
+    ],
+)
+def test_an_expression_binds_what_the_model_writes(address: str, pattern: str) -> None:
+    constraint = RegexConstraint(pattern)
+
+    async def main() -> list[Reply]:
+        async with pool(address, print, concurrency=2) as models:
+            model = await models.ready("openai/any")
+            return [
+                await model.complete(
+                    Request(
+                        (Message("user", "Go."),),
+                        constraint=constraint,
+                        sampling=Sampling(max_tokens=200, temperature=1.5, seed=seed),
+                    )
+                )
+                for seed in range(24)
+            ]
+
+    replies = asyncio.run(main())
+    # The model writes single bytes, too: a part of a character counts as one in the grammar, and is shown as several.
+    told = [reply.text for reply in replies if not reply.truncated and "\ufffd" not in reply.text]
+    assert len(told) > 3
+    assert [text for text in told if not re.fullmatch(pattern, text)] == []
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_turn_goes_on_after_a_tool(address: str, stream: bool) -> None:
+    """The grammar makes the model call the tool while it may, and end its turn when it may not."""
+    asked: list[Request] = []
+
+    async def main() -> DecisionInfo | None:
+        async with pool(address, stream=stream) as models:
+            ready = await models.ready("openai/any")
+
+            class Noted(Middleware):
+                async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
+                    asked.append(request)
+                    return await ask(request, on_text)
+
+            style = TagStyle(TagLimits(thinking=12, argument=8, final=8, calls=1))
+            options = LLMOptions("Town", plan=False, sampling=Sampling(max_tokens=200))
+            agent = LLMAgent(Model(ready, [Noted()]), options, style=style, tools=[Calculator()])
+            await agent.initialize("A town.", ActionSpace((ActionDef("wait", "Let time pass."),)))
+            for step in range(6):
+                action = await agent.decide(Observation(step=step))
+                assert action.name == "wait"
+                if len(asked) > step + 1:
+                    break
+            return agent.last_decision
+
+    decision = asyncio.run(main())
+    assert decision is not None
+    assert not decision.forced
+    assert not decision.repaired
+    assert not decision.unconstrained
+    first, second = asked[-2:]
+    assert second.prefill.startswith(first.prefill)
+    assert second.prefill.count("<thinking>") == 1
+    assert second.prefill.count("</calculator>") == 1
+    assert decision.resumption == "prefill"
 
 
 def test_a_server_that_is_restarted_in_the_middle_is_waited_for(file: Path) -> None:

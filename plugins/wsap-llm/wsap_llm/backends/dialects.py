@@ -12,13 +12,14 @@ from wsap_core.errors import ConfigError
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.model import CallConstraint, JsonConstraint, Message, RegexConstraint, Request, TextPart
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError
+from wsap_llm.backends.gbnf import grammar_of
 from wsap_llm.calling import declared, linked
 from wsap_llm.strict_schema import strict_violation
 
 # Any, in this module: JSON, as it goes over the wire.
 
-Regex = Literal["structured_outputs", "guided_regex"]
-"""The field for a regular expression: vLLM since 0.11, and before."""
+Regex = Literal["structured_outputs", "guided_regex", "grammar"]
+"""The field for a regular expression: vLLM since 0.11, and before; llama.cpp takes a grammar instead."""
 
 Prefill = Literal["trailing", "continue_final_message"]
 """How a reply is prefilled: a trailing assistant message, or the same with vLLM's flags."""
@@ -60,10 +61,17 @@ DIALECTS: Mapping[str, Dialect] = {
     ),
     # llama.cpp's server accepts both forms, that of its Python package only this one.
     "llama.cpp": Dialect(
-        schema="json_object", prefill="trailing", thinking="enable_thinking", repeat_penalty="repeat_penalty"
+        schema="json_object",
+        regex="grammar",
+        prefill="trailing",
+        thinking="enable_thinking",
+        repeat_penalty="repeat_penalty",
     ),
 }
 """Dialects by the value of the option `server`."""
+
+GO_ON = "Your reply was interrupted. Go on exactly where it stops, without repeating any of it."
+"""Asks a model to continue its last turn."""
 
 OPENAI_HOSTS = ("api.openai.com", "openai.azure.com")
 """Hosts of OpenAI's models; regions and customers have subdomains of these."""
@@ -149,6 +157,15 @@ def without_system(messages: Sequence[Message]) -> Sequence[Message]:
     return [Message("user", content), *rest[1:]]
 
 
+def without_prefill(request: Request) -> Request:
+    """Return a request for a server that does not continue a reply: what is to be continued is a turn of its own, and a
+    message asks to go on."""
+    if not request.prefill:
+        return request
+    turns = (Message("assistant", request.prefill), Message("user", GO_ON))
+    return replace(request, prefill="", messages=(*request.messages, *turns))
+
+
 def _form_text(constraint: JsonConstraint, form: Mapping[str, Any]) -> str:
     # Cached on the constraint, which is the same object as long as the legal actions are the same.
     key = f"_form_{form.get('json_schema', {}).get('strict')}"
@@ -225,9 +242,11 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
         body["structured_outputs"] = {"regex": constraint.pattern}
     elif dialect.regex == "guided_regex":
         body["guided_regex"] = constraint.pattern
+    elif dialect.regex == "grammar":
+        body["grammar"] = grammar_of(constraint.pattern)
     else:
         raise ConstraintError(
-            "This server can't constrain replies by regular expression; if it is vLLM, set the option server=vllm."
+            "This server can't constrain replies by regular expression; for vLLM or llama.cpp, set the option server."
         )
 
 

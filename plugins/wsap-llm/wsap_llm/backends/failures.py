@@ -39,7 +39,7 @@ _SURELY_CONSTRAINT = re.compile(
 """Identifies a constraint error even if the status does not suggest a refused request."""
 _REFUSES = re.compile(
     r"(?:un|not |n't |only .{0,40})(?:support|recogni[sz]ed|known|expected|allow|permit|accept)|extra|invalid|cannot"
-    r"|can't|not implemented|must (?:alternate|be)",
+    r"|can't|not implemented|must (?:alternate|be)|incompatible",
     re.IGNORECASE,
 )
 _SYSTEM = r"system[ _](?:role|message|prompt|instruction)|role.{0,20}\bsystem\b"

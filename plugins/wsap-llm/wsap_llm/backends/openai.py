@@ -21,7 +21,7 @@ from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.model import Abilities, ChooseConstraint, OnText, Reply, Request
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.client import ServerClient
-from wsap_llm.backends.dialects import request_bytes, without_system
+from wsap_llm.backends.dialects import request_bytes, without_prefill, without_system
 from wsap_llm.backends.failures import FieldRefusedError, StartingError
 from wsap_llm.backends.openai_options import BASE_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIOptions, options_of
 from wsap_llm.backends.scoring import Scorer
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 _OPTIONAL = (
+    "prefill",  # first: llama.cpp refuses it as incompatible with a field of the request
     *("temperature", "top_p", "seed", "repeat_penalty", "repetition_penalty", "max_tokens", "max_completion_tokens"),
     *("chat_template_kwargs", "enable_thinking", "reasoning_effort", "stream_options", "stop", "system"),
     *("parallel_tool_calls", "tool_choice"),
@@ -105,6 +106,8 @@ class OpenAIBackend(ServerClient[OpenAIOptions]):
     def _body(self, request: Request, given: Mapping[str, Any], *, stream: bool) -> bytes:
         if "system" in self._left_out:
             request = replace(request, messages=without_system(request.messages))
+        if "prefill" in self._left_out:
+            request = without_prefill(request)
         return request_bytes(
             self._name,
             request,
@@ -126,7 +129,7 @@ class OpenAIBackend(ServerClient[OpenAIOptions]):
 
     def _compare(self, model: str) -> None:
         """Warn once if another model replies; names may differ by a folder, version or file extension."""
-        asked, replies = (name.lower().rstrip("/").rpartition("/")[2] for name in (self._name, model))
+        asked, replies = _known_as(self._name), _known_as(model)
         if replies and asked not in replies and replies not in asked and replies not in self._others:
             self._others.add(replies)
             self._tell(f"{self.model}: the server replies with another model, {single_line(model)[:100]}.")
@@ -162,6 +165,7 @@ class OpenAIBackend(ServerClient[OpenAIOptions]):
         row = next((row for row in rows if row["id"] == self._name), rows[0] if len(rows) == 1 else None)
         if row is None:
             return
+        self._others.add(_known_as(row["id"]))  # a server with one model takes any name for it
         told = _told(row, self.abilities)
         self.abilities = replace(told, context=self.options.context or told.context)
         if row.get("owned_by") in MANY_AT_ONCE:
@@ -184,7 +188,8 @@ class OpenAIBackend(ServerClient[OpenAIOptions]):
         self._left_out.add(field)
         if other is not None and other not in self._left_out:
             self._dialect = replace(self._dialect, max_tokens=other)  # type: ignore[arg-type]  # one of two words
-        instead = {"system": "; its text precedes the first message"}.get(field, f"; {other} is sent" if other else "")
+        how = {"system": "its text precedes the first message", "prefill": "a message asks the model to go on"}
+        instead = f"; {how[field]}" if field in how else f"; {other} is sent" if other else ""
         self._tell(f"{self.model}: the server refuses {field}, which is left out from now on{instead}.")
 
     async def models(self) -> list[dict[str, Any]]:
@@ -224,6 +229,11 @@ async def listing(context: Context) -> Listing:
     finally:
         await backend.aclose()
     return Listing("openai", options.place, [_info(row, backend.abilities) for row in rows])
+
+
+def _known_as(name: str) -> str:
+    """Return a model's name without folders and capitals."""
+    return name.lower().rstrip("/").rpartition("/")[2]
 
 
 def _info(row: Mapping[str, Any], abilities: Abilities) -> ModelInfo:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from json.decoder import scanstring  # type: ignore[attr-defined]  # json's own string reader
 from typing import Any, Literal
 
@@ -184,7 +185,9 @@ class ReplyReader:
             raise ServerFailedError(f"The response of {self._asked.place} contains no reply.")
         self._take(choice.get("message"), choice)
         self.done = True
-        return self.close()
+        reply = self.close()
+        # llama.cpp's server repeats the prefill in a whole reply, and not in a streamed one.
+        return replace(reply, text=reply.text.removeprefix(self._request.prefill))
 
     def event(self, data: str) -> None:
         """Read one event of a stream; those after its end are ignored. Raises the errors of `whole`."""
