@@ -473,6 +473,8 @@ class SeatLoop:
         return info if isinstance(info, DecisionInfo) else None
 
     async def _make_plan(self, episode: int, observation: Observation) -> None:
+        if callable(look := getattr(self.agent, "look", None)):
+            look(observation)
         lines = await self._think(lambda: self.agent.plan(list(observation.current_goals)))
         before, self._plan = self._plan, tuple(single_line(line) for line in lines or ())
         self._planned = self.tally.steps + 1

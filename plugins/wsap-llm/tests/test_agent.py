@@ -30,6 +30,7 @@ from wsap_core.protocol import (
 from wsap_core.seams.model import Abilities, Finish, JsonConstraint, OnText, RegexConstraint, Reply, Request, Sampling
 from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.memory.fifo import FifoMemory
 from wsap_llm.prompts import Prompts
 from wsap_llm.scripted import Answer, ScriptedBackend
 from wsap_llm.styles import JsonStyle, Style, TagStyle
@@ -346,16 +347,20 @@ def test_a_prompt_that_cannot_fit_is_refused_and_one_that_can_loses_its_oldest_t
 
 def test_a_plan_is_asked_for_kept_and_shown() -> None:
     backend = ScriptedBackend(["1. Listen\n2. Find the liar\n\n", '{"action": "wait", "params": {}}'])
-    agent = LLMAgent(backend, LLMOptions("Town"))
+    memory = FifoMemory()
+    agent = LLMAgent(backend, LLMOptions("Town", plan=True), memory=memory)
 
     async def session() -> list[str]:
         await agent.initialize("A town.", SPACE)
+        agent.look(Observation(status={"place": "the town hall"}))
         lines = await agent.plan([Goal("win", "Find the mafia")])
         await agent.decide(Observation())
         return lines
 
     assert asyncio.run(session()) == ["Listen", "Find the liar"]
+    assert "the town hall" in last_user(backend.requests[0])
     assert "- Find the liar" in last_user(backend.requests[1])
+    assert "Find the liar" not in [note.text for note in memory.notes]  # it has not happened
     assert [request.purpose for request in backend.requests] == ["plan", "decide"]
     # The plan's cost belongs to the next decision.
     assert agent.last_decision is not None

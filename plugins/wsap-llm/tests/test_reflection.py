@@ -263,7 +263,7 @@ def test_plans_do_not_push_lessons_out_of_the_notes() -> None:
 
 def test_a_plan_is_read_in_the_same_way() -> None:
     backend = ScriptedBackend(["Here is my plan:\n1. 2 logs first.\n2. Then a table."])
-    agent = LLMAgent(backend, LLMOptions("Island"))
+    agent = LLMAgent(backend, LLMOptions("Island", plan=True))
 
     async def go() -> list[str]:
         await agent.initialize("An island.", SPACE)

@@ -96,6 +96,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._conversation = Conversation(backend, pictures=max(0, own.pictures - 1), tell=tell)
         self._description, self._space = "", ActionSpace()
         self._plan: list[str] = []
+        self._beginning: Observation | None = None
         self._counter = counter or UsageCounter()
         self._asker = Asker(backend, own, self._prompts, self._conversation, self._counter, self._random)
         self._reflector = Reflector(memory, self._asker) if memory is not None and own.reflect else None
@@ -149,25 +150,33 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         )
         self._conversation.begin(system, steps=self.options.window_for(profile))
 
+    def look(self, observation: Observation) -> None:
+        """Take the observation that the next plan starts from."""
+        self._beginning = observation
+
     async def plan(self, goals: list[Goal]) -> list[str]:
-        """Return the model's plan for the goals, one step a line; empty without goals or if planning is off."""
+        """Return the model's plan for the goals, one step a line; empty without goals or unless planning is on. It is
+        made from the observation given to `look`, and is not remembered: a plan is nothing that has happened."""
         self._plan = []
         if self._paused is not None:  # a new episode, or the paused turn was decided for other goals
             self._paused = replace(self._paused, dropped=True)
-        if not goals or not self.options.plans_for(self._profile):
+        if not goals or not self.options.plan:
             return []
+        seen, self._beginning = self._beginning, None
         text = self._prompts.render(
             "plan",
-            observation="",
+            observation="" if seen is None else self._told_before(seen),
             goals=[sanitize(g.description or g.id, 200) for g in goals],
             most=self.options.plan_lines,
         )
         reply = await self._asker.ask("plan", [Message("user", text)])
         self._plan = list(read_lines(reply.text, self.options.plan_lines))
-        if self.memory is not None:
-            for line in self._plan:
-                self.memory.note(line, kind="plan", world=self.options.game_name)
         return list(self._plan)
+
+    def _told_before(self, observation: Observation) -> str:
+        """Return an observation as the text before a plan; the goals follow it."""
+        seen, explanation = quoted(replace(observation, current_goals=()), self._random)
+        return "\n\n".join(filter(None, (seen.to_text(), explanation)))
 
     def see_with(self, get_view: GetView) -> None:
         """Set the function that gets pictures, used if the options request them."""

@@ -83,7 +83,7 @@ OPTIONS = (
     _number("top_p", "Nucleus sampling: the probability mass to sample from."),
     OptionDef("sampling_seed", "Whether to send a seed with each request, derived from the agent's.", "yes", "yes|no"),
     _number("max_steps", "Maximum steps that one decision may cover."),
-    OptionDef("plan", "Whether to ask for a plan at the start of an episode and when goals change.", "yes", "yes|no"),
+    OptionDef("plan", "Whether to ask for a plan after the first observation and when goals change.", "no", "yes|no"),
     OptionDef("reflect", "Whether to ask for lessons at the end of an episode; requires a memory.", "yes", "yes|no"),
     _number("reflect_every", "Number of decisions after which lessons are also asked for; 0 for never."),
     _number("tool_calls", "Maximum tool calls in a decision."),

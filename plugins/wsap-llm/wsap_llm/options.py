@@ -64,9 +64,8 @@ class LLMOptions:
     """Maximum tool calls in a decision."""
     recall_tokens: int = 200
     """Approximate tokens of memories in each prompt."""
-    plan: bool | None = None
-    """Ask for a plan at the start of an episode and when goals change; None for yes, unless `complete_turns` is set or
-    the profile is `brief`."""
+    plan: bool = False
+    """Ask for a plan after the first observation of an episode, and when goals change."""
     plan_lines: int = 6
     reflect: bool = True
     """With a memory, ask for lessons at the end of an episode and on a death."""
@@ -82,10 +81,6 @@ class LLMOptions:
         if self.window is not None:
             return self.window
         return 0 if self.complete_turns or profile == "brief" else int(NUMBERS["window"].default)
-
-    def plans_for(self, profile: Profile) -> bool:
-        """Return whether the model is asked for plans."""
-        return self.plan if self.plan is not None else not self.complete_turns and profile == "full"
 
 
 PROFILES = get_args(Profile)
