@@ -115,7 +115,7 @@ def llm_options(context: Context) -> LLMOptions:
         fallback=text(context, "fallback") or None,
         tool_calls=int(number(context, "tool_calls")),
         recall_tokens=int(number(context, "recall_tokens")),
-        plan=flag(context, "plan", True) if "plan" in context.config else None,
+        plan=flag(context, "plan", False),
         reflect=flag(context, "reflect", True),
         reflect_every=int(number(context, "reflect_every")),
         pictures=_pictures(context),

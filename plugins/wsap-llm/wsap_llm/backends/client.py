@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 
 from wsap_core.seams import model_errors as errors
 from wsap_core.seams.model import OnText, Reply, Request
-from wsap_llm.backends.failures import Advice, Asked, StartingError, UnusableReplyError, error_of
+from wsap_llm.backends.failures import Advice, Asked, UnusableReplyError, error_of
 from wsap_llm.backends.wire import EventReader, ReplyReader, streams
 from wsap_llm.pictures import has_pictures
+from wsap_llm.starting import StartingError
 
 if TYPE_CHECKING:
     import aiohttp

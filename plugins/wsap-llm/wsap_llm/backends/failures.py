@@ -16,6 +16,7 @@ from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Finish, FinishReason, Reply, Request
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.faults import of_code, of_status
+from wsap_llm.starting import StartingError
 from wsap_llm.tokens import estimate_request
 
 SHOWN = 300
@@ -89,10 +90,6 @@ class FieldRefusedError(errors.BadRequestError):
         super().__init__(message)
         self.field = field
         """The field; "system" for system messages."""
-
-
-class StartingError(errors.ServerFailedError):
-    """The server is starting: it loads the model, or was there before and is being restarted. That can take minutes."""
 
 
 class UnusableReplyError(errors.BackendError):

@@ -22,9 +22,10 @@ from wsap_core.seams.model import Abilities, ChooseConstraint, OnText, Reply, Re
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.client import ServerClient
 from wsap_llm.backends.dialects import request_bytes, without_prefill, without_system
-from wsap_llm.backends.failures import FieldRefusedError, StartingError
+from wsap_llm.backends.failures import FieldRefusedError
 from wsap_llm.backends.openai_options import BASE_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIOptions, options_of
 from wsap_llm.backends.scoring import Scorer
+from wsap_llm.starting import StartingError
 from wsap_llm.tokens import reserve_of
 
 if TYPE_CHECKING:

@@ -29,9 +29,10 @@ from wsap_llm.middleware.budgets import BudgetLimits, Budgets, CheckBudgets, Che
 from wsap_llm.middleware.drain import Drain
 from wsap_llm.middleware.measure import Count, Measure, Meter, UsageCounter
 from wsap_llm.middleware.record import Record, Replayed
-from wsap_llm.middleware.retry import RateLimit, Retry, until_started
+from wsap_llm.middleware.retry import RateLimit, Retry
 from wsap_llm.middleware.slots import InTurn, Slots
 from wsap_llm.secrets import with_secrets
+from wsap_llm.starting import until_started
 
 # Any, in this module: options have values of any type.
 

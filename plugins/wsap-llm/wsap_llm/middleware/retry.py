@@ -5,24 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.model import Draft, OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendTimeoutError, RateLimitError, TransientError
 from wsap_core.untrusted import single_line
-from wsap_llm.backends.failures import StartingError
 from wsap_llm.middleware import Ask
 from wsap_llm.middleware.measure import Meter
+from wsap_llm.starting import StartingError, until_started
 
-T = TypeVar("T")
-START_PATIENCE = 300.0
-"""Seconds to wait for a server that is starting: large models take minutes to load."""
-START_PAUSE = 2.0
-"""Seconds between two attempts meanwhile."""
 LONG = 2.0
 """Pauses longer than this, in seconds, are reported to the user."""
 
@@ -84,31 +78,6 @@ class Retry:
             return error.retry_after if error.retry_after <= self.longest else None
         full: float = min(self.longest, self.first * 2 ** (attempt - 1))
         return full * (0.5 + self.generator.random() / 2)
-
-
-async def until_started(
-    call: Callable[[], Awaitable[T]],
-    clock: Clock,
-    tell: Callable[[str], None] | None = None,
-    on_text: OnText | None = None,
-) -> T:
-    """Return what a call returns once its server has started, which is told; raise StartingError after
-    `START_PATIENCE` seconds."""
-    began: float | None = None
-    while True:
-        try:
-            return await call()
-        except StartingError as error:
-            why = single_line(error)
-            if began is None:
-                began = clock.now()
-                if tell is not None:
-                    tell(f"{why if why.endswith('.') else f'{why}.'} Waiting up to {START_PATIENCE / 60:.0f} minutes.")
-            if clock.now() - began >= START_PATIENCE:
-                raise
-            if on_text is not None:
-                on_text(Draft(waiting=why.rstrip(".")))
-        await clock.sleep(START_PAUSE)
 
 
 class RateLimit:
