@@ -7,14 +7,14 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hosts
 import pytest
-from hosts import host_with_ours, with_kit
+from hosts import host_with_ours
+from warm import begin_python
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Event, Goal, Observation, PluginHost
 from wsap_core.errors import UsageError
@@ -261,7 +261,7 @@ def test_a_run_that_is_gone_on_with_begins_with_its_own_start_and_not_with_newer
 SCRIPT = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[3])
+sys.path[:0] = sys.argv[3:]
 from test_learning import Model, Place
 Place(Path(sys.argv[1])).play(Model(die_at=int(sys.argv[2])))
 """
@@ -278,9 +278,9 @@ def test_a_run_that_is_killed_goes_on_to_the_same_trajectory_and_the_same_memory
     whole = other.play(Model())
     before = place.memory()
     here = str(Path(__file__).resolve().parent)
-    arguments = [sys.executable, "-c", SCRIPT, str(tmp_path), str(die_at), here]
-    killed = subprocess.run(arguments, capture_output=True, check=False, text=True, env=with_kit())
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    killed = begin_python(SCRIPT, str(tmp_path), str(die_at), here, str(Path(hosts.__file__).parent))
+    _, errors = killed.communicate()
+    assert killed.returncode == -signal.SIGKILL, errors
     assert place.memory() == before
     resumed = place.resume(Model())
     assert resumed.trajectory_hash == whole.trajectory_hash

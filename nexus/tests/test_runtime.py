@@ -173,7 +173,7 @@ def test_without_a_step_limit_one_episode_is_played_and_with_one_it_goes_on(host
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     # Where seats do not wait for each other, less is promised: see the test after this one.
     game=st.sampled_from(["echo", "matrix", "matrix-turns"]),
@@ -207,7 +207,7 @@ def test_a_run_stopped_anywhere_ends_like_one_that_never_stopped(
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     agent=st.sampled_from(["random", "random-legal"]),
     seed=st.integers(0, 2**31 - 1),
