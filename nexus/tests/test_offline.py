@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from hosts import host_with_ours
+from warm import begin_python
 
 from wsap_core import PluginHost
 from wsap_core.host import Registration
@@ -171,26 +172,25 @@ def told(database: str, run: str) -> list[tuple[str, str | None, int, int | None
 @pytest.mark.slow
 @pytest.mark.parametrize("style", ["json", "tags", "prefill"])
 def test_a_run_with_a_server_of_tools_and_a_summarising_memory_replays_byte_for_byte_with_everything_cut_off(
-    style: str, tmp_path: Path
+    style: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: dict[str, Any]
 ) -> None:
     database, notebook = str(tmp_path / "runs.db"), tmp_path / "notebook"
     player = Player(style, notebook)
     player.fails = lambda number: number in (2, 5)
-    first = record(database, host_with(player), plan(style))
+    tools = {} if style == "json" else served  # a program, or at an address
+    first = record(database, host_with(player), plan(style, **tools))
     written, asked = notebook.read_text(), player.asked
     lines = written.count("\n")
     assert lines >= 5
     assert player.summed_up > 5
 
-    done = subprocess.run(
-        [sys.executable, "-c", CUT_OFF, "play", "--replay", str(first.run), "--database", database, "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"HOME": str(tmp_path), "WSAP_HOME": str(tmp_path / "home")},
-    )
-    assert done.returncode == 0, done.stderr
-    again = json.loads(done.stdout)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("WSAP_DATABASE", raising=False)
+    process = begin_python(CUT_OFF, "play", "--replay", str(first.run), "--database", database, "--json")
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
+    again = json.loads(out)
     assert again["trajectory_hash"] == first.trajectory_hash
     assert notebook.read_text() == written, "the tool was called again"
     assert player.asked == asked
