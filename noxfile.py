@@ -156,7 +156,11 @@ def kills(session: nox.Session) -> None:
     session.run("python", script, *(session.posargs or ["--kills", "500"]))
     if not session.posargs:
         session.run("python", script, "--kills", "100", "--workers", "2")
+        session.run("python", script, "--kills", "50", "--database", "postgresql")
         session.run("python", "nexus/tests/hub_kill_far.py", "--kills", "200")
+        living = "nexus/tests/hub_kill_living.py"
+        session.run("python", living, "--kills", "100")
+        session.run("python", living, "--kills", "30", "--database", "postgresql")
         worlds = "nexus/tests/hub_kill_worlds.py"
         session.run("python", worlds, "--kills", "300")
         session.run("python", worlds, "--kills", "100", "--database", "postgresql")

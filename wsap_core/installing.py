@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from importlib import metadata
 from pathlib import Path
-from urllib.parse import urlsplit
 
 _PLACES = {"wsap-core": ".", "wsap-nexus": "nexus plugins/wsap-check plugins/wsap-llm plugins/wsap-matrix"}
 """Distribution -> folders of a clone to install together, for those that are not `plugins/NAME`."""
@@ -18,7 +16,9 @@ def install_line(requirement: str, *, newer: bool = False) -> str:
 
     It installs from the clone if the kernel was installed from one, and else from a package index by name.
     """
-    from urllib.request import url2pathname  # deferred for weight
+    from importlib import metadata  # these are deferred for weight
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
 
     source = json.loads(metadata.distribution("wsap-core").read_text("direct_url.json") or "{}").get("url", "")
     clone = Path(url2pathname(urlsplit(source).path))

@@ -1,7 +1,7 @@
 """Quarries whose games do one bad thing each, in the middle of a session, to the process in which they run.
 
 A game does it in its tenth step, again whenever that step is repeated. What it starts writes its process id into
-the folder `$BAD_NEIGHBOURS`, if that is set.
+the folder `$BAD_NEIGHBOURS`, if that is set; one that will never return writes a letter into the file `$BAD_HANGS`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,16 @@ def forever() -> NoReturn:
         pass
 
 
+def hangs() -> None:
+    """Say that from now on this process answers nothing."""
+    if (path := os.environ.get("BAD_HANGS")) is not None:
+        with Path(path).open("a", encoding="ascii") as file:
+            file.write("x")
+
+
 class Loop(Bad):
     def misbehave(self) -> None:
+        hangs()
         forever()
 
 
@@ -58,14 +66,16 @@ class Deaf(Bad):
 
     def misbehave(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
+        hangs()
         while True:
             pow(3, 10**7)
 
 
 class Printer(Bad):
     def misbehave(self) -> None:
-        for _ in range(1000):
+        for _ in range(100):
             print("x" * 2**20)
+        hangs()
         forever()
 
 
@@ -105,6 +115,7 @@ class Length(Bad):
 class Clock(Bad):
     def misbehave(self) -> None:
         time.monotonic = time.time = lambda: 0.0  # type: ignore[assignment]
+        hangs()
         forever_asleep = threading.Event()
         forever_asleep.wait()
 
@@ -136,6 +147,7 @@ class KillsGroup(Bad):
 class StopsParent(Bad):
     def misbehave(self) -> None:
         os.kill(os.getppid(), signal.SIGSTOP)
+        hangs()
         forever()
 
 
@@ -179,7 +191,7 @@ class Threads(Bad):
     """Starts threads that end never, and delays the end of the process; then it fails."""
 
     def misbehave(self) -> None:
-        for _ in range(20):
+        for _ in range(5):
             threading.Thread(target=forever).start()
         atexit.register(forever)
         raise RuntimeError("no more")

@@ -21,9 +21,12 @@ from wsap_nexus.agents.requirements import KINDS, Tally, fold
 from wsap_nexus.hub.desk import NexusAdapter
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.nexus_store import Transaction
+from wsap_nexus.store.records import EventRecord
+from wsap_nexus.store.repository import Repository
 
 Answers = Callable[[Request], Answer]
 
@@ -75,6 +78,8 @@ class Place:
 
     def __init__(self, nexus: Nexus) -> None:
         self.nexus = nexus
+        self.is_open = True
+        """Whether its database is open."""
         self._changed = asyncio.Event()
         nexus.nexus_store.listen(lambda event: self._changed.set())
         nexus.on_step(lambda stay, step: self._changed.set())
@@ -83,6 +88,15 @@ class Place:
         """Return events so far, oldest first."""
         with self.nexus.nexus_store.look() as tx:
             return tx.events(agent=agent, kinds=kinds, limit=100_000)
+
+    def logged(self, run: str, *kinds: str) -> list[EventRecord]:
+        """Return the events of a run so far, also after the database was closed."""
+        database = self.nexus.store.database
+        if self.is_open:
+            self.nexus.store.writer.flush()
+            return list(self.nexus.store.repository.read_events(run, kinds=kinds))
+        with Database.open(database.where, create=False, read_only=True) as again:
+            return list(Repository(again).read_events(run, kinds=kinds))
 
     async def until(self, holds: Callable[[], object], *, seconds: float = 300.0) -> None:
         """Wait until something holds; looked at after each event and decision, and now and then in between."""
@@ -127,6 +141,7 @@ async def nexus_at(
         finally:
             if start:
                 await nexus.stop()
+            place.is_open = False
 
 
 def recounted(tx: Transaction, agent_id: str, pursuit: Pursuit) -> tuple[Tally, ...]:

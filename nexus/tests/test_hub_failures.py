@@ -511,7 +511,7 @@ def test_a_game_that_needs_what_only_the_nexus_has_is_played_there(tmp_path: Pat
 @posix
 def test_stays_go_the_same_way_when_workers_are_killed_at_any_moment(tmp_path: Path) -> None:
     async def play(field: Field, kill: Callable[[str], None]) -> list[tuple[str | None, int, object, object]]:
-        stays = [await field.enter(agent, "crafter", EntryRequest(steps=50)) for agent in ("ada", "bob")]
+        stays = [await field.enter(agent, "crafter", EntryRequest(steps=22)) for agent in ("ada", "bob")]
         # From now on: a world that is still being made would not have answered in between.
         field.nexus.on_step(lambda stay, step: kill(stay.session.id))
         closed = [await field.closed(stay.session) for stay in stays]

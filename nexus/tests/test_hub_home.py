@@ -21,6 +21,7 @@ from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.agents import portable
 from wsap_nexus.agents.portable import RemovalRefusedError
 from wsap_nexus.errors import NotInWorldError
+from wsap_nexus.hub import patience
 from wsap_nexus.server import requests, transit
 from wsap_nexus.store.entities import EntryRequest, Policy
 
@@ -223,7 +224,10 @@ serve_world(replace(hub_kit.QUARRY, name="far-quarry"), port=0)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True], ids=["at-once", "after-a-restart"])
-def test_an_agent_comes_home_from_a_game_whose_process_is_gone(tmp_path: Path, again: bool) -> None:
+def test_an_agent_comes_home_from_a_game_whose_process_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    monkeypatch.setattr(patience, "INSISTED", 0.5)  # the game never answers again
     process = begin_python(GAME, str(Path(__file__).parent))
     assert process.stdout is not None
     url = process.stdout.readline().split()[-1]

@@ -1,13 +1,17 @@
-"""A nexus that is killed again and again, at any moment, loses nothing and does nothing twice."""
+"""A nexus that is killed again and again, at any moment, loses nothing and does nothing twice.
+
+Each test kills a few times; hundreds of times it is done by `nox -s kills`.
+"""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from script_kit import run_script
 
 SCRIPT = Path(__file__).with_name("hub_kill.py")
 FAR = Path(__file__).with_name("hub_kill_far.py")
@@ -23,19 +27,21 @@ def database(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def told(script: Path, words: str) -> dict[str, Any]:
+    """Run a script with `--json`, and return what it found, as which status it ended among it."""
+    done = run_script(script, *words.split(), "--json")
+    assert done.stdout, done.stderr[-2000:]
+    return {"status": done.returncode, **json.loads(done.stdout)}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 def test_a_nexus_killed_again_and_again_under_load_has_everybody_and_everything_in_one_place(database: str) -> None:
-    # More are killed by `nox -s kills`; a life on a server, which is restarted, too, takes several times as long.
-    kills = 10 if database == "sqlite" else 5
-    words = ["--database", database, "--kills", str(kills), "--each", "6", "--seed", "1", "--compare", "8", "--json"]
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.stdout, done.stderr[-2000:]
-    found = json.loads(done.stdout)
+    # A life on a server, which is restarted, too, takes several times as long.
+    kills, seed = (5, 1) if database == "sqlite" else (3, 8)
+    found = told(SCRIPT, f"--database {database} --kills {kills} --seed {seed} --compare 4")
     assert found["problems"] == []
-    assert (done.returncode, found["kills"]) == (0, kills)
+    assert (found["status"], found["kills"]) == (0, kills)
     # It was killed while it did something, and stays were gone on with and compared.
     assert found["acknowledged"] > 8 * kills
     assert found["resumptions"] > 0
@@ -45,12 +51,9 @@ def test_a_nexus_killed_again_and_again_under_load_has_everybody_and_everything_
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 def test_a_nexus_and_games_in_other_processes_killed_in_the_middle_of_moves_have_everything_in_one_place() -> None:
-    words = ["--kills", "6", "--each", "6", "--seed", "1", "--agents", "3", "--compare", "4", "--json"]
-    done = subprocess.run([sys.executable, str(FAR), *words], capture_output=True, text=True, timeout=300, check=False)
-    assert done.stdout, done.stderr[-2000:]
-    found = json.loads(done.stdout)
+    found = told(FAR, "--kills 4 --seed 1 --agents 3 --compare 3")
     assert found["problems"] == []
-    assert done.returncode == 0
+    assert found["status"] == 0
     # Both kinds of processes were killed, at calls to the games too, and worlds came back. Only one that alone was
     # at work in its game's process when that was killed twice in a row is held to blame, and given up.
     assert found["nexus"] > 0
@@ -64,13 +67,8 @@ def test_a_nexus_and_games_in_other_processes_killed_in_the_middle_of_moves_have
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 def test_a_world_that_lives_in_a_nexus_that_is_killed_loses_no_tick_and_nobody_who_came_and_went(database: str) -> None:
-    kills = 8 if database == "sqlite" else 3
-    words = ["--database", database, "--kills", str(kills), "--seed", "3", "--json"]
-    done = subprocess.run(
-        [sys.executable, str(LIVING), *words], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.stdout, done.stderr[-2000:]
-    found = json.loads(done.stdout)
+    kills = 3 if database == "sqlite" else 2
+    found = told(LIVING, f"--database {database} --kills {kills} --seed 3")
     assert found["problems"] == []
     assert found["kills"] == kills
     assert min(found["events"]["left"], found["events"]["item_found"], found["events"]["items_moved"]) > kills
@@ -79,15 +77,10 @@ def test_a_world_that_lives_in_a_nexus_that_is_killed_loses_no_tick_and_nobody_w
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 def test_no_world_is_lost_however_agents_act_and_people_meddle_in_a_nexus_that_is_killed(database: str) -> None:
-    kills = 6 if database == "sqlite" else 4
-    words = ["--database", database, "--kills", str(kills), "--seed", "2", "--json"]
-    done = subprocess.run(
-        [sys.executable, str(WORLDS), *words], capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.stdout, done.stderr[-2000:]
-    found = json.loads(done.stdout)
+    kills = 4 if database == "sqlite" else 3
+    found = told(WORLDS, f"--database {database} --kills {kills} --seed 2")
     assert found["problems"] == []
-    assert (done.returncode, found["kills"]) == (0, kills)
+    assert (found["status"], found["kills"]) == (0, kills)
     # Worlds went on in most lives, asked their model, and agents came and went meanwhile.
     assert found["all_worlds_went_on"] >= kills // 2
     assert min(found["events"]["tick"], found["events"]["call"], found["events"]["joined"]) > 5

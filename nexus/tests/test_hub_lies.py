@@ -252,6 +252,7 @@ def test_an_agent_comes_home_from_a_game_that_never_lets_it_go(
         give(served, "eve")
         enter(eve, "eve")
         monkeypatch.setattr(patience, "PASSAGE", 0.5)
+        monkeypatch.setattr(patience, "INSISTED", 0.5)
         liar.lie(route, "hang", -1)
         left = owner.post("/nexus/transit/exit", json={"agent_id": "eve", "force": True}, params={"wait": 60})
         assert left.status_code == 200, left.text

@@ -291,7 +291,7 @@ def reference(requirement: Requirement, since: int, log: list[tuple[int, tuple[o
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(requirement=_requirements, before=_happenings, after=_happenings)
 def test_progress_is_what_the_whole_log_gives_whenever_it_was_counted(
     tmp_path_factory: pytest.TempPathFactory,

@@ -59,7 +59,7 @@ class TestTheNexusKeepsTheProtocol(GameAdapterTests):
 
     @pytest.fixture
     def steps(self) -> int:
-        return 25
+        return 12
 
 
 EVERYTHING = NexusObservation(

@@ -39,7 +39,6 @@ from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.prune import prune
-from wsap_nexus.store.repository import Repository
 from wsap_nexus.tasks import TURNS
 
 pytestmark = pytest.mark.every_database
@@ -150,9 +149,7 @@ async def glade(
 
 
 def events(place: Place, *kinds: str) -> list[Any]:
-    place.nexus.store.writer.flush()
-    with hub_checks.reading(place.nexus.store.database) as database:
-        return list(Repository(database).read_events(RUN, kinds=kinds))
+    return place.logged(RUN, *kinds)
 
 
 def ticks(place: Place) -> list[int]:

@@ -7,14 +7,15 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import hosts
 import pytest
-from hosts import host_with_ours, with_kit
+from hosts import host_with_ours
+from warm import begin_python
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Event, Goal, Observation, PluginHost
 from wsap_core.errors import UsageError
@@ -185,10 +186,20 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-@pytest.fixture
-def other(tmp_path: Path) -> Place:
-    (tmp_path / "other").mkdir()
-    return Place(tmp_path / "other")
+Whole: TypeAlias = Callable[[bool], tuple[RunSummary, bytes]]
+
+
+@pytest.fixture(scope="module")
+def second_run(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """What the second of two runs that nobody stops comes to, of a game that can be `saved` or not, and its memory."""
+
+    @cache
+    def played(saved: bool) -> tuple[RunSummary, bytes]:
+        place = Place(tmp_path_factory.mktemp("whole"))
+        place.play(Model(), saved=saved)
+        return place.play(Model(), saved=saved), place.memory().snapshot
+
+    return played
 
 
 def lessons_in(text: str) -> list[str]:
@@ -239,11 +250,10 @@ def test_looking_back_counts_in_the_sums_and_is_in_the_log_under_its_purpose(pla
 @pytest.mark.parametrize("saved", [True, False])
 @pytest.mark.parametrize("stop", [1, 9, 14, 23, 39])
 def test_a_run_that_is_gone_on_with_begins_with_its_own_start_and_not_with_newer_memories(
-    place: Place, other: Place, stop: int, saved: bool
+    place: Place, second_run: Whole, stop: int, saved: bool
 ) -> None:
-    for each in (place, other):
-        each.play(Model(), saved=saved)
-    whole = other.play(Model(), saved=saved)
+    whole, memory = second_run(saved)
+    place.play(Model(), saved=saved)
     model = Model()
     place.stopped(model, stop, saved=saved)
     cut = place.sessions()[1]
@@ -253,7 +263,7 @@ def test_a_run_that_is_gone_on_with_begins_with_its_own_start_and_not_with_newer
     assert resumed.trajectory_hash == whole.trajectory_hash
     assert len(model.requests) + len(again.requests) == whole.to_json()["usage"]["calls"]
     assert resumed.to_json()["usage"]["calls"] == whole.to_json()["usage"]["calls"]
-    assert place.memory().snapshot == other.memory().snapshot
+    assert place.memory().snapshot == memory
     assert list(place.memory().runs.values()) == [40, 40]
     assert [session.steps for session in place.sessions()] == [40, stop, 40 - stop]
 
@@ -261,7 +271,7 @@ def test_a_run_that_is_gone_on_with_begins_with_its_own_start_and_not_with_newer
 SCRIPT = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[3])
+sys.path[:0] = sys.argv[3:]
 from test_learning import Model, Place
 Place(Path(sys.argv[1])).play(Model(die_at=int(sys.argv[2])))
 """
@@ -271,20 +281,19 @@ Place(Path(sys.argv[1])).play(Model(die_at=int(sys.argv[2])))
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is a POSIX signal")
 @pytest.mark.parametrize("die_at", [1, 12, 21, 40])
 def test_a_run_that_is_killed_goes_on_to_the_same_trajectory_and_the_same_memory(
-    place: Place, other: Place, tmp_path: Path, die_at: int
+    place: Place, second_run: Whole, tmp_path: Path, die_at: int
 ) -> None:
-    for each in (place, other):
-        each.play(Model())
-    whole = other.play(Model())
+    whole, memory = second_run(True)
+    place.play(Model())
     before = place.memory()
     here = str(Path(__file__).resolve().parent)
-    arguments = [sys.executable, "-c", SCRIPT, str(tmp_path), str(die_at), here]
-    killed = subprocess.run(arguments, capture_output=True, check=False, text=True, env=with_kit())
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    killed = begin_python(SCRIPT, str(tmp_path), str(die_at), here, str(Path(hosts.__file__).parent))
+    _, errors = killed.communicate()
+    assert killed.returncode == -signal.SIGKILL, errors
     assert place.memory() == before
     resumed = place.resume(Model())
     assert resumed.trajectory_hash == whole.trajectory_hash
-    assert place.memory().snapshot == other.memory().snapshot
+    assert place.memory().snapshot == memory
     assert sum(session.steps for session in place.sessions()) == 80, "each decision counts once"
     assert all(session.closed for session in place.sessions())
 

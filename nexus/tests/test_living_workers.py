@@ -37,7 +37,6 @@ from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest, Policy
-from wsap_nexus.store.repository import Repository
 from wsap_nexus.worlds.living_world import LivingWorld
 from wsap_nexus.worlds.workers.asked import read_request, write_request
 from wsap_nexus.worlds.workers.pipe import WorkerPipe
@@ -66,9 +65,7 @@ def worker_of(place: Place, game: str) -> WorkerPipe | None:
 
 
 def events(place: Place, run: str, *kinds: str) -> list[Any]:
-    place.nexus.store.writer.flush()
-    with hub_checks.reading(place.nexus.store.database) as database:
-        return list(Repository(database).read_events(run, kinds=kinds))
+    return place.logged(run, *kinds)
 
 
 def ticks(place: Place, run: str) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import select
 import signal
 import subprocess
@@ -183,34 +184,6 @@ def test_other_worlds_of_a_game_are_moved_when_one_holds_their_worker(tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "why"),
-    [
-        ("json", "damaged its process"),
-        ("exits", "its process ended with status 0"),
-        ("overflow", "its process was ended by SIGSEGV"),
-        ("killed", "its process was ended by SIGKILL"),
-        ("killsgroup", "its process was ended by SIGKILL"),
-        ("closes", "its process ended"),
-    ],
-)
-def test_what_a_game_does_to_its_process_is_its_own_failure(kind: str, why: str) -> None:
-    async def test(pool: WorkerPool) -> None:
-        failures: list[str] = []
-        world = world_in(pool, bad_neighbours.GAMES[kind], on_failure=lambda error: failures.append(str(error)))
-        seat, other = await sat_down(world), await sat_down(world_in(pool, hub_kit.QUARRY))
-        (own,) = [link.pid for link in pool.links if link.game == "quarry"]
-        with pytest.raises(WorldFailedError, match=f"'bad-{kind}' failed: .*{why}"):
-            await misbehave(seat)
-        assert failures
-        assert all(f"'bad-{kind}'" in failure for failure in failures)
-        assert (await other.step(Action("rest"))).result.success
-        assert [link.pid for link in pool.links if link.game == "quarry"] == [own]
-
-    in_pool(test)
-
-
-@pytest.mark.slow
 def test_a_world_whose_process_is_killed_from_outside_now_and_then_is_not_to_blame(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         world = world_in(pool, unruly)
@@ -274,20 +247,6 @@ def test_the_memory_of_what_a_game_has_started_counts(tmp_path: Path, monkeypatc
     pids = [int(path.name) for path in tmp_path.iterdir()]
     assert len(pids) == 8  # four in each try
     assert not until_gone(pids)
-
-
-@pytest.mark.slow
-@linux
-def test_a_game_that_starts_ever_more_processes_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BAD_NEIGHBOURS", str(tmp_path))
-
-    async def test(pool: WorkerPool) -> None:
-        seat = await sat_down(world_in(pool, bad_neighbours.GAMES["crowd"]))
-        with pytest.raises(WorldFailedError, match=r"started 26\d processes, more than the limit of 256\."):
-            await misbehave(seat)
-
-    in_pool(test)
-    assert not until_gone([int(path.name) for path in tmp_path.iterdir()])
 
 
 @pytest.mark.skipif(not processes.HAS_PROC, reason="the system does not say how much memory processes share")
@@ -382,15 +341,48 @@ asyncio.run(main())
 # --- all of it in a nexus ---------------------------------------------------------------------------------------
 
 
+async def let_time_pass_for(pool: WorkerPool, game: str, hangs: Path) -> None:
+    """Have the time of a call pass for the worker of a game, and for no other, whenever it has said that it hangs."""
+
+    def times() -> int:
+        return hangs.stat().st_size
+
+    passed = times()
+    while True:
+        await asyncio.sleep(0.02)
+        links = [link for link in pool.links if link.game == game and link.mark.world and not link.is_ending]
+        if links and times() > passed:
+            passed += 1
+            links[-1].silence += 2 * pool.timeouts.deadline
+            pool.look(0.0)
+
+
+WHY = {
+    "json": "damaged its process",
+    "exits": "its process ended with status 0",
+    "overflow": "its process was ended by SIGSEGV",
+    "killed": "its process was ended by SIGKILL",
+    "killsgroup": "its process was ended by SIGKILL",
+    "closes": "its process ended",
+    "crowd": r"started 26\d processes, more than the limit of 256\.",
+}
+"""What is said of a kind's failure."""
+
+
 @linux
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", bad_neighbours.FAILING)
-def test_agents_of_another_game_notice_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setenv("BAD_NEIGHBOURS", str(tmp_path / "started"))
-    (tmp_path / "started").mkdir()
-    game = f"bad-{kind}"
+@pytest.mark.parametrize("kinds", [bad_neighbours.FAILING[first::4] for first in range(4)], ids="-".join)
+def test_agents_of_another_game_notice_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...]
+) -> None:
+    """Of one bad game after the other."""
+    started, hangs = tmp_path / "started", tmp_path / "hangs"
+    monkeypatch.setenv("BAD_NEIGHBOURS", str(started))
+    monkeypatch.setenv("BAD_HANGS", str(hangs))
+    started.mkdir()
+    hangs.touch()
     settings = Settings(
-        games=("quarry", game),
+        games=("quarry", *(f"bad-{kind}" for kind in kinds)),
         workers=1,
         timeouts=WorkerTimeouts(deadline=5.0, memory=300 * 2**20),
         lobby_seconds=0.05,
@@ -402,40 +394,66 @@ def test_agents_of_another_game_notice_nothing(tmp_path: Path, monkeypatch: pyte
             nexus = Nexus(hub_kit.host(more=tuple(bad_neighbours.GAMES.values())), store, settings)
             quiet = Policy("digger", {"leaves": 0.0, "climbs": 0.0})
             with nexus.nexus_store.change() as tx:
-                for agent in ("ada", "guest"):
+                for agent in ("ada", *kinds):
                     tx.register(agent, policies={"nexus": Policy("external"), "*": quiet})
-                sword = PortableItem("sword", "Sword", "weapon", 3, {}, "quarry")
-                tx.mint_item("guest", sword, game="quarry", session="")
+                for guest in kinds:
+                    sword = PortableItem(f"sword-of-{guest}", "Sword", "weapon", 3, {}, "quarry")
+                    tx.mint_item(guest, sword, game="quarry", session="")
             failures: list[tuple[str | None, str]] = []
-            home, acted = asyncio.Event(), asyncio.Event()
+            home, acted = {kind: asyncio.Event() for kind in kinds}, asyncio.Event()
 
             def hear(event: Any) -> None:
                 if event.kind == "game_failed":
                     failures.append((event.game, str(event.body["error"])))
-                if event.kind == "left" and event.agent_id == "guest":
-                    home.set()
+                if event.kind == "left" and event.agent_id in home:
+                    home[event.agent_id].set()
 
             nexus.nexus_store.listen(hear)
             nexus.on_step(lambda stay, step: acted.set() if stay.session.agent_id == "ada" else None)
             await nexus.start()
             try:
                 stay = await nexus.enter("ada", "quarry", EntryRequest())
-                await nexus.enter("guest", game, EntryRequest(steps=30))
-                async with asyncio.timeout(PATIENCE):
-                    await home.wait()
                 acted.clear()
                 async with asyncio.timeout(PATIENCE):
                     await acted.wait()
-                with nexus.nexus_store.look() as tx:
-                    assert tx.session(stay.session.id).closed is None
-                    assert tx.agent("guest").place == "nexus"
-                    assert {record.place for record in tx.items("guest")} <= {"world", "escrow"}
-                assert failures
-                assert {name for name, _ in failures} == {game}
-                assert all(f"'{game}'" in error for _, error in failures)
-                assert nexus.breaker.of("quarry").status == "available"
+                workers = workers_of(nexus, "quarry")
+                assert len(workers) == 1
+                for kind in kinds:
+                    failures.clear()
+                    await fails(nexus, kind, home[kind], hangs)
+                    acted.clear()
+                    async with asyncio.timeout(PATIENCE):
+                        await acted.wait()
+                    with nexus.nexus_store.look() as tx:
+                        assert tx.session(stay.session.id).closed is None, kind
+                        assert tx.agent(kind).place == "nexus", kind
+                        assert {record.place for record in tx.items(kind)} <= {"world", "escrow"}, kind
+                    assert failures, kind
+                    assert {name for name, _ in failures} == {f"bad-{kind}"}
+                    assert all(f"'bad-{kind}'" in error for _, error in failures)
+                    assert all(re.search(WHY.get(kind, ""), error) for _, error in failures), failures
+                    assert workers_of(nexus, "quarry") == workers, kind
+                    assert nexus.breaker.of("quarry").status == "available", kind
             finally:
                 await nexus.stop()
 
     asyncio.run(run())
-    assert not until_gone([int(path.name) for path in (tmp_path / "started").iterdir()])
+    assert not until_gone([int(path.name) for path in started.iterdir()])
+
+
+def workers_of(nexus: Nexus, game: str) -> list[int | None]:
+    """Return the processes in which worlds of a game are."""
+    assert nexus.placement.pool is not None
+    return [link.pid for link in nexus.placement.pool.links if link.game == game]
+
+
+async def fails(nexus: Nexus, kind: str, home: asyncio.Event, hangs: Path) -> None:
+    """Have a guest enter a bad game, and wait until it has come home from there."""
+    assert nexus.placement.pool is not None
+    passing = asyncio.create_task(let_time_pass_for(nexus.placement.pool, f"bad-{kind}", hangs))
+    try:
+        await nexus.enter(kind, f"bad-{kind}", EntryRequest(steps=30))
+        async with asyncio.timeout(PATIENCE):
+            await home.wait()
+    finally:
+        passing.cancel()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from hosts import host_with_ours
+from warm import begin_python
 
 from wsap_core import PluginHost
 from wsap_core.host import Registration
@@ -103,7 +104,19 @@ def host_with(player: Player) -> PluginHost:
     return own
 
 
+@pytest.fixture(scope="module")
+def served() -> Iterator[dict[str, Any]]:
+    """The option that names a server of the tools which runs already, for tests of what is done with them."""
+    with subprocess.Popen([sys.executable, SERVER, "http"], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield {"mcp.command": None, "mcp.url": f"http://127.0.0.1:{int(server.stdout.readline())}/mcp"}
+        finally:
+            server.kill()
+
+
 def plan(style: str, *, steps: int = 12, snapshot_every: int = 5, **options: Any) -> RunPlan:
+    """Plan a run whose tools are in a process of its own, with other options given; None for no such option."""
     given: dict[str, Any] = {
         "model": "player/loud",
         "style": "json" if style == "json" else "tags",
@@ -117,7 +130,7 @@ def plan(style: str, *, steps: int = 12, snapshot_every: int = 5, **options: Any
     }
     return RunPlan(
         "echo",
-        (SeatPlan("seat-1", "llm", given),),
+        (SeatPlan("seat-1", "llm", {name: value for name, value in given.items() if value is not None}),),
         steps=steps,
         options={"length": 7},
         snapshot_every=snapshot_every,
@@ -159,26 +172,25 @@ def told(database: str, run: str) -> list[tuple[str, str | None, int, int | None
 @pytest.mark.slow
 @pytest.mark.parametrize("style", ["json", "tags", "prefill"])
 def test_a_run_with_a_server_of_tools_and_a_summarising_memory_replays_byte_for_byte_with_everything_cut_off(
-    style: str, tmp_path: Path
+    style: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: dict[str, Any]
 ) -> None:
     database, notebook = str(tmp_path / "runs.db"), tmp_path / "notebook"
     player = Player(style, notebook)
     player.fails = lambda number: number in (2, 5)
-    first = record(database, host_with(player), plan(style))
+    tools = {} if style == "json" else served  # a program, or at an address
+    first = record(database, host_with(player), plan(style, **tools))
     written, asked = notebook.read_text(), player.asked
     lines = written.count("\n")
     assert lines >= 5
     assert player.summed_up > 5
 
-    done = subprocess.run(
-        [sys.executable, "-c", CUT_OFF, "play", "--replay", str(first.run), "--database", database, "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"HOME": str(tmp_path), "WSAP_HOME": str(tmp_path / "home")},
-    )
-    assert done.returncode == 0, done.stderr
-    again = json.loads(done.stdout)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("WSAP_DATABASE", raising=False)
+    process = begin_python(CUT_OFF, "play", "--replay", str(first.run), "--database", database, "--json")
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
+    again = json.loads(out)
     assert again["trajectory_hash"] == first.trajectory_hash
     assert notebook.read_text() == written, "the tool was called again"
     assert player.asked == asked
@@ -195,16 +207,18 @@ def test_a_run_with_a_server_of_tools_and_a_summarising_memory_replays_byte_for_
 @pytest.mark.parametrize("stop", [5, 11])
 @pytest.mark.parametrize("style", ["json", "prefill"])
 def test_a_run_that_is_gone_on_with_calls_no_tool_twice(
-    style: str, stop: int, snapshot_every: int, tmp_path: Path
+    style: str, stop: int, snapshot_every: int, tmp_path: Path, served: dict[str, Any]
 ) -> None:
     player = Player(style, tmp_path / "notebook")
     database = str(tmp_path / "runs.db")
-    whole = record(database, host_with(player), plan(style, snapshot_every=snapshot_every))
+    is_program = (style, stop, snapshot_every) == ("json", 5, 3)  # once one that is begun anew
+    made = plan(style, snapshot_every=snapshot_every, **({} if is_program else served))
+    whole = record(database, host_with(player), made)
     written, asked = player.notebook.read_text(), player.asked
 
     player.notebook.unlink()
     player.asked = player.decided = player.summed_up = 0
-    record(database, host_with(player), plan(style, snapshot_every=snapshot_every), stop_after=stop)
+    record(database, host_with(player), made, stop_after=stop)
     resumed = resume_run(database=database, host=host_with(player))
     assert resumed.trajectory_hash == whole.trajectory_hash
     assert player.notebook.read_text() == written
@@ -241,14 +255,12 @@ def test_a_run_that_was_gone_on_with_replays_too(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_summary_says_of_usage_is_the_sum_over_the_recorded_calls(
-    style: str, options: dict[str, Any], tmp_path: Path
+    style: str, options: dict[str, Any], tmp_path: Path, served: dict[str, Any]
 ) -> None:
     database = str(tmp_path / "runs.db")
     player = Player(style, tmp_path / "notebook")
     player.fails = lambda number: number == 3
-    made = plan(style, **options)
-    seats = tuple(SeatPlan(s.name, s.agent, {k: v for k, v in s.options.items() if v is not None}) for s in made.seats)
-    made = RunPlan(made.game, seats, steps=made.steps, options=made.options, snapshot_every=made.snapshot_every)
+    made = plan(style, **served, **options)
     for stop in (None, 4):
         summary = record(database, host_with(player), made, stop_after=stop)
         if stop is not None:

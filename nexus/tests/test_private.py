@@ -146,6 +146,8 @@ class Scene:
     """The names of the roles in it."""
     playing: str
     """The run of a game that goes on."""
+    decided: dict[tuple[str, str], tuple[str, ...]]
+    """The numbers of the steps and calls of each run, by its id and `steps` or `calls`."""
     last: int
     """The number of the newest event."""
 
@@ -161,8 +163,10 @@ class Scene:
 
     def _filled(self, path: str) -> Iterator[str]:
         known = {"agent_id": self.agents, "session_id": self.sessions, "run_id": self.runs, "world_id": self.worlds,
-                 "game": ("cards", "tossim"), "seq": tuple(map(str, range(40))), "name": ("picture",)}  # fmt: skip
+                 "game": ("cards", "tossim"), "name": ("picture",)}  # fmt: skip
         name = path.partition("{")[2].partition("}")[0]
+        if name == "seq":  # runs/RUN/steps/{seq}; 0 is of another kind
+            known["seq"] = ("0", *self.decided[path.split("/")[-3], path.split("/")[-2]])
         if not name:
             yield {"/nexus/events": f"/nexus/events?after=0&until={self.last}"}.get(path, path)
             return
@@ -222,7 +226,14 @@ async def filled(served: Served) -> Scene:
     players = world.world.adapter.game.state.players
     worlds = tuple(sorted({stay.session.world_id for stay in nexus.live.sessions.values()}))
     names = frozenset(player.role.name for player in players)
-    return Scene(served, agents, sessions, runs, worlds, stays[0].session.world_id, names, playing, last)
+    nexus.store.writer.flush()
+    decided = {
+        (run, f"{kind}s"): tuple(str(seq) for seq, _ in nexus.store.repository.find_events(run, kind))
+        for run in runs
+        for kind in ("step", "call")
+    }
+    assert any(decided[run, "calls"] for run in runs)
+    return Scene(served, agents, sessions, runs, worlds, stays[0].session.world_id, names, playing, decided, last)
 
 
 def found_in(texts: dict[str, bytes], scene: Scene) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ import pytest
 from hosts import host_with_ours, with_kit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from script_kit import run_script
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Observation, PluginHost
 from wsap_core.errors import ConfigError, PluginError, StorageLockedError, UsageError, WorldError
@@ -173,7 +174,7 @@ def test_without_a_step_limit_one_episode_is_played_and_with_one_it_goes_on(host
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     # Where seats do not wait for each other, less is promised: see the test after this one.
     game=st.sampled_from(["echo", "matrix", "matrix-turns"]),
@@ -207,7 +208,7 @@ def test_a_run_stopped_anywhere_ends_like_one_that_never_stopped(
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     agent=st.sampled_from(["random", "random-legal"]),
     seed=st.integers(0, 2**31 - 1),
@@ -540,10 +541,12 @@ def test_a_killed_run_is_gone_on_with_in_mid_episode_and_ends_with_the_same_hash
     whole = play("echo", "random", seed=11, steps=400, options={"length": 30}, record=False, host=host)
     script = tmp_path / "killed.py"
     script.write_text(KILLED)
-    process = subprocess.run(
-        [sys.executable, str(script), database, str(after)], env=with_kit(PYTHONHASHSEED="7"), check=False
-    )
-    assert process.returncode == -signal.SIGKILL
+    if after == 57:  # once where sets have another order
+        command = [sys.executable, str(script), database, str(after)]
+        code = subprocess.run(command, env=with_kit(PYTHONHASHSEED="7"), check=False).returncode
+    else:
+        code = run_script(script, database, str(after)).returncode
+    assert code == -signal.SIGKILL
     assert list_runs(database=database)[0].status is RunStatus.RUNNING
     resumed = resume_run(database=database, host=host)
     assert resumed.trajectory_hash == whole.trajectory_hash

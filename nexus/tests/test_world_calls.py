@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +15,7 @@ import pytest
 from asking_world import A_TICK, Teller, Village, village_host, village_plan
 from asking_world_kill import Counting
 from life_kit import nexus_at
+from script_kit import run_script
 
 from wsap_core import Observation
 from wsap_core.cli import main
@@ -128,7 +126,7 @@ def test_a_world_that_asks_something_else_is_told_apart_when_it_is_replayed(data
         replayed(Teller(), database, model="teller/it", keyed=True, words="Who are you?")
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_between_paid_calls_nothing_that_was_committed_is_asked_again(tmp_path: Path, kills: int) -> None:
     ticks, draw = 2 * kills + 2, random.Random(kills)
     committed: Counter[str] = Counter()
@@ -153,13 +151,7 @@ def test_killed_between_paid_calls_nothing_that_was_committed_is_asked_again(tmp
 def killed(folder: Path, ticks: int, last: int, turns: int) -> list[str] | None:
     """Go on with a run in a process that dies after so many answers; return what it printed if it came to the end."""
     words = [str(folder / "cut.db"), str(folder / "answered"), str(ticks), str(last), str(turns)]
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("asking_world_kill.py")), *words],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        check=False,
-    )
+    done = run_script(Path(__file__).with_name("asking_world_kill.py"), *words)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.stdout.split() if done.returncode == 0 else None
 
