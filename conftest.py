@@ -64,6 +64,16 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _note(report.nodeid, "ran")
 
 
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each process files that follow one another, so that what their tests share is made once."""
+    if config.getoption("dist") != "load":  # another way was asked for
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
+
+
 @pytest.fixture(scope="module")  # no longer: while it is open, asyncio can't run in its thread
 def browser() -> Iterator[Any]:
     """A browser of Playwright (`pip install playwright`) on the system's Chromium (`apt-get install chromium`)."""
