@@ -336,15 +336,16 @@ def common_seeds(values: Mapping[int, T], baseline: Mapping[int, T]) -> list[int
 
 
 def _means(values: Values, seeds: Sequence[int]) -> Array:
-    return np.array([float(np.mean(values[seed])) for seed in seeds])
+    found = [values[seed] for seed in seeds]
+    return np.array([float(each if isinstance(each, int | float) else np.mean(each)) for each in found])
 
 
 def power_of(effect: float, n: int, *, level: float = 0.95) -> float:
     """Return the power of a two-sided t test of n values for a mean of `effect` standard deviations."""
-    from scipy import stats  # deferred for weight
+    from scipy import special  # deferred for weight
 
-    critical, shift = stats.t.ppf((1 + level) / 2, n - 1), abs(effect) * math.sqrt(n)
-    return float(stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift))
+    critical, shift = special.stdtrit(n - 1, (1 + level) / 2), abs(effect) * math.sqrt(n)
+    return float(1 - special.nctdtr(n - 1, shift, critical) + special.nctdtr(n - 1, shift, -critical))
 
 
 def values_needed(difference: float, deviation: float, *, level: float = 0.95, power: float = POWER) -> int | None:

@@ -98,7 +98,7 @@ def fill(template: str, slots: Slots) -> str:
             return options[at] if at < len(options) else options[-1]
         return value.case(case or "") if isinstance(value, Form) else value
 
-    return _SLOT.sub(filled, template)
+    return _SLOT.sub(filled, template) if "{" in template else template
 
 
 def sentence(text: str) -> str:

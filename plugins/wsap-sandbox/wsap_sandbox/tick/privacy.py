@@ -63,7 +63,7 @@ def public_texts(facts: SceneFacts) -> list[str]:
 def runs_said(some: Runs, texts: Iterable[str]) -> Runs:
     """Return the runs of words that occur in the texts."""
     sizes = _sizes(some)
-    return some.intersection(run for text in texts for run in _every_run(text, sizes)) if some else some
+    return frozenset().union(*(some & _every_run(text, sizes) for text in texts)) if some else some
 
 
 def withhold(text: str, forbidden: Runs) -> str:
