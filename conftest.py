@@ -68,7 +68,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def browser() -> Iterator[Any]:
     """A browser of Playwright (`pip install playwright`) on the system's Chromium (`apt-get install chromium`)."""
     api = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    # The first has no user interface, which costs as much as the pages.
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
     if chromium is None:
         pytest.skip("needs Chromium: apt-get install chromium")
     # Chromium's own sandbox needs a user other than root.

@@ -120,7 +120,7 @@ def extras(session: nox.Session) -> None:
 @nox.session
 def dashboard(session: nox.Session) -> None:
     """Dashboard and game pages in a browser; needs the system's Chromium (apt-get install chromium)."""
-    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+    if not any(map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))):
         session.error("Chromium is not installed; install it with: apt-get install chromium")
     _install(session, "test")
     # With `--no-venv`, too: it comes into the environment of the tests.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 from dashboard_kit import Served
-from test_dashboard import DESKTOP, PATIENCE, PHONE, Seen, opened
+from test_dashboard import DESKTOP, PATIENCE, PHONE, SCHEMES, Seen, opened
 
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.store.entities import EntryRequest, Policy
@@ -59,19 +59,19 @@ def in_town(seen: Seen, scene: Scene) -> None:
     seen.wait("document.querySelectorAll('.stage tbody tr').length === 15")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_the_town_s_pages_are_whole_and_can_be_read(
-    opened: Callable[..., Seen], scene: Scene, size: tuple[int, int], scheme: str
+    opened: Callable[..., Seen], scene: Scene, size: tuple[int, int]
 ) -> None:
-    seen = opened(size, scheme)
+    seen = opened(size)
     in_town(seen, scene)
     for route in (None, "", "agent/ada", f"run/{scene.run}"):
         if route is not None:
             seen.go(route)
         assert seen.page.locator("main .problem").count() == 0
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= size[0], route
-        assert seen.check("contrast")["bad"] == [], route
+        for scheme in SCHEMES:
+            assert seen.check_in(scheme, "contrast")["bad"] == [], (route, scheme)
         assert seen.check("nameless") == [], route
 
 
