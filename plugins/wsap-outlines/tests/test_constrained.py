@@ -1,12 +1,14 @@
 """Real worlds, both styles, a model that knows nothing: not one reply that can't be read.
 
-The benchmark plays; here it plays a few hundred decisions, and its reading of replies is shown to find faults.
+The benchmark plays, thousands of decisions by itself; here it plays some dozens, or as many for each world and style
+as `WSAP_CONSTRAINED_DECISIONS` says, and its reading of replies is shown to find faults.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +20,8 @@ from wsap_core.protocol import ActionDef, ParamDef
 from wsap_core.seams.model import OnText, Reply, Request
 
 pytest.importorskip("torch", reason="needs torch: `nox -s models` runs these")
+
+DECISIONS = int(os.environ.get("WSAP_CONSTRAINED_DECISIONS", "30"))
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +41,8 @@ def bench() -> ModuleType:
 def test_every_reply_of_a_model_that_knows_nothing_is_a_legal_action(
     bench: ModuleType, backend: Any, world: str, style: str
 ) -> None:
-    tally = asyncio.run(bench.play(backend, world, style, 100, 11))
-    assert tally.decisions == 100
+    tally = asyncio.run(bench.play(backend, world, style, DECISIONS, 11))
+    assert tally.decisions == DECISIONS
     assert not tally.faults, tally.examples
     assert len(tally.actions) > 1
     assert tally.calls > 5 or style == "json"
