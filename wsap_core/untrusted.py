@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from traceback import walk_tb
 
@@ -74,17 +74,7 @@ def sanitize(text: str, limit: int = 500, *, lines: bool = False) -> str:
     characters and tokens of chat templates are removed. Text longer than `limit` is cut and ends in `...`. With
     `lines`, line breaks are kept, and each line starts with `| ` so that it can't pass for the start of a section.
     """
-    text = text[: 4 * limit + 100]
-    return _sanitized(text, limit, lines) if len(text) <= _SHORT else _sanitized.__wrapped__(text, limit, lines)
-
-
-_SHORT = 1_000
-"""Characters of a text whose sanitized form is kept: names and descriptions recur in each prompt."""
-
-
-@lru_cache(maxsize=2048)
-def _sanitized(text: str, limit: int, lines: bool) -> str:
-    text = _visible(text)
+    text = _visible(text[: 4 * limit + 100])
     text = strip_control(text) if lines else single_line(text)
     # Twice, because removing a token can form another one.
     text = _tokens().sub(" ", _tokens().sub(" ", text)).replace("<", "‹").replace(">", "›")
@@ -112,8 +102,5 @@ def _visible(text: str) -> str:
         return text
     import unicodedata  # deferred for weight: most texts are ASCII
 
-    text = unicodedata.normalize("NFKC", text)
-    if None not in map(_SEEN.__getitem__, map(ord, set(text))):
-        return text
-    # Again, because characters may compose once an invisible one between them is gone.
-    return unicodedata.normalize("NFKC", text.translate(_SEEN))
+    # Twice, because characters may compose once an invisible one between them is gone.
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).translate(_SEEN))
