@@ -6,6 +6,7 @@ browser of its own here; `nox -s dashboard` runs it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -20,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_kit import EVIL, Served
+from dashboard_kit import EVIL, Served, Steady, host
 from pond_kit import record
 from sqlalchemy import insert
 
-from wsap_core.protocol import Tick
+from wsap_core.host import PluginHost, Registration
+from wsap_core.protocol import Action, Observation, Tick
 from wsap_core.protocol.wire import dumps
+from wsap_core.specs import AgentSpec
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest, Policy
@@ -535,6 +538,47 @@ def test_the_page_goes_on_by_itself_when_the_nexus_is_started_again(
         assert numbers[0] == number
     finally:
         served.stop()
+
+
+@pytest.mark.parametrize("agents", [("ada",), ("ada", "bob")], ids=["one seat", "two seats"])
+def test_a_page_that_was_opened_before_the_first_step_shows_it_when_it_is_there(
+    opened: Callable[..., Seen], tmp_path: Path, agents: tuple[str, ...]
+) -> None:
+    go = threading.Event()
+
+    class Patient(Steady):
+        async def decide(self, observation: Observation) -> Action:  # type: ignore[override]  # it may be async
+            await asyncio.to_thread(go.wait)
+            return super().decide(observation)
+
+    def with_patience() -> PluginHost:
+        found = host()
+        found.agents.add(
+            Registration(AgentSpec("patient", "Waits until it is told to go on.", Patient), "tests", "tests")
+        )
+        return found
+
+    def waiting(nexus: Nexus) -> None:
+        with nexus.nexus_store.change() as tx:
+            for agent in agents:
+                tx.register(agent, name=agent, policies={"nexus": Policy("external"), "*": Policy("patient")})
+
+    game = "hall" if len(agents) == 1 else "matrix"
+    with Served(tmp_path, prepare=waiting, host=with_patience) as served:
+
+        async def enter() -> None:
+            await asyncio.gather(*(served.nexus.enter(agent, game, EntryRequest()) for agent in agents))
+
+        try:
+            served.within(enter())
+            run = served.do(lambda: served.nexus.live.sessions["ada"].session.run_id)
+            seen = opened(served=served, may_lose=True)
+            seen.go(f"run/{run}")
+            seen.wait("document.querySelector('.stage').textContent.includes('It has not started yet.')")
+        finally:
+            go.set()
+        seen.wait("document.querySelectorAll('.list .row:not([hidden])').length >= 1")
+        seen.wait("document.querySelector('output.n').textContent.startsWith('step 1 of')")
 
 
 @contextmanager

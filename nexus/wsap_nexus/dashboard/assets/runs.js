@@ -185,6 +185,14 @@ export async function runPage(context) {
     } finally { busy = false; }
   }
 
+  // Shows the first step if it is there; otherwise the next pulse tries again.
+  async function begin() {
+    await page({ position: 0 });
+    if (!total) return;
+    await list.start();
+    go(0);
+  }
+
   function stopPlaying() {
     clearInterval(timer);
     timer = null;
@@ -242,6 +250,10 @@ export async function runPage(context) {
     const mine = pulse.agents.find((s) => s.run === id);
     if (!mine) return;
     live = true;
+    if (!total) { // opened before the first step
+      if (!busy) context.guard(begin());
+      return;
+    }
     // A step is reported before it is committed, so the total is loaded with the next page.
     if (following && !busy) context.guard(page({ position: Math.max(0, total - 1) }).then(() => { list.ended(); go(total - 1); }));
     else setTotal(Math.max(total, found.players.length === 1 ? mine.steps : total));
