@@ -30,7 +30,7 @@ from wsap_core.seams.model import (
 )
 from wsap_core.seams.services import Services
 from wsap_llm.agent import LLMAgent
-from wsap_llm.backends.pool import ModelPool
+from wsap_llm.backends.pool import ModelPool, RequestPolicy
 from wsap_llm.middleware import Ask, Middleware, Model
 from wsap_llm.options import LLMOptions
 from wsap_llm.reply.tags import TagLimits, TagTurn
@@ -143,6 +143,18 @@ def test_a_schema_binds_what_the_model_writes(address: str) -> None:
     picked = [json.loads(reply.text) for reply in asyncio.run(main()) if not reply.truncated]
     assert picked
     assert all(each in ({"pick": "red"}, {"pick": "blue"}) for each in picked)
+
+
+def test_streamed_replies_one_after_the_other_need_no_second_attempt(address: str) -> None:
+    request = Request((Message("user", "Say something."),), sampling=Sampling(max_tokens=5))
+
+    async def main() -> list[str]:
+        options = {"openai": {"base_url": address, "server": "llama.cpp", "stream": True}}
+        async with ModelPool(PluginHost.discovered(), options=options, policy=RequestPolicy(attempts=1)) as models:
+            model = await models.ready("openai/any")
+            return [(await model.complete(request)).text for _ in range(8)]
+
+    assert len(asyncio.run(main())) == 8
 
 
 TURN = TagTurn(

@@ -163,13 +163,16 @@ class ServerClient(ABC, Generic[Told]):
             await self._session.close()
             self._session = None
 
-    def _send(self, path: str, body: bytes | None) -> Any:
+    def _send(self, path: str, body: bytes | None, *, streamed: bool = False) -> Any:
         # Any: aiohttp's context manager of a response.
+        # llama.cpp's server promises to keep the connection of a stream, and closes it: the next request would fail.
+        more = {"Connection": "close"} if streamed else None
         method, address = "GET" if body is None else "POST", f"{self.options.place}/{path}"
         session = self._open()
         return session.request(
-            method, address, data=body, proxy=self._proxy, allow_redirects=False, timeout=self._timeouts()
-        )
+            method, address, data=body, headers=more, proxy=self._proxy, allow_redirects=False,
+            timeout=self._timeouts(),
+        )  # fmt: skip
 
     async def _fetched(self, path: str, body: bytes | None = None, asked: Asked | None = None) -> bytes:
         async with self._failures(), self._send(path, body) as answer:
@@ -182,7 +185,7 @@ class ServerClient(ABC, Generic[Told]):
     async def _streamed(self, body: bytes, reader: ReplyReader, asked: Asked, on_text: OnText | None) -> Reply:
         seconds = self.options.first_token_timeout
         first = None if seconds is None else asyncio.get_running_loop().time() + seconds
-        async with await self._by(first, self._send(self.path, body)) as answer:
+        async with await self._by(first, self._send(self.path, body, streamed=True)) as answer:
             if answer.status != 200:
                 raise error_of(answer.status, answer.headers, await self._read(answer), asked)
             self._answered = True
