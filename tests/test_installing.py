@@ -6,12 +6,12 @@ import json
 import re
 import shlex
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from tools_kit import ROOT
 
-from wsap_core import installing
 from wsap_core.installing import install_line
 
 PAGES = sorted(
@@ -94,7 +94,7 @@ class Installed:
 
 def installed_from(source: object, patch: pytest.MonkeyPatch) -> None:
     text = None if source is None else json.dumps(source)
-    patch.setattr(installing.metadata, "distribution", lambda name: Installed(text))
+    patch.setattr(metadata, "distribution", lambda name: Installed(text))
 
 
 @pytest.mark.parametrize("about", [{"dir_info": {}}, {"dir_info": {"editable": True}}])

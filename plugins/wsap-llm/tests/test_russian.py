@@ -122,7 +122,7 @@ TAGS = [
 @pytest.mark.parametrize("resume", [False, True])
 def test_nothing_in_english_reaches_the_model(style: Style, answers: list[Answer], resume: bool) -> None:
     backend = ScriptedBackend([*answers, *["ничего"] * 30], abilities=Abilities(resume=resume))
-    agent = agent_with(backend, style, reflect_every=4)
+    agent = agent_with(backend, style, plan=True, reflect_every=4)
     asyncio.run(played(agent, 8))
     purposes = {request.purpose for request in backend.requests}
     assert {"plan", "decide", "tool", "re-ask", "reflect"} <= purposes
