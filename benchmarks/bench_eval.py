@@ -233,7 +233,7 @@ def main() -> int:
         os.environ["OPENAI_API_KEY"] = "none"
         entry = GameEntry(game="echo", options={"length": TURNS})
         with slow_model() as base_url:
-            slow = {"model.base_url": base_url, "plan": "no", "style": "json"}
+            slow = {"model.base_url": base_url, "model.concurrency": 1000, "style": "json"}
             numbers = range(given.entrants)
             many = tuple(Entrant(agent="openai/qwen3:8b", label=f"m{number}", options=slow) for number in numbers)
             share, told = rounds(given.rounds, lambda: TURNS * LATENCY / evaluated(entry, many, 1, 1))

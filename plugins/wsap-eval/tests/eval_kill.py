@@ -1,6 +1,6 @@
 """Kill an evaluation's worker processes and its driver at random moments, and look whether its figures are the same.
 
-    python plugins/wsap-eval/tests/eval_kill.py [--kills N] [--seed N] [--json]
+    python plugins/wsap-eval/tests/eval_kill.py [--kills N] [--seed N] [--steps N] [--json]
 
 The same command is started again whenever its driver was killed, until nothing is missing; then once more in another
 folder, until there were as many kills as asked for. Agents that follow their seeds play in two worker processes, and
@@ -36,22 +36,20 @@ from wsap_eval.records import SCORE_COLUMNS  # noqa: E402
 
 COMMAND = "import sys; from wsap_core.cli import main; sys.exit(main())"
 SEEDS, STEPS, LATENCY = 4, 60, 0.01
-CALLS_BETWEEN = 120
-"""Calls to models between two kills, on average."""
 PATIENCE = 60
 """Seconds in which a worker ends after its driver, also one that was still starting on a busy machine."""
 
 
-def suite(server: ModelServer) -> str:
+def suite(server: ModelServer, steps: int) -> str:
     """Return the suite: two games, two agents that follow their seeds, two models."""
     games = [
-        {"game": f"{HERE / 'hazard.py'}:Hazard", "label": "hazard", "options": {"steps": str(STEPS)}},
-        {"game": "minigrid", "steps": 150},
+        {"game": f"{HERE / 'hazard.py'}:Hazard", "label": "hazard", "options": {"steps": str(steps)}},
+        {"game": "minigrid", "steps": 5 * steps // 2},
     ]
     models = [
         {
             "agent": f"openai/{name}", "label": name,
-            "options": {"model.base_url": server.base_url, "style": "json", "plan": "no"},
+            "options": {"model.base_url": server.base_url, "model.concurrency": 64, "style": "json"},
         }
         for name in ("qwen3:8b", "llama3.2:latest")
     ]  # fmt: skip
@@ -123,25 +121,26 @@ def bought_twice(server: ModelServer) -> tuple[int, int]:
     return again, late
 
 
-def wait_a_while(driver: subprocess.Popen[bytes], rng: random.Random, server: ModelServer) -> None:
-    """Return at a random moment: now and then before the driver is up, mostly while it plays."""
+def wait_a_while(driver: subprocess.Popen[bytes], rng: random.Random, server: ModelServer, steps: int) -> None:
+    """Return at a random moment: now and then before the driver is up, mostly while it plays, after two calls to models
+    for each step of an episode on average."""
     if rng.random() < 0.15:
         time.sleep(rng.uniform(0.0, 1.5))
         return
-    wanted = len(server.requests) + rng.randrange(1, 2 * CALLS_BETWEEN)
+    wanted = len(server.requests) + rng.randrange(1, 4 * steps)
     while len(server.requests) < wanted and driver.poll() is None:
         time.sleep(0.002)
 
 
 def one_round(
-    suite_file: Path, out: Path, wanted: int, rng: random.Random, server: ModelServer, found: Counter[str]
+    suite_file: Path, out: Path, wanted: int, rng: random.Random, server: ModelServer, steps: int, found: Counter[str]
 ) -> list[str]:
     """Kill an evaluation up to so many times, let it come to its end, and return what is wrong."""
     problems, left = list[str](), wanted
     while True:
         driver = command(suite_file, out, 2)
         while left and driver.poll() is None:
-            wait_a_while(driver, rng, server)
+            wait_a_while(driver, rng, server, steps)
             workers = workers_of(driver.pid)
             if driver.poll() is not None:
                 break
@@ -173,13 +172,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=STEPS, help="length of the episodes")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     rng, found, problems = random.Random(options.seed), Counter[str](), list[str]()
     with tempfile.TemporaryDirectory() as name, ModelServer(answer) as server:
         folder = Path(name)
         suite_file = folder / "kills.toml"
-        suite_file.write_text(suite(server), "utf-8")
+        suite_file.write_text(suite(server, options.steps), "utf-8")
         undisturbed = command(suite_file, folder / "undisturbed", 1)
         _, words = undisturbed.communicate()
         if undisturbed.returncode:
@@ -189,7 +189,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             server.requests.clear()
             out = folder / f"round-{found['rounds']}"
             done = found["drivers"] + found["workers"]
-            problems += one_round(suite_file, out, min(15, options.kills - done), rng, server, found)
+            kills = min(15, options.kills - done)
+            problems += one_round(suite_file, out, kills, rng, server, options.steps, found)
             if problems:
                 break
             found["rounds"] += 1

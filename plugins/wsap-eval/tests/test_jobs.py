@@ -170,7 +170,7 @@ def test_a_full_disk_ends_the_evaluation_which_goes_on_once_there_is_room(hazard
 def test_killed_workers_and_drivers_change_no_score_and_buy_no_answer_twice() -> None:
     script = Path(__file__).with_name("eval_kill.py")
     # A worker, then the driver, then a worker; `nox -s eval-kills` kills a hundred.
-    command = [sys.executable, script, "--kills", "3", "--seed", "4", "--json"]
+    command = [sys.executable, script, "--kills", "3", "--seed", "4", "--steps", "12", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     told = json.loads(done.stdout or "{}")
     assert told.get("problems") == [], done.stderr[-2000:]
