@@ -49,6 +49,9 @@ class Server:
         self._made = False
         self._options = _OPTIONS + ("" if durable else " -c fsync=off")
         self._run("initdb", "-U", "wsap", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8")
+        # By files takes half the processor time; before version 15 there was no other way, nor a word for it.
+        version = int((self.folder / "data" / "PG_VERSION").read_text(encoding="ascii"))
+        self._copying = " STRATEGY FILE_COPY" if version >= 15 else ""
         self.start()
 
     def url(self, database: str = "postgres") -> str:
@@ -89,7 +92,7 @@ class Server:
         if not empty and not self._made:
             self._make_template()
         name = f"own_{uuid.uuid4().hex}"
-        self.admin(f"CREATE DATABASE {name}" + ("" if empty else f" TEMPLATE {_TEMPLATE}"))
+        self.admin(f"CREATE DATABASE {name}" + ("" if empty else f" TEMPLATE {_TEMPLATE}{self._copying}"))
         return self.url(name)
 
     def drop(self, url: str) -> None:
