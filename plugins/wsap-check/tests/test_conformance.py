@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -195,6 +196,23 @@ def test_a_world_that_never_answers_is_stuck_and_no_test_hangs() -> None:
     (finding,) = check(Subject(load_adapter_spec(Silent), patience=0.05))
     assert "stuck" in finding.message
     assert "seat-1 is acting" in finding.message
+
+
+class Pondering(Asynchronous):
+    async def act(self, action: Action) -> ActionResult:
+        if self.ticks == 2:
+            await asyncio.to_thread(self._ponder)
+        return await super().act(action)
+
+    def _ponder(self) -> None:
+        end = time.process_time() + 0.3
+        while time.process_time() < end:
+            pass
+
+
+def test_a_world_that_is_only_slow_is_not_stuck() -> None:
+    check = next(c for c in CHECKS if c.name == "play")
+    assert list(check(Subject(load_adapter_spec(Pondering), steps=4, patience=0.1))) == []
 
 
 def test_a_check_is_a_function_of_a_subject() -> None:
