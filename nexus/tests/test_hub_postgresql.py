@@ -121,6 +121,22 @@ def test_a_nexus_is_stopped_in_time_while_its_server_does_not_answer(own: Server
         assert hub_checks.problems(database) == []
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        "postgresql://wsap@/own?host=%2Frun%2Fpostgresql",
+        "postgresql+psycopg://wsap@/own?host=%2Frun%2Fpostgresql",
+        "postgresql://wsap:secret@/own?host=/run/postgresql",
+        "postgresql://ws%61p@/%6Fwn?host=/run/postgresql",
+    ],
+)
+def test_a_database_has_one_state_file_however_its_address_is_written(other: str, tmp_path: Path) -> None:
+    environ = environ_of(tmp_path)
+    first = state_file("postgresql://wsap@/own?host=/run/postgresql", environ)
+    assert state_file(other, environ) == first
+    assert state_file(other.replace("own", "other").replace("%6Fwn", "other"), environ) != first
+
+
 def test_commands_and_stop_work_on_a_server(own: Server, tmp_path: Path) -> None:
     location = own.new_database(empty=True)
     environ = environ_of(tmp_path, WSAP_DATABASE=location)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from wsap_core.errors import StorageReadOnlyError
 from wsap_core.paths import home
@@ -56,7 +56,7 @@ class Running:
 def state_file(database: str, environ: Mapping[str, str]) -> Path:
     """Return the state file of a database: beside it, or in the home folder for a server's database.
 
-    It is the same with or without the driver and the password in a server's URL.
+    It is the same with or without the driver and the password in a server's URL, however the URL is escaped.
     """
     if not is_url(database):
         return Path(f"{database}.nexus.json")
@@ -71,8 +71,11 @@ def _plain(url: str) -> str:
     except ValueError:
         return url  # whoever opens it says what is wrong
     person, at, address = parsed.netloc.rpartition("@")
-    person, dialect = person.partition(":")[0], parsed.scheme.partition("+")[0]
-    return urlunsplit(parsed._replace(scheme=dialect, netloc=f"{person}{at}{address}"))
+    person, dialect = unquote(person.partition(":")[0]), parsed.scheme.partition("+")[0]
+    # A path in the query (`host=/run/postgresql`) can be written with or without escapes.
+    query = urlencode(sorted(parse_qsl(parsed.query, keep_blank_values=True)))
+    plain = parsed._replace(scheme=dialect, netloc=f"{person}{at}{address}", path=unquote(parsed.path), query=query)
+    return urlunsplit(plain)
 
 
 def token_file(environ: Mapping[str, str]) -> Path:

@@ -119,12 +119,17 @@ class WarmProcess:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Read what it writes until it has ended."""
+        """Read what it writes until it has ended; with a timeout, kill it and raise TimeoutError if it has not."""
         if self.stdout.closed:
             return "", ""
         with self.stdout, self.stderr, ThreadPoolExecutor(2) as both:
             out, err = (both.submit(stream.read) for stream in (self.stdout, self.stderr))
-            self.wait(timeout)
+            try:
+                self.wait(timeout)
+            except TimeoutError:
+                with contextlib.suppress(OSError):
+                    os.killpg(self.pid, signal.SIGKILL)  # so that the streams end, too
+                raise
             return out.result(), err.result()
 
     def send_signal(self, number: int) -> None:
