@@ -175,6 +175,8 @@ def test_a_regular_expression_goes_to_vllm_and_as_a_grammar_to_llama_cpp_and_now
     assert server.last["structured_outputs"] == {"regex": "[a-z]+"}
     ask(options(server, server="llama.cpp"), request)
     assert server.last["grammar"] == "root ::= [a-z]+"
+    with pytest.raises(ConstraintError, match="no counterpart in a grammar"):
+        ask(options(server, server="llama.cpp"), replace(REQUEST, constraint=RegexConstraint("(?=a)[a-z]+")))
     sent = len(server.requests)
     with pytest.raises(ConstraintError, match="set the option server"):
         ask(options(server), request)

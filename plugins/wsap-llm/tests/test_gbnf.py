@@ -22,13 +22,16 @@ from wsap_llm.backends.gbnf import grammar_of
         (r"say \"no\"", r'"say \"no\""'),
         ("ж{2}", '"ж"{2}'),
         (".", r"[^\n]"),
+        ("a\u200bb", r'"a\u200Bb"'),
+        ("[\u2028\U000e0001]", r"[\u2028\U000E0001]"),
+        (r"[\^\]a]", r"[\x5E\]a]"),
     ],
 )
 def test_an_expression_is_written_as_a_grammar(pattern: str, grammar: str) -> None:
     assert grammar_of(pattern) == f"root ::= {grammar}"
 
 
-@pytest.mark.parametrize("pattern", [r"a\b", "^a", "a$", "(?=a)", r"(a)\1"])
+@pytest.mark.parametrize("pattern", [r"a\b", "^a", "a$", "(?=a)", r"(a)\1", "a*?", "a++", "a{2}?"])
 def test_what_a_grammar_cannot_express_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="no counterpart in a grammar"):
         grammar_of(pattern)

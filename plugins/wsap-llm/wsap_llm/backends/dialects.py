@@ -243,7 +243,10 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
     elif dialect.regex == "guided_regex":
         body["guided_regex"] = constraint.pattern
     elif dialect.regex == "grammar":
-        body["grammar"] = grammar_of(constraint.pattern)
+        try:
+            body["grammar"] = grammar_of(constraint.pattern)
+        except ValueError as error:
+            raise ConstraintError(f"llama.cpp can't constrain replies by this regular expression: {error}") from error
     else:
         raise ConstraintError(
             "This server can't constrain replies by regular expression; for vLLM or llama.cpp, set the option server."

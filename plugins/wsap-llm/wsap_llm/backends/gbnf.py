@@ -62,7 +62,7 @@ class _Reader:
             return "(", False
         if character == ".":
             return r"[^\n]", False
-        if character in "^$":
+        if character in "^$?*+{":  # a quantifier after a quantifier makes it lazy or possessive
             raise ValueError(f"{character!r} has no counterpart in a grammar.")
         return (character, False) if character in "|)" else (character, True)
 
@@ -102,12 +102,15 @@ def _quoted(text: str) -> str:
 
 
 def _in_class(character: str) -> str:
-    # A range is written with a dash, so that the dash itself needs its number.
-    return r"\x2D" if character == "-" else _shown(character, "[]\\^")
+    # Unescaped, a dash makes a range and a caret negates.
+    return f"\\x{ord(character):02X}" if character in "-^" else _shown(character, "[]\\")
 
 
 def _shown(character: str, special: str) -> str:
     if character in special:
-        return f"\\{character}" if character != "^" else r"\x5E"
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    code = ord(character)
     named = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}.get(character)
-    return named or (character if character.isprintable() else f"\\x{ord(character):02X}")
+    return named or (f"\\x{code:02X}" if code < 256 else f"\\u{code:04X}" if code < 65536 else f"\\U{code:08X}")
