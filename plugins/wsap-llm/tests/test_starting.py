@@ -63,6 +63,20 @@ def test_a_server_that_loads_its_model_is_waited_for(server: ModelServer) -> Non
     assert "Waiting up to 5 minutes" in told[0]
 
 
+def test_it_is_shown_only_while_it_is_waited_for(server: ModelServer) -> None:
+    server.say(*[LOADING] * 2)
+    shown: list[str] = []
+
+    async def main() -> None:
+        options = {"openai": {"base_url": server.base_url, "stream": False}}
+        async with ModelPool(PluginHost.discovered(), options=options, clock=Clock()) as models:
+            model = await models.ready("openai/qwen3:8b")
+            await model.complete(REQUEST, lambda draft: shown.append(draft.waiting))
+
+    asyncio.run(main())
+    assert ["Loading model" in waiting for waiting in shown] == [True, False, True, False]
+
+
 def test_a_server_that_never_gets_ready_ends_it(server: ModelServer) -> None:
     server.default = LOADING
     clock = Clock()

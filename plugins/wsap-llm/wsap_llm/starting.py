@@ -44,3 +44,5 @@ async def until_started(
             if on_text is not None:
                 on_text(Draft(waiting=why.rstrip(".")))
         await clock.sleep(START_PAUSE)
+        if on_text is not None:
+            on_text(Draft())
