@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from wsap_core.errors import AgentError, RecordMismatchError
 from wsap_core.protocol import Action, Observation
@@ -38,6 +38,14 @@ TOO_LATE = "it took too long"
 
 THOUGHT = 900.0
 """Seconds that an agent may take to reflect or plan in a world with a deadline, whose other seats wait meanwhile."""
+
+
+@runtime_checkable
+class PlansFrom(Protocol):
+    """An agent that plans from what it sees."""
+
+    def plan_from(self, observation: Observation) -> None:
+        """Receive the observation that the next plan starts from; called before `plan`."""
 
 
 class SeatLoop:
@@ -473,8 +481,8 @@ class SeatLoop:
         return info if isinstance(info, DecisionInfo) else None
 
     async def _make_plan(self, episode: int, observation: Observation) -> None:
-        if callable(look := getattr(self.agent, "look", None)):
-            look(observation)
+        if isinstance(self.agent, PlansFrom):
+            self.agent.plan_from(observation)
         lines = await self._think(lambda: self.agent.plan(list(observation.current_goals)))
         before, self._plan = self._plan, tuple(single_line(line) for line in lines or ())
         self._planned = self.tally.steps + 1

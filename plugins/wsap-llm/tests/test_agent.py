@@ -352,7 +352,7 @@ def test_a_plan_is_asked_for_kept_and_shown() -> None:
 
     async def session() -> list[str]:
         await agent.initialize("A town.", SPACE)
-        agent.look(Observation(status={"place": "the town hall"}))
+        agent.plan_from(Observation(status={"place": "the town hall"}))
         lines = await agent.plan([Goal("win", "Find the mafia")])
         await agent.decide(Observation())
         return lines

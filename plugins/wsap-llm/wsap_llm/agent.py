@@ -150,13 +150,13 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         )
         self._conversation.begin(system, steps=self.options.window_for(profile))
 
-    def look(self, observation: Observation) -> None:
+    def plan_from(self, observation: Observation) -> None:
         """Take the observation that the next plan starts from."""
         self._beginning = observation
 
     async def plan(self, goals: list[Goal]) -> list[str]:
         """Return the model's plan for the goals, one step a line; empty without goals or unless planning is on. It is
-        made from the observation given to `look`, and is not remembered: a plan is nothing that has happened."""
+        made from the observation given to `plan_from`, and is not remembered: a plan is nothing that has happened."""
         self._plan = []
         if self._paused is not None:  # a new episode, or the paused turn was decided for other goals
             self._paused = replace(self._paused, dropped=True)
