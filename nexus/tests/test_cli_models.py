@@ -19,7 +19,8 @@ from llm_server import DEAF, Card, ModelServer, Say
 from wsap_core.cli import main
 from wsap_core.seams.listing import ModelInfo
 from wsap_core.seams.model import Abilities
-from wsap_llm.backends.fitting import Fit, Memory, fit, is_here
+from wsap_llm.backends.fitting import Fit, Memory, fit
+from wsap_llm.backends.places import is_here
 from wsap_nexus.cli import doctor_model
 
 MODELS = ("models", "--timeout", "120")

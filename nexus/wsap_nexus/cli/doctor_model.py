@@ -102,7 +102,7 @@ async def _choose(address: str | None, host: PluginHost) -> _Chosen | Finding:
         return _Chosen(address.strip(), "as requested", must=True)
     if (default := default_model()) is not None:
         return _Chosen(default, f"from {VARIABLE}", must=False)
-    from wsap_llm.backends.fitting import is_here
+    from wsap_llm.backends.places import is_here
     from wsap_llm.backends.pool import list_models
 
     listings = await list_models(host, within=LISTING)

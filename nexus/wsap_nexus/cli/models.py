@@ -57,7 +57,8 @@ def models(*, as_json: bool, wait: float) -> None:
 
 
 def _fits(listings: Sequence[Listing]) -> Mapping[str, Fit]:
-    from wsap_llm.backends.fitting import fit, is_here, memory_here
+    from wsap_llm.backends.fitting import fit, memory_here
+    from wsap_llm.backends.places import is_here
 
     here = memory_here()
     return {

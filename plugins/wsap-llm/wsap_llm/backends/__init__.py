@@ -7,6 +7,8 @@ dialects         requests of OpenAI's protocol, and the differences between serv
 wire             replies of that protocol, whole or as server-sent events
 failures         maps HTTP errors to error classes
 fitting          suggests a context length that fits the model and the memory
+places           whether a server is on this machine or in a private network
+gbnf             regular expressions as grammars of llama.cpp
 """
 
 from __future__ import annotations

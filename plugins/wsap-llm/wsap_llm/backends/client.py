@@ -7,16 +7,15 @@ one httpx client 50 times as much (`benchmarks/bench_backends.py`).
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
-from urllib.parse import urlsplit
 
 from wsap_core.seams import model_errors as errors
 from wsap_core.seams.model import OnText, Reply, Request
 from wsap_llm.backends.failures import Advice, Asked, UnusableReplyError, error_of
+from wsap_llm.backends.places import is_local
 from wsap_llm.backends.wire import EventReader, ReplyReader, streams
 from wsap_llm.pictures import has_pictures
 from wsap_llm.starting import StartingError
@@ -325,12 +324,3 @@ def _pause(answer: aiohttp.ClientResponse, seconds: float) -> Callable[[], None]
 
 def _nothing() -> None:
     pass
-
-
-def is_local(place: str) -> bool:
-    """Return whether an address is one of this machine or of a private network."""
-    host = urlsplit(place).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return host == "localhost" or host.endswith((".local", ".localhost"))

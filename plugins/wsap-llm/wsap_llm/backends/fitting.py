@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from wsap_core.seams.listing import ModelInfo
@@ -81,15 +79,3 @@ def memory_here() -> Memory | None:
         return Memory(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "memory")
     except (AttributeError, ValueError, OSError):
         return None  # not available on this system
-
-
-def is_here(place: str) -> bool:
-    """Return whether an address is on this machine."""
-    try:
-        host = urlsplit(place if "://" in place else f"//{place}").hostname or ""
-        if host == "localhost":
-            return True
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified

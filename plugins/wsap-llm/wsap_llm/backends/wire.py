@@ -185,9 +185,9 @@ class ReplyReader:
             raise ServerFailedError(f"The response of {self._asked.place} contains no reply.")
         self._take(choice.get("message"), choice)
         self.done = True
-        reply = self.close()
+        reply, prefill = self.close(), self._request.prefill
         # llama.cpp's server repeats the prefill in a whole reply, and not in a streamed one.
-        return replace(reply, text=reply.text.removeprefix(self._request.prefill))
+        return replace(reply, text=reply.text.removeprefix(prefill)) if prefill else reply
 
     def event(self, data: str) -> None:
         """Read one event of a stream; those after its end are ignored. Raises the errors of `whole`."""
