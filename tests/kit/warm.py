@@ -25,7 +25,6 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import metadata
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -251,7 +250,8 @@ def _forker() -> socket.socket:
 
 def _serve(line: socket.socket) -> int:
     """Import what commands need; then begin one for each that is asked for, until nobody can ask any more."""
-    plugins = [entry.module for entry in metadata.entry_points(group="wsap")]
+    discovery = importlib.import_module("wsap_core.discovery")
+    plugins = [found.module for found in discovery.find_plugins() if not found.problem]
     for name in (*PRELOADED, *plugins):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

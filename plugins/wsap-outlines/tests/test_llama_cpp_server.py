@@ -115,7 +115,7 @@ def test_history_is_cut_to_the_context_of_the_server(address: str, option: dict[
     space = ActionSpace((ActionDef("wait", "Let time pass."), ActionDef("look", "Look around.")))
     options = LLMOptions("Town", plan=False, window=30, sampling=Sampling(max_tokens=60))
 
-    async def main() -> int:
+    async def main() -> None:
         async with pool(address, told.append, **option) as models:
             backend = await models.ready("openai/any")
             agent = LLMAgent(backend, options, tell=told.append)
@@ -124,7 +124,6 @@ def test_history_is_cut_to_the_context_of_the_server(address: str, option: dict[
                 await agent.decide(Observation(step=step, status={"mood": "calm and quiet " * 12}))
                 assert agent.last_decision is not None
                 assert not agent.last_decision.forced
-            return len(agent.snapshot())
 
     asyncio.run(main())
     assert [text for text in told if "too small for 30 steps of history" in text]
