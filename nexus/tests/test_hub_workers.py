@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import select
@@ -74,7 +75,8 @@ async def sat_down(face: WorldPort, seat: str = "ada") -> Any:
 def kill_workers(pool: WorkerPool) -> None:
     for link in pool.links:
         if link.pid is not None and not link.gone:
-            os.kill(link.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # gone already, which is noticed later
+                os.kill(link.pid, signal.SIGKILL)
 
 
 async def crafter_stay(face: WorldPort, steps: int, before_call: Callable[[], None] = lambda: None) -> list[str]:

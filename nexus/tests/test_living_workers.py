@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -192,14 +193,15 @@ def test_a_killed_worker_costs_no_tick_and_no_call(tmp_path: Path, at: tuple[int
         link = worker_of(places[0], "hamlet")
         if link is not None and link.pid is not None:
             killed.add(link.pid)
-            os.kill(link.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # killed just now, and reaped, but not yet noticed
+                os.kill(link.pid, signal.SIGKILL)
 
     teller = Kills(set(at), kill)
 
     async def test() -> None:
         async with nexus_at(
             tmp_path, {}, host=village_host(teller), games=(), worlds=(KeptWorld("ham", "hamlet"),), workers=1,
-            living_in_workers=True,            timeouts=WorkerTimeouts(deadline=AGES), pace=50.0,
+            living_in_workers=True, timeouts=WorkerTimeouts(deadline=AGES), pace=50.0,
         ) as place:  # fmt: skip
             places.append(place)
             await place.until(lambda: len(ticks(place, "nexus-ham")) >= 6)
