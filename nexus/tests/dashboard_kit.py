@@ -41,7 +41,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
 from wsap_llm.scripted import ScriptedBackend
-from wsap_nexus.dashboard.guard import OneTimeKey
+from wsap_nexus.dashboard.key import OneTimeKey
 from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store

@@ -320,7 +320,7 @@ def test_in_the_background_it_gives_the_address_that_opens_the_controls_as_in_th
         )
         assert address == url
         request = urllib.request.Request(
-            f"{url}dashboard/unlock", json.dumps({"key": key}).encode(), {"Content-Type": "application/json"}
+            f"{url}unlock", json.dumps({"key": key}).encode(), {"Content-Type": "application/json"}
         )
         with urllib.request.urlopen(request, timeout=300) as answer:
             token = json.loads(answer.read())["token"]

@@ -315,7 +315,7 @@ def test_a_finished_run_tells_how_to_see_more_of_it(opened: Callable[..., Seen],
     seen = opened()
     seen.go(f"run/{scene.told}")
     assert seen.text("main .where code") == f"wsap hall show {scene.told}"
-    world = scene.served.read(f"/dashboard/data/runs/{scene.told}")["players"][0]["world"]
+    world = scene.served.read(f"/nexus/runs/{scene.told}")["players"][0]["world"]
     seen.go(f"world/{world}")
     assert "The game is over." in seen.text(".stage")
     assert seen.text(".stage code") == f"wsap hall show {scene.told}"
@@ -375,7 +375,7 @@ def test_new_ticks_leave_alone_what_somebody_is_typing(opened: Callable[..., See
 
 
 def test_the_inspector_shows_what_a_model_was_told_and_answered(opened: Callable[..., Seen], scene: Scene) -> None:
-    rows = scene.served.read(f"/dashboard/data/runs/{scene.told}/steps")["steps"]
+    rows = scene.served.read(f"/nexus/runs/{scene.told}/steps")["steps"]
     repaired = next(number for number, row in enumerate(rows, 1) if row["repaired"])
     seen = opened()
     seen.go(f"run/{scene.told}?step={repaired}")

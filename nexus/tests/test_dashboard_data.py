@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 
 from wsap_core.seams.context import Context
 from wsap_nexus import dashboard
-from wsap_nexus.dashboard.frames import Frames
-from wsap_nexus.dashboard.guard import OneTimeKey
-from wsap_nexus.dashboard.steps import STRIDE, StepIndexes
+from wsap_nexus.dashboard.key import OneTimeKey
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
+from wsap_nexus.server.frames import Frames
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import OtherEvent
+from wsap_nexus.store.events.agents import AchievementEarned
 from wsap_nexus.store.records import NewRun
+from wsap_nexus.store.step_index import STRIDE, StepIndexes
 
 pytestmark = pytest.mark.every_database
 
@@ -35,7 +36,7 @@ def prepare(nexus: Nexus) -> None:
         for agent_id in ("ann", "ben"):
             tx.register(agent_id, name=EVIL[:70], policies={"nexus": Policy("external"), "*": Policy("steady")})
         mind = Policy("llm", {"model": "talker/it", "memory": "fulltext"})
-        tx.register("ned", policies={"nexus": Policy("external"), "*": mind})
+        tx.register("ned", name="Ned", policies={"nexus": Policy("external"), "*": mind})
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def send(served: Served, agent: str, game: str, steps: int) -> str:
 # --- who may look, and who may do ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/", "/assets/app.js", "/dashboard/data/overview"])
+@pytest.mark.parametrize("path", ["/", "/assets/app.js", "/nexus/overview"])
 def test_everything_that_a_browser_shows_forbids_scripts_and_frames_of_others(served: Served, path: str) -> None:
     status, headers, _ = served.ask(path)
     assert status == 200
@@ -72,7 +73,7 @@ def test_everything_that_a_browser_shows_forbids_scripts_and_frames_of_others(se
 
 
 def test_a_page_whose_name_was_made_to_point_here_reads_nothing(served: Served) -> None:
-    status, _, body = served.ask("/dashboard/data/overview", headers={"Host": "evil.example:9998"})
+    status, _, body = served.ask("/nexus/overview", headers={"Host": "evil.example:9998"})
     assert status in (401, 421)
     assert b"ann" not in body
 
@@ -83,19 +84,18 @@ def test_a_page_whose_name_was_made_to_point_here_reads_nothing(served: Served) 
         ("POST", "/nexus/agents/ann/pause", {}),
         ("POST", "/nexus/agents/ann/resume", {}),
         ("POST", "/nexus/agents/ann/step", {}),
-        ("POST", "/dashboard/agents/ann/recall", {}),
-        ("POST", "/dashboard/agents/ann/send", {"game": "echo"}),
+        ("POST", "/nexus/agents/ann/recall", {}),
+        ("POST", "/nexus/transit/enter", {"agent_id": "ann", "game": "echo"}),
         ("POST", "/nexus/agents/ann/talk", {"text": "hello"}),
         ("POST", "/nexus/agents/ann/settle", {"outcome": "returned", "transfer": "transfer-1"}),
         ("PATCH", "/nexus/agents/ann", {"persona": "someone else"}),
-        ("GET", "/dashboard/token", None),
     ],
 )
 def test_doing_needs_the_token(served: Served, method: str, path: str, body: object) -> None:
     assert served.ask(path, method=method, body=body)[0] == 401
     wrong = {"Authorization": "Bearer " + "x" * 43}
     assert served.ask(path, method=method, body=body, headers=wrong)[0] == 401
-    assert served.read("/dashboard/data/agents/ann")["agent"]["persona"] == ""
+    assert served.read("/nexus/agents/ann")["agent"]["persona"] == ""
 
 
 def test_a_form_of_another_page_changes_nothing(served: Served) -> None:
@@ -110,21 +110,23 @@ def test_a_form_of_another_page_changes_nothing(served: Served) -> None:
     refused.value.close()
 
 
-def test_an_agents_own_token_opens_nothing_here(served: Served) -> None:
+def test_an_agents_own_token_opens_nothing_of_others(served: Served) -> None:
     from wsap_nexus.http.auth import Tokens
 
     token = served.do(lambda: Tokens(served.nexus.nexus_store, served.token).issue("ann"))
     own = {"Authorization": f"Bearer {token}"}
-    assert served.ask("/dashboard/data/overview", headers=own)[0] == 403
-    assert served.ask("/dashboard/agents/ben/recall", method="POST", body={}, headers=own)[0] == 403
+    assert "steps" not in json.loads(served.ask("/nexus/agents", headers=own)[2])["agents"][0]
+    assert served.ask("/nexus/agents/ben/memories", headers=own)[0] == 403
+    assert served.ask("/nexus/runs/echo/steps", headers=own)[0] == 403
+    assert served.ask("/nexus/agents/ben/recall", method="POST", body={}, headers=own)[0] == 403
 
 
 def test_the_printed_key_opens_once(served: Served) -> None:
     key = served.key.fragment.removeprefix("#key=")
-    assert served.ask("/dashboard/unlock", method="POST", body={"key": "not it"})[0] == 401
-    status, _, body = served.ask("/dashboard/unlock", method="POST", body={"key": key})
+    assert served.ask("/unlock", method="POST", body={"key": "not it"})[0] == 401
+    status, _, body = served.ask("/unlock", method="POST", body={"key": key})
     assert (status, json.loads(body)["token"]) == (200, served.token)
-    assert served.ask("/dashboard/unlock", method="POST", body={"key": key})[0] == 401
+    assert served.ask("/unlock", method="POST", body={"key": key})[0] == 401
     assert served.key.fragment == ""
 
 
@@ -143,29 +145,29 @@ def test_a_key_is_not_used_up_by_a_wrong_one() -> None:
 
 def test_a_stay_can_be_gone_through_step_by_step(served: Served) -> None:
     run = send(served, "ann", "echo", 12)
-    about = served.read(f"/dashboard/data/runs/{run}")
+    about = served.read(f"/nexus/runs/{run}")
     assert about["steps"] == 12
     assert [player["id"] for player in about["players"]] == ["ann"]
-    rows = served.read(f"/dashboard/data/runs/{run}/steps?limit=5")
+    rows = served.read(f"/nexus/runs/{run}/steps?limit=5")
     assert [row["number"] for row in rows["steps"]] == [1, 2, 3, 4, 5]
-    after = served.read(f"/dashboard/data/runs/{run}/steps?limit=200&after={rows['steps'][-1]['seq']}")
+    after = served.read(f"/nexus/runs/{run}/steps?limit=200&after={rows['steps'][-1]['seq']}")
     assert [row["number"] for row in after["steps"]] == list(range(6, 13))
     assert after["first"] == 5
-    before = served.read(f"/dashboard/data/runs/{run}/steps?limit=3&before={after['steps'][0]['seq']}")
+    before = served.read(f"/nexus/runs/{run}/steps?limit=3&before={after['steps'][0]['seq']}")
     assert [row["number"] for row in before["steps"]] == [3, 4, 5]
-    tenth = served.read(f"/dashboard/data/runs/{run}/steps?limit=1&position=9")["steps"][0]
-    whole = served.read(f"/dashboard/data/runs/{run}/steps/{tenth['seq']}")
+    tenth = served.read(f"/nexus/runs/{run}/steps?limit=1&position=9")["steps"][0]
+    whole = served.read(f"/nexus/runs/{run}/steps/{tenth['seq']}")
     assert whole["position"] == 9
     assert whole["seen"]["status"]["steps left"] == 11
     assert whole["after"]["status"]["steps left"] == 10
-    assert served.read(f"/dashboard/data/runs/{run}/steps?position=12")["steps"] == []
+    assert served.read(f"/nexus/runs/{run}/steps?position=12")["steps"] == []
 
 
 def test_what_an_agent_decided_on_is_what_the_step_before_showed(served: Served) -> None:
     run = send(served, "ann", "hall", 4)
-    rows = served.read(f"/dashboard/data/runs/{run}/steps")["steps"]
+    rows = served.read(f"/nexus/runs/{run}/steps")["steps"]
     for number, row in enumerate(rows):
-        whole = served.read(f"/dashboard/data/runs/{run}/steps/{row['seq']}")
+        whole = served.read(f"/nexus/runs/{run}/steps/{row['seq']}")
         assert (whole["seen"]["step"], whole["after"]["step"]) == (number, number + 1)
 
 
@@ -177,7 +179,7 @@ def test_what_an_agent_decided_on_is_what_the_step_before_showed(served: Served)
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_said_in_the_one_form(served: Served, path: str) -> None:
-    status, headers, body = served.ask(f"/dashboard/data/{path}", headers=served.authorized)
+    status, headers, body = served.ask(f"/nexus/{path}", headers=served.authorized)
     assert status == 404
     assert headers["content-type"].startswith("application/json")
     assert json.loads(body)["error"]["code"]
@@ -185,7 +187,7 @@ def test_what_is_not_there_is_said_in_the_one_form(served: Served, path: str) ->
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=100000", "before=-1", "after=x", "agent=" + "a" * 999])
 def test_a_page_is_never_larger_than_it_may_be(served: Served, query: str) -> None:
-    assert served.ask(f"/dashboard/data/events?{query}")[0] == 400
+    assert served.ask(f"/nexus/log?{query}")[0] == 400
 
 
 def test_pages_of_the_log_hold_every_event_once_whichever_way_they_are_turned(served: Served) -> None:
@@ -194,7 +196,7 @@ def test_pages_of_the_log_hold_every_event_once_whichever_way_they_are_turned(se
         everything = [event.seq for event in tx.events(limit=100_000)]
 
     def page(query: str) -> list[int]:
-        found = served.read(f"/dashboard/data/events?limit=7&{query}")["events"]
+        found = served.read(f"/nexus/log?limit=7&{query}")["events"]
         return [event["seq"] for event in found if event["seq"] <= everything[-1]]
 
     down: list[int] = []
@@ -214,7 +216,7 @@ def test_what_has_not_changed_is_not_sent_again(served: Served) -> None:
     world = served.within(enter())
     try:
         served.do(lambda: served.nexus.pause("ben"))
-        path = f"/dashboard/data/worlds/{world}/view"
+        path = f"/nexus/worlds/{world}/view"
         _, headers, body = served.ask(path)
         kinds = [block["kind"] for block in json.loads(body)["view"]["blocks"]]
         assert kinds == ["image", "text", "grid", "chat", "table", "text", "places"], "what is no PNG is words"
@@ -227,30 +229,28 @@ def test_what_has_not_changed_is_not_sent_again(served: Served) -> None:
 
 def test_what_an_agent_remembers_says_where_it_comes_from(served: Served) -> None:
     run = send(served, "ned", "hall", 6)
-    found = served.read("/dashboard/data/agents/ned/memories")["in_mind"]
+    found = served.read("/nexus/agents/ned/memories")["in_mind"]
     assert {item["world"] for item in found} == {"Hall " + EVIL[: 80 - len("Hall ")]}
     assert sorted(item["step"] for item in found if item["kind"] == "event") == [0, 1, 2, 3, 4, 5]
     assert {item["run"] for item in found} == {"run 1"}
-    about = served.read(f"/dashboard/data/runs/{run}")
+    about = served.read(f"/nexus/runs/{run}")
     assert [player["id"] for player in about["players"]] == ["ned"]
+
+
+STREAM = "nexus/events?also=pulse&also=thinking&sentences=true"
+"""What the page is told from."""
 
 
 def events_from(served: Served, last: str | None, count: int) -> list[int]:
     """Return the numbers of the first events of a stream."""
     headers = served.authorized | ({} if last is None else {"Last-Event-ID": last})
-    request = urllib.request.Request(served.url + "dashboard/live", headers=headers)
+    request = urllib.request.Request(served.url + STREAM, headers=headers)
     found: list[int] = []
     with urllib.request.urlopen(request, timeout=300) as answer:
-        number, kind = 0, ""
         while len(found) < count:
             line = answer.readline().decode().rstrip("\n")
             if line.startswith("id: "):
-                number = int(line[4:])
-            elif line.startswith("event: "):
-                kind = line[7:]
-            elif not line and kind == "nexus":
-                found.append(number)
-                kind = ""
+                found.append(int(line[4:]))
     return found
 
 
@@ -263,17 +263,21 @@ def test_a_stream_goes_on_where_it_was_lost(served: Served) -> None:
     assert first + rest == numbers
 
 
-def test_a_page_that_was_away_too_long_is_told_to_look_anew(served: Served) -> None:
+def test_a_stream_of_the_page_tells_events_in_sentences(served: Served) -> None:
     with served.nexus.nexus_store.change() as tx:
-        for number in range(1100):
-            tx.note(OtherEvent(kind="test", data={"number": number}))
-        newest = tx.last_seq()
-    request = urllib.request.Request(served.url + "dashboard/live", headers={"Last-Event-ID": "1"})
-    with urllib.request.urlopen(request, timeout=300) as answer:
-        lines = iter(lambda: answer.readline().decode(), "")
-        hello = json.loads(next(line for line in lines if line.startswith("data: ")).removeprefix("data: "))
-    assert hello["reset"] is True
-    assert hello["seq"] >= newest
+        first = tx.note(OtherEvent(kind="test", agent_id="ned", data={}))
+        tx.note(AchievementEarned(agent_id="ned", game="hall", name="light_fire"))
+    headers = {**served.authorized, "Last-Event-ID": str(first - 1)}
+    told: list[dict[str, Any]] = []
+    with urllib.request.urlopen(urllib.request.Request(served.url + STREAM, headers=headers), timeout=300) as answer:
+        while len(told) < 2:
+            line = answer.readline().decode()
+            event = json.loads(line.removeprefix("data: ")) if line.startswith("data: ") else {}
+            if event.get("seq", 0) >= first:
+                told.append(event)
+    assert told[1]["sentence"] == "Ned achieved in hall: light fire"
+    assert told[1]["gain"] == {"lead": "Ned achieved in hall:", "key": "light_fire", "text": "light fire"}
+    assert (told[0]["name"], told[0]["gain"]) == ("Ned", None)
 
 
 # --- the parts ----------------------------------------------------------------------------------------

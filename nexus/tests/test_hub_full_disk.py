@@ -182,7 +182,7 @@ def test_health_dashboard_status_and_watch_say_so_and_an_action_is_answered_once
             assert (health.status_code, health.json()["status"]) == (503, "degraded")
             assert "There is no room left" in health.json()["reason"]
             assert str(tmp_path) not in health.text  # anybody may read it
-            (shown,) = anybody.get("/dashboard/data/overview").json()["attention"]
+            (shown,) = anybody.get("/nexus/overview").json()["attention"]
             assert "There is no room left" in shown["what"]
             with Database.open(tmp_path / "wsap.db", read_only=True) as reading:
                 found = status_of(reading, running, running.database, health=health.json())

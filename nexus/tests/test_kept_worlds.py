@@ -24,8 +24,6 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.seams.clock import SystemClock
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.cli.nexus.report import kept_of
-from wsap_nexus.dashboard import views
-from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.errors import AgentPausedError, GameUnavailableError
 from wsap_nexus.hub import passages
 from wsap_nexus.hub.settings import KeptWorld
@@ -34,6 +32,8 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.totals import read_totals
+from wsap_nexus.server.frames import Frames
+from wsap_nexus.server.routes import overview
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
@@ -720,7 +720,7 @@ def test_a_world_that_can_not_be_repeated_goes_back_to_its_last_whole_tick_and_i
             assert not place.events("game_failed")
             assert "went back from tick" in told.sentence()
             with place.nexus.nexus_store.look() as tx:
-                (item,) = views._attention(tx)
+                (item,) = overview._failed(tx)
             assert (item["id"], item["what"]) == ("glade", told.sentence())
         assert not hub_checks.problems(place.nexus.store.database)
 

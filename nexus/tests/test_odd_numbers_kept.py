@@ -21,8 +21,8 @@ from wsap_nexus.store.entities import EntryRequest, Policy
 
 AGENTS = {name: {"*": Policy("random"), "nexus": Policy("external")} for name in ("ann", "bob")}
 PAGES = (
-    "/dashboard/data/overview", "/dashboard/data/agents/ann", "/dashboard/data/agents/bob", "/nexus/health",
-    "/dashboard/data/events?limit=50", "/nexus/agents", "/nexus/agents/ann", "/nexus/agents/ann/diary", "/nexus/games",
+    "/nexus/overview", "/nexus/agents/ann", "/nexus/agents/bob", "/nexus/health",
+    "/nexus/log?limit=50", "/nexus/agents", "/nexus/agents/ann", "/nexus/agents/ann/diary", "/nexus/games",
 )  # fmt: skip
 
 

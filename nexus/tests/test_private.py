@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from dashboard_kit import Served
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 
 from wsap_core.host import PluginHost, Registration
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Goal, Observation, TextBlock, View
@@ -23,7 +22,6 @@ from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.agents import messages
 from wsap_nexus.agents.identity import set_persona, set_policy
 from wsap_nexus.agents.metagoals import TEMPLATES, set_goal
-from wsap_nexus.dashboard.app import ROUTERS
 from wsap_nexus.http.auth import Tokens
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.server.app import include_routes
@@ -131,6 +129,10 @@ def prepare(nexus: Nexus) -> None:
         messages.send(tx, "ada", "direct", mark("letter"), to="bob")
 
 
+PAGE = "/nexus/events?also=pulse&also=thinking&sentences=true"
+"""The stream from which the page is told."""
+
+
 @dataclass
 class Scene:
     """A nexus full of secrets."""
@@ -152,12 +154,10 @@ class Scene:
     """The number of the newest event."""
 
     def gets(self) -> list[str]:
-        """Return every path that can be read, from the OpenAPI document and from the dashboard's routes."""
+        """Return every path that can be read, from the OpenAPI document."""
         app = FastAPI()
         include_routes(app)
         paths = [path for path, at in app.openapi()["paths"].items() if "get" in at]
-        routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-        paths += [route.path for route in routes if "GET" in route.methods]
         assert len(paths) > 30
         return [filled for path in paths for filled in self._filled(path)]
 
@@ -169,6 +169,9 @@ class Scene:
             known["seq"] = ("0", *self.decided[path.split("/")[-3], path.split("/")[-2]])
         if not name:
             yield {"/nexus/events": f"/nexus/events?after=0&until={self.last}"}.get(path, path)
+            if path == "/nexus/events":
+                yield PAGE
+                yield f"{path}?after=0&until={self.last}&sentences=true"
             return
         for value in known[name]:
             yield from self._filled(path.replace(f"{{{name}}}", value))
@@ -176,14 +179,14 @@ class Scene:
     def read(self, path: str, token: str | None) -> bytes:
         """Return everything that comes from a path, of a stream what comes until the newest event."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        if path == "/dashboard/live":
+        if path == PAGE:
             return self._live(headers)
         wait = "&" if "?" in path else "?"
         return self.served.ask(f"{path}{wait}wait=0", headers=headers)[2]
 
     def _live(self, headers: dict[str, str]) -> bytes:
         sent = {**headers, "Last-Event-ID": "0"}
-        request = urllib.request.Request(self.served.url + "dashboard/live", headers=sent)
+        request = urllib.request.Request(self.served.url + PAGE.lstrip("/"), headers=sent)
         came = b""
         with urllib.request.urlopen(request, timeout=300) as answer:
             # Of the steps of agents in worlds, at least one message.
@@ -240,7 +243,9 @@ def found_in(texts: dict[str, bytes], scene: Scene) -> dict[str, list[str]]:
     """Return private thing -> the paths from which it came."""
     wanted = {kind: mark(kind).encode() for kind in KINDS}
     found = {kind: [path for path, text in texts.items() if secret in text] for kind, secret in wanted.items()}
-    about = [path for path in texts if "/data/agents/ada" in path or "/data/worlds/" in path or "/data/runs/" in path]
+    about = [
+        path for path in texts if "/nexus/agents/ada" in path or "/nexus/worlds/" in path or "/nexus/runs/" in path
+    ]
     found["role"] = [p for p in about if any(f'"{r}"' in texts[p].decode() or f" the {r}" in texts[p].decode()
                                              for r in scene.roles)]  # fmt: skip
     return {kind: paths for kind, paths in found.items() if paths}
@@ -260,8 +265,7 @@ def test_without_a_token_nothing_private_comes_out_on_any_route(scene: Scene) ->
 @pytest.mark.slow
 def test_with_the_token_of_another_agent_nothing_private_comes_out_either(scene: Scene) -> None:
     token = scene.served.do(lambda: Tokens(scene.served.nexus.nexus_store, scene.served.token).issue("eve"))
-    wire = [path for path in scene.gets() if not path.startswith("/dashboard/live")]
-    assert found_in({path: scene.read(path, token) for path in wire}, scene) == {}
+    assert found_in({path: scene.read(path, token) for path in scene.gets()}, scene) == {}
 
 
 @pytest.mark.slow
@@ -269,9 +273,9 @@ def test_without_a_token_a_spectator_sees_who_is_where_and_what_a_game_draws_for
     read = scene.served.read_public
     assert {a["id"] for a in read("/nexus/agents")["agents"]} == set(scene.agents)
     assert read("/nexus/agents/ada")["agent"]["place"] == "world"
-    drawn = read(f"/dashboard/data/worlds/{scene.town}/view")["view"]
+    drawn = read(f"/nexus/worlds/{scene.town}/view")["view"]
     assert len(next(block for block in drawn["blocks"] if block["kind"] == "table")["rows"]) == 15
-    overview = read("/dashboard/data/overview")
+    overview = read("/nexus/overview")
     assert {stay["agent"] for world in overview["worlds"] for stay in world["stays"]} == {"ada", "bob", "mia", "tom"}
     assert {"entered", "left", "agent_registered"} <= {event["kind"] for event in overview["recent"]}
     sentences = {event["sentence"] for event in overview["recent"]}
@@ -280,7 +284,7 @@ def test_without_a_token_a_spectator_sees_who_is_where_and_what_a_game_draws_for
 
 def test_who_acts_in_a_game_of_hidden_roles_is_not_told_without_a_token(scene: Scene) -> None:
     """By night only some roles act, so that counts of steps tell who has one of them."""
-    for world in scene.served.read_public("/dashboard/data/overview")["worlds"]:
+    for world in scene.served.read_public("/nexus/overview")["worlds"]:
         for stay in world["stays"]:
             assert not {"steps", "action", "reward"} & set(stay)
     pulse = scene._live({}).decode()

@@ -144,11 +144,11 @@ def test_it_is_told_who_waits_for_whom_but_only_to_the_owner(tmp_path: Path) -> 
         assert mute.get("/nexus/health").json()["waits"] == []
         lines = status_lines(status_of(served.nexus.store.database, None, "here", health=health))
         assert lines[lines.index("Waiting:") + 1] == f"  {wait['text']}"
-        until(lambda: owner.get("/dashboard/data/overview").json()["attention"])
-        (told,) = owner.get("/dashboard/data/overview").json()["attention"]
+        until(lambda: owner.get("/nexus/overview").json()["attention"])
+        (told,) = owner.get("/nexus/overview").json()["attention"]
         assert told["what"].startswith("village waits for ext-0 (its decision, ")
         assert (told["kind"], told["id"]) == ("agent", "ext-0")
-        assert anybody.get("/dashboard/data/overview").json()["attention"] == []
+        assert anybody.get("/nexus/overview").json()["attention"] == []
 
 
 @pytest.mark.slow

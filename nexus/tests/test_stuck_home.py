@@ -14,9 +14,9 @@ import pytest
 from life_kit import Place, Script, host_with, nexus_at
 
 from wsap_core import Action
-from wsap_nexus.dashboard import views
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.restoring import Runs
+from wsap_nexus.server.routes import overview
 
 HOME = Path(__file__).parent / "data" / "stuck_home" / "nexus.db.xz"
 WORLDS = (
@@ -85,7 +85,7 @@ def test_the_worlds_of_a_home_that_was_stuck_go_on_or_back_with_their_agents_and
             await place.until(lambda: {"village", "hamlet"} <= set(place.nexus.live.worlds.values()))
             where = await lives(place)
             with place.nexus.nexus_store.look() as tx:
-                said = [item["id"] for item in views._attention(tx)]
+                said = [item["id"] for item in overview._failed(tx)]
                 # Who is at home without having asked for it was brought there, and somebody is told why.
                 back = {event.body["world"] for event in place.events("world_rewound")}
                 assert {IN_WORLDS[agent] for agent, at in where.items() if at == "nexus"} <= back <= set(said)

@@ -192,7 +192,7 @@ def test_owner_and_page_see_a_model_read_and_write_and_the_log_keeps_nothing_of_
     assert first["agent_id"] == "ada"
     assert first["body"]["model"] == "slow/it"
     assert first["body"]["tokens"] > 50
-    (page,) = next(told(served, "dashboard/live", served.token))
+    page = next(told(served, "nexus/events?also=pulse&also=thinking&sentences=true", served.token))
     assert page["body"]["request"] == first["body"]["request"]
     if not MODELS[-1].streamed[0]:  # it was asked before somebody watched: the next reply is streamed
         served.do(MODELS[-1].goes_on.set)

@@ -232,7 +232,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def shown(served: Served, run: str, query: str = "") -> Mapping[str, object]:
-    found: Mapping[str, object] = served.read(f"/dashboard/data/runs/{run}/view{query}")
+    found: Mapping[str, object] = served.read(f"/nexus/runs/{run}/view{query}")
     return found
 
 
@@ -243,17 +243,17 @@ def recorded(served: Served, *ticks: int, game: str = "pond_kit:POND", text: str
 
 def test_the_dashboard_tells_a_view_of_a_run(served: Served) -> None:
     run = recorded(served, 1, 2, 3, 4)
-    assert served.read(f"/dashboard/data/runs/{run}")["views"] is True
+    assert served.read(f"/nexus/runs/{run}")["views"] is True
     view = shown(served, run)["view"]
     assert isinstance(view, dict)
     assert [block["kind"] for block in view["blocks"]] == ["places", "timeline"]
     assert view["selections"][0] == {"name": "tick", "chosen": "", "choices": [], "highest": 4, "title": ""}
     assert shown(served, run, "?tick=2&character=Brek")["view"]["title"] == "The pond at tick 2"  # type: ignore[index]
-    assert served.ask(f"/dashboard/data/runs/{run}/view")[0] == 401
+    assert served.ask(f"/nexus/runs/{run}/view")[0] == 401
 
 
 def test_a_view_that_did_not_change_is_not_sent_again(served: Served) -> None:
-    path = f"/dashboard/data/runs/{recorded(served, 1, 2)}/view"
+    path = f"/nexus/runs/{recorded(served, 1, 2)}/view"
     _, headers, _ = served.ask(path, headers=served.authorized)
     again, _, body = served.ask(path, headers={**served.authorized, "If-None-Match": headers["etag"]})
     assert (again, body) == (304, b"")
@@ -264,7 +264,7 @@ def test_the_dashboard_says_why_there_is_no_view(served: Served) -> None:
     assert "no such frog" in str(shown(served, broken)["remark"])
     without = recorded(served, 1, game="echo")
     assert shown(served, without) == {"view": None, "remark": "This game has no view of its runs."}
-    assert served.read(f"/dashboard/data/runs/{without}")["views"] is False
+    assert served.read(f"/nexus/runs/{without}")["views"] is False
 
 
 def test_a_long_text_of_a_story_is_cut(served: Served) -> None:

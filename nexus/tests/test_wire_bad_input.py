@@ -435,7 +435,12 @@ def test_clients_without_a_token_take_no_stream_from_those_with_one(tmp_path: Pa
 
         nobody, owner = held.enter_context(served.client("")), held.enter_context(served.client())
         eve, bob = held.enter_context(served.register("eve")), held.enter_context(served.register("bob"))
-        assert [opens(nobody, path) for path in ("/nexus/events", "/dashboard/live") * 2] == [200, 200, 200, 503]
+        assert [opens(nobody, path) for path in ("/nexus/events", "/nexus/events?also=pulse") * 2] == [
+            200,
+            200,
+            200,
+            503,
+        ]
         assert [opens(eve) for _ in range(4)] == [200, 200, 200, 503]
         assert opens(bob) == 503, "the last quarter is for whoever runs the nexus"
         assert [opens(owner) for _ in range(3)] == [200, 200, 503]

@@ -105,6 +105,36 @@ def test_an_agent_lives_through_the_client_from_the_nexus_into_a_world_and_strai
         assert [s.game for s in alive.agent("alive").sessions] == ["echo", "crafter"]
 
 
+def test_the_client_sees_what_the_page_shows(served: Served) -> None:
+    with NexusClient(served.url, served.token) as owner, NexusClient(served.url) as anybody:
+        owner.register("shown", name="Shown")
+        arrived = owner.enter("shown", "echo")
+        owner.act("shown", Action("wait"))
+        world, run = arrived.session.world_id, arrived.session.run_id
+        assert world in {card["id"] for card in owner.overview()["worlds"]}
+        assert world in {row["id"] for row in anybody.worlds()}
+        assert [stay["agent"] for stay in anybody.world(world)["stays"]] == ["shown"]
+        assert owner.now("shown")["observation"]["step"] == 1
+        owner.recall("shown")
+        left = next(event for event in owner.events(after=0, kinds=("left",)) if event.body["run"] == run)
+        assert next(anybody.runs("echo"))["id"] == run
+        assert anybody.run(run)["steps"] == 1
+        (first,) = owner.steps(run)
+        assert owner.step(run, first["seq"])["after"]["step"] == 1
+        assert [session.run_id for session in anybody.sessions("shown")] == [run]
+        assert owner.memories("shown")["core"] == []
+        (newest,) = owner.log(agent="shown", kinds=("left",), limit=1)
+        assert newest.seq == left.seq
+        assert newest.sentence.startswith("Shown left echo after 1 decision")
+        assert newest.sentence == next(owner.events(after=newest.seq - 1, sentences=True)).sentence
+        for private in (lambda: anybody.steps(run), lambda: anybody.memories("shown"), lambda: anybody.recall("shown")):
+            with pytest.raises(RefusedError) as refused:
+                private()
+            assert refused.value.told == "UNAUTHORIZED"
+        pulse = next(event for event in owner.events(also=("pulse",)) if event.kind == "pulse")
+        assert pulse.body["decisions"] >= 1
+
+
 def test_the_client_says_how_one_wants_to_begin(served: Served) -> None:
     with NexusClient(served.url, served.token) as owner:
         token = owner.register("choosy").token
@@ -243,7 +273,7 @@ def test_events_are_resumed_where_the_stream_broke_and_filtered(served: Served) 
 
 @pytest.mark.slow
 def test_events_that_are_no_longer_in_memory_are_read_from_the_log(served: Served) -> None:
-    from wsap_nexus.server.events import Feed
+    from wsap_nexus.server.routes.events import Feed
 
     async def read() -> tuple[list[int], list[int]]:
         feed = Feed(served.nexus.nexus_store, served.nexus.thoughts)

@@ -16,6 +16,7 @@ from hypothesis.errors import Unsatisfiable
 from jsonschema import Draft202012Validator
 from wire_server import Served, serving
 
+from wsap_nexus.dashboard import app as page
 from wsap_nexus.http.guard import HttpLimits
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,6 +70,12 @@ def test_every_route_says_what_it_answers_and_how_it_refuses() -> None:
                 assert operation["security"] == [{"token": []}], (method, path)
 
 
+def test_the_page_has_no_routes_of_its_own_but_to_unlock_it(served: Served) -> None:
+    assert {getattr(route, "path", None) for route in page.router.routes} == {"/", "/unlock"}
+    with served.client() as owner:
+        assert owner.get("/dashboard/data/overview").status_code == 404
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
@@ -77,6 +84,13 @@ def test_every_route_says_what_it_answers_and_how_it_refuses() -> None:
         ("GET", "/nexus/games", None),
         ("GET", "/nexus/agents", None),
         ("GET", "/nexus/agents/{agent_id}", None),
+        ("GET", "/nexus/agents/{agent_id}/sessions", None),
+        ("GET", "/nexus/agents/{agent_id}/memories", None),
+        ("GET", "/nexus/agents/{agent_id}/now", None),
+        ("GET", "/nexus/overview", None),
+        ("GET", "/nexus/log", None),
+        ("GET", "/nexus/worlds", None),
+        ("GET", "/nexus/runs", None),
         ("GET", "/nexus/agents/{agent_id}/observation", None),
         ("GET", "/nexus/agents/{agent_id}/action-space", None),
         ("POST", "/nexus/agents/{agent_id}/act", {"name": "list_games"}),
@@ -96,6 +110,35 @@ def test_what_is_answered_is_as_the_document_says(
     said = responses.get(str(answer.status_code), responses["default"])
     schema = {**said["content"]["application/json"]["schema"], "components": document["components"]}
     Draft202012Validator(schema).validate(answer.json())
+
+
+@pytest.mark.slow
+def test_what_is_told_of_worlds_and_runs_is_as_the_document_says(served: Served) -> None:
+    document = json.loads(reference.document())
+    served.register("ivy").close()
+    with served.client() as owner:
+
+        def checked(path: str, **values: str) -> Any:
+            response = owner.get(path.format(**values))
+            assert response.status_code == 200, response.text
+            said = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+            Draft202012Validator({**said, "components": document["components"]}).validate(response.json())
+            return response.json()
+
+        assert owner.post("/nexus/transit/enter", json={"agent_id": "ivy", "game": "crafter"}).status_code == 201
+        assert owner.post("/nexus/agents/ivy/act", json={"name": "noop"}).status_code == 200
+        world = checked("/nexus/overview")["worlds"][0]["id"]
+        run = checked("/nexus/worlds/{world_id}", world_id=world)["run"]
+        assert checked("/nexus/worlds/{world_id}/view", world_id=world)["view"]["blocks"]
+        assert checked("/nexus/agents/{agent_id}/now", agent_id="ivy")["observation"]["text"]
+        assert owner.post("/nexus/transit/exit", json={"agent_id": "ivy"}).status_code == 200
+        assert checked("/nexus/runs/{run_id}", run_id=run)["players"] == [{"id": "ivy", "name": "ivy", "world": world}]
+        first = checked("/nexus/runs/{run_id}/steps", run_id=run)["steps"][0]
+        step = checked("/nexus/runs/{run_id}/steps/{seq}", run_id=run, seq=str(first["seq"]))
+        assert (step["action"], step["position"]) == ({"name": "noop", "parameters": {}}, 0)
+        whole = checked("/nexus/agents/{agent_id}", agent_id="ivy")
+        assert whole["visits"] == {"crafter": 1}
+        assert checked("/nexus/agents/{agent_id}/sessions", agent_id="ivy")["sessions"] == whole["sessions"]
 
 
 @pytest.mark.slow

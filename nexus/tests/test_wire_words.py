@@ -15,7 +15,7 @@ from wsap_core.specs import BackendSpec
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.client import AsyncNexusClient, DiaryEntry, Exchange, NexusClient, RefusedError
 from wsap_nexus.hub.nexus import Settings
-from wsap_nexus.server.agents import _idempotent_talk
+from wsap_nexus.server.routes.agents import _idempotent_talk
 from wsap_nexus.store.events.agents import DiaryWritten
 
 EVIL = "I am well.\x1b[2J <script>alert(1)</script>"

@@ -241,10 +241,10 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
     """Compare the trajectory hash of the recorded steps with the one in the summary."""
     from wsap_core.protocol.wire import dumps
     from wsap_nexus.runs.plan import is_irreversible
-    from wsap_nexus.runs.totals import TOTALS, with_progress
+    from wsap_nexus.runs.totals import with_progress
     from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined, is_chained, line_of
     from wsap_nexus.store.history import TICK
-    from wsap_nexus.store.records import RunStatus
+    from wsap_nexus.store.records import TOTALS, RunStatus
 
     new = partial(TrajectoryHash, chained=is_chained(record.config))
     names = [str(seat["name"]) for seat in record.config.get("seats", ())]

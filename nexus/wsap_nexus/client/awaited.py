@@ -225,12 +225,101 @@ class AsyncNexusClient:
         read = lambda data: self._maybe(View, data["view"])  # noqa: E731
         return await self._do("GET", _of_session(session_id, "/view"), read)
 
+    # --- watching ---------------------------------------------------------------------------------
+
+    async def overview(self) -> Mapping[str, Any]:
+        """Return numbers, occupied worlds, agents at home, recent events, and what needs attention: `Overview` in the
+        reference of the wire API, as are the forms named below."""
+        return await self._do("GET", "/nexus/overview", _whole)
+
+    def worlds(self) -> AsyncGenerator[Mapping[str, Any], None]:
+        """Yield all worlds, newest first, each a `WorldRow`."""
+        return self._pages("/nexus/worlds", lambda data: data["worlds"], "before")
+
+    async def world(self, world_id: str) -> Mapping[str, Any]:
+        """Return a world, and who is and was in it: a `WorldAnswer`."""
+        return await self._do("GET", _of_world(world_id), _whole)
+
+    async def world_view(self, world_id: str) -> View | None:
+        """Return the current view of a world for spectators; None if there is none."""
+        read = lambda data: self._maybe(View, data["view"])  # noqa: E731
+        return await self._do("GET", _of_world(world_id, "/view"), read)
+
+    def runs(self, game: str | None = None) -> AsyncGenerator[Mapping[str, Any], None]:
+        """Yield the runs of a game or of all, newest first, each a `RunRow`."""
+        more = {} if game is None else {"game": game}
+        return self._pages("/nexus/runs", lambda data: data["runs"], "before", more=more)
+
+    async def run(self, run_id: str) -> Mapping[str, Any]:
+        """Return a run: a `RunAnswer`."""
+        return await self._do("GET", _of_run(run_id), _whole)
+
+    async def steps(self, run_id: str, *, position: int = 0, limit: int = 60) -> list[Mapping[str, Any]]:
+        """Return steps of a run from a position, from 0, each a `StepRow`; needs the owner's token."""
+        read = lambda data: list(data["steps"])  # noqa: E731
+        asked = {"position": position, "limit": limit}
+        return await self._do("GET", _of_run(run_id, "/steps"), read, params=asked)
+
+    async def step(self, run_id: str, seq: int) -> Mapping[str, Any]:
+        """Return one decision, by the `seq` of its step: a `StepAnswer`; needs the owner's token."""
+        return await self._do("GET", _of_run(run_id, f"/steps/{seq}"), _whole)
+
+    async def prompt(self, run_id: str, seq: int) -> list[tuple[str, str]]:
+        """Return the whole prompt of a model call, by its `seq`, as (role, text); needs the owner's token."""
+        read = lambda data: [(each["role"], each["text"]) for each in data["messages"]]  # noqa: E731
+        return await self._do("GET", _of_run(run_id, f"/calls/{seq}"), read)
+
+    def sessions(self, agent_id: str) -> AsyncGenerator[SessionRecord, None]:
+        """Yield an agent's sessions, newest first."""
+        return self._pages(_of_agent(agent_id, "/sessions"), self._many(SessionRecord, "sessions"), "before")
+
+    async def memories(self, agent_id: str) -> Mapping[str, Any]:
+        """Return what an agent remembers: a `Memories`; needs its token."""
+        return await self._do("GET", _of_agent(agent_id, "/memories"), _whole)
+
+    async def now(self, agent_id: str) -> Mapping[str, Any]:
+        """Return what an agent saw and planned last: a `Now`; needs its token."""
+        return await self._do("GET", _of_agent(agent_id, "/now"), _whole)
+
+    async def recall(self, agent_id: str) -> None:
+        """Bring an agent back into the nexus after its current decision; needs the owner's token."""
+        await self._do("POST", _of_agent(agent_id, "/recall"), _whole)
+
+    async def log(
+        self,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        agent: str | None = None,
+        kinds: Sequence[str] = (),
+        limit: int = 100,
+    ) -> list[Event]:
+        """Return past events with their sentences, newest first: the last before one, or the first after one."""
+        asked = {"before": before, "after": after, "agent": agent, "kind": list(kinds), "limit": limit}
+        params = {name: value for name, value in asked.items() if value not in (None, [])}
+        read = lambda data: [parts.event_of(each) for each in data["events"]]  # noqa: E731
+        return await self._do("GET", "/nexus/log", read, params=params)
+
     async def events(
-        self, *, after: int | None = None, agent: str | None = None, kinds: Sequence[str] = ()
+        self,
+        *,
+        after: int | None = None,
+        agent: str | None = None,
+        kinds: Sequence[str] = (),
+        also: Sequence[str] = (),
+        sentences: bool = False,
     ) -> AsyncGenerator[Event, None]:
-        """Yield new events, or all after a number, without end; a broken stream is resumed."""
+        """Yield new events, or all after a number, without end; a broken stream is resumed.
+
+        Args:
+            agent: only events of this agent.
+            kinds: only events of these kinds.
+            also: `thinking`, what models are asked and write, and `pulse`, who decides in worlds; they have no number.
+            sentences: whether events come with their sentences.
+        """
         broken = Tries(self._retries, repeatable=True)
-        asked: dict[str, Any] = {"agent": agent, "kind": list(kinds), "after": after}
+        asked: dict[str, Any] = {"agent": agent, "kind": list(kinds), "also": list(also), "after": after}
+        asked |= {"sentences": "true" if sentences else None}
         params = {name: value for name, value in asked.items() if value not in (None, [])}
         while True:
             try:
@@ -251,12 +340,17 @@ class AsyncNexusClient:
     # --- requests ---------------------------------------------------------------------------------
 
     async def _pages(
-        self, path: str, read: Callable[[Any], list[T]], cursor: str, first: str | None = None
+        self,
+        path: str,
+        read: Callable[[Any], list[T]],
+        cursor: str,
+        first: str | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[T, None]:
-        # `cursor` is the parameter for the start of a page.
+        # `cursor` is the parameter for the start of a page, `more` those of every page.
         place: Any = first
         while True:
-            params = {"limit": 200} if place is None else {"limit": 200, cursor: place}
+            params = {"limit": 200, **(more or {}), **({} if place is None else {cursor: place})}
             page, place = await self._do("GET", path, lambda data: (read(data), data.get("next")), params=params)
             for each in page:
                 yield each
@@ -345,6 +439,18 @@ def _of_agent(agent_id: str, part: str = "") -> str:
 
 def _of_session(session_id: str, part: str = "") -> str:
     return f"/nexus/sessions/{quote(session_id, safe='')}{part}"
+
+
+def _of_world(world_id: str, part: str = "") -> str:
+    return f"/nexus/worlds/{quote(world_id, safe='')}{part}"
+
+
+def _of_run(run_id: str, part: str = "") -> str:
+    return f"/nexus/runs/{quote(run_id, safe='')}{part}"
+
+
+def _whole(data: dict[str, Any]) -> dict[str, Any]:
+    return data
 
 
 def _new_key() -> str:

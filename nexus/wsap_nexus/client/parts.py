@@ -61,7 +61,7 @@ class Registration:
 
 @dataclass(frozen=True)
 class Whole:
-    """All data of an agent; without its token, only identity, place and sessions."""
+    """All data of an agent; without its token, only identity, place, sessions and visits."""
 
     agent: AgentIdentity
     sessions: tuple[SessionRecord, ...]
@@ -70,6 +70,12 @@ class Whole:
     items: tuple[Mapping[str, Any], ...] = ()
     avatars: tuple[Mapping[str, Any], ...] = ()
     achievements: tuple[Mapping[str, Any], ...] = ()
+    visits: Mapping[str, int] = field(default_factory=dict)
+    """Game -> the number of its sessions."""
+    meta_goals: tuple[Mapping[str, Any], ...] = ()
+    """Goals over several worlds: `description`, `state`, `progress`, `share`."""
+    failure: str = ""
+    """Why it is paused, if it failed."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,8 @@ class Event:
     time: float = 0.0
     """Seconds since 1970."""
     body: Mapping[str, Any] = field(default_factory=dict)
+    sentence: str = ""
+    """The event in words, if asked for."""
 
 
 def refusal(status: int, data: Mapping[str, Any]) -> RefusedError:
@@ -139,5 +147,9 @@ def read_event(data: str) -> Event | None:
     """Return the event in a message of a stream; None for a keep-alive."""
     if not data:
         return None
-    known = json.loads(data)
+    return event_of(json.loads(data))
+
+
+def event_of(known: Mapping[str, Any]) -> Event:
+    """Return the event with these members; unknown ones are left out."""
     return Event(**{name: known[name] for name in Event.__dataclass_fields__ if name in known})

@@ -1,33 +1,55 @@
-"""Adds the dashboard to the application of a nexus: the page, its data, and its files in `assets` (no build step)."""
+"""Adds the dashboard to the application of a nexus: the page, and its files in `assets` (no build step).
+
+What the page shows and does goes through the wire API, as for any other client. The only route of its own exchanges the
+key in the printed address for the token.
+"""
 
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse
+from pydantic import Field
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
+from typing_extensions import override
 
-from wsap_nexus.dashboard import actions, decision, live, mind, timeline, views
-from wsap_nexus.dashboard.frames import Frames
-from wsap_nexus.dashboard.guard import HEADERS
-from wsap_nexus.dashboard.steps import StepIndexes
-from wsap_nexus.hub.nexus import Nexus
+from wsap_nexus.dashboard.key import OneTimeKey
+from wsap_nexus.http import replies
+from wsap_nexus.http.callers import TokenStore
+from wsap_nexus.http.refusals import UnauthorizedError
+from wsap_nexus.http.replies import BROWSER_HEADERS
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 FOLDER = Path(__file__).parent / "assets"
 _FRESH = {"Cache-Control": "no-cache"}  # revalidated each time: an update may bring newer files
 
 
+class Key(replies.Request):
+    """The key of the printed address."""
+
+    key: str = Field(max_length=100)
+
+
 @router.get("/")
 async def page() -> Response:
     """Return the page; its scripts load the rest."""
-    return FileResponse(FOLDER / "index.html", headers=HEADERS | _FRESH)
+    return FileResponse(FOLDER / "index.html", headers=BROWSER_HEADERS | _FRESH)
+
+
+@router.post("/unlock")
+async def unlock(request: Request, given: Key, tokens: TokenStore) -> Response:
+    """Exchange the key of the printed address for the token, once."""
+    key: OneTimeKey | None = request.app.state.one_time_key
+    if key is None or not key.use(given.key):
+        raise UnauthorizedError("This address was already used; paste the token from the file nexus.token instead.")
+    response = replies.answer({"token": tokens.own})
+    response.headers.update(BROWSER_HEADERS | {"Cache-Control": "no-store"})
+    return response
 
 
 class Assets(StaticFiles):
@@ -36,25 +58,17 @@ class Assets(StaticFiles):
     def __init__(self) -> None:
         super().__init__(directory=FOLDER)
 
+    @override
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        """Return a file with the headers of the page."""
         response = super().file_response(full_path, stat_result, scope, status_code)
-        response.headers.update(HEADERS | _FRESH)
+        response.headers.update(BROWSER_HEADERS | _FRESH)
         return response
 
 
-ROUTERS = (*(module.router for module in (views, mind, live, timeline, decision, actions)), router)
-
-
-def install(app: FastAPI, nexus: Nexus) -> None:
-    """Serve the dashboard at `/`, its data under `/dashboard`."""
-    app.state.started = time.time()
-    app.state.board = live.Board(nexus)
-    app.state.frames = Frames(nexus)
-    app.state.steps = StepIndexes(nexus.store.repository)
+def install(app: FastAPI) -> None:
+    """Serve the page at `/`."""
     app.state.one_time_key = None
-    for each in ROUTERS:
-        app.include_router(each, include_in_schema=False)
+    app.include_router(router)
     app.mount("/assets", Assets(), name="assets")

@@ -141,6 +141,11 @@ _PUBLIC = {
 }  # fmt: skip
 
 
+def is_owner(who: Caller | None) -> bool:
+    """Return whether a caller, None for one without a token, is the owner, who may see everything."""
+    return who is not None and who.agent_id is None
+
+
 def sees(who: Caller | None, agent_id: str) -> bool:
     """Return whether a caller, None for one without a token, may see an agent's private data."""
     return who is not None and who.agent_id in (None, agent_id)

@@ -12,6 +12,19 @@ from wsap_core.errors import WireError
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.errors import WorldFailedError
 
+BROWSER_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+"""Headers of the page and of what it shows: no scripts, frames or readers of other origins."""
+
 WAIT_MOST = 60.0
 """The maximum seconds that a request can wait."""
 

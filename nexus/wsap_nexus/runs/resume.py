@@ -24,11 +24,11 @@ from wsap_nexus.runs.memory import AT_END, MemorySnapshot
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, ReplayOrder, position_of_event
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
-from wsap_nexus.runs.totals import TOTALS, Tell, Totals, count, read_totals, read_world_usage, silent, with_progress
+from wsap_nexus.runs.totals import Tell, Totals, count, read_totals, read_world_usage, silent, with_progress
 from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.runs.world_calls import WORLD_CALLS
 from wsap_nexus.store.history import TickPosition, late_events
-from wsap_nexus.store.records import EventRecord
+from wsap_nexus.store.records import TOTALS, EventRecord
 from wsap_nexus.store.repository import Repository
 
 

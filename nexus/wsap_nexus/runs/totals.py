@@ -25,7 +25,7 @@ from wsap_nexus.runs.replay_order import OpenChoices
 from wsap_nexus.runs.summary import SeatScore, counts, seats_json, with_world
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
 from wsap_nexus.runs.trajectory import WORLD, is_chained, line_of
-from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
+from wsap_nexus.store.records import TOTALS, EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository
 
 COUNTED = ("episode", "step", "decision", "tick")
@@ -97,7 +97,6 @@ def with_progress(
         yield event
 
 
-TOTALS = "totals"
 EVERY = 500
 """Steps between totals in memory, for a run without recorded ones."""
 

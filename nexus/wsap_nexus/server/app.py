@@ -13,13 +13,31 @@ from wsap_nexus.http.auth import Tokens
 from wsap_nexus.http.guard import Guard, HttpLimits
 from wsap_nexus.http.streams import Streams
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.server import admin, agents, events, games, openapi, sessions, transit
+from wsap_nexus.server import openapi
+from wsap_nexus.server.activity import Activity
+from wsap_nexus.server.frames import Frames
 from wsap_nexus.server.idempotency import IdempotencyStore
+from wsap_nexus.server.routes import (
+    admin,
+    agents,
+    decisions,
+    events,
+    games,
+    minds,
+    overview,
+    runs,
+    sessions,
+    transit,
+    worlds,
+)
+from wsap_nexus.store.step_index import StepIndexes
+
+ROUTES = (events, overview, agents, minds, games, admin, transit, sessions, worlds, runs, decisions)
 
 
 def include_routes(app: FastAPI) -> None:
     """Add the routes of the wire API and its OpenAPI document to an application."""
-    for module in (events, agents, games, admin, transit, sessions):
+    for module in ROUTES:
         app.include_router(module.router, prefix=openapi.PREFIX)
     openapi.install(app)
 
@@ -40,11 +58,12 @@ def create_app(
     """
     app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
     state = app.state
-    state.nexus, state.tokens = nexus, tokens
+    state.nexus, state.tokens, state.started = nexus, tokens, nexus.nexus_store.wall_clock()
     state.idempotency, state.feed = IdempotencyStore(nexus.nexus_store), events.Feed(nexus.nexus_store, nexus.thoughts)
-    state.streams = Streams(limits)
+    state.streams, state.activity = Streams(limits), Activity(nexus)
+    state.frames, state.steps = Frames(nexus), StepIndexes(nexus.store.repository)
     errors.install(app)
     include_routes(app)
     app.add_middleware(Guard, tokens=tokens, limits=limits, hosts=hosts, guarded=guarded, clock=time.monotonic)
-    install(app, nexus)
+    install(app)
     return app

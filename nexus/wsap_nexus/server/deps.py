@@ -14,12 +14,15 @@ from wsap_nexus.http.callers import Admin, Known
 from wsap_nexus.http.replies import Key, Wait, pending
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import responses
+from wsap_nexus.server.bodies import responses
 from wsap_nexus.server.idempotency import IdempotencyStore, IdempotentRequest
 from wsap_nexus.server.seats import open_session
 from wsap_nexus.store.entities import AGENT_ID, SessionRecord
 
 AgentId = Annotated[str, StringConstraints(pattern=AGENT_ID, max_length=64)]
+WorldId = Annotated[str, Path(max_length=200)]
+RunId = Annotated[str, Path(max_length=200)]
+Seq = Annotated[int, Path(ge=0, le=2**63 - 1, description="The number of an event in the run.")]
 SessionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 
 
@@ -29,6 +32,12 @@ def replies(model: type[Any], *statuses: int) -> dict[int | str, dict[str, Any]]
     Any: the class of a pydantic model or dataclass.
     """
     return {status: {"model": responses.Pending if status == 202 else model} for status in statuses or (200,)}
+
+
+def page_start(before: str) -> tuple[str, str] | None:
+    """Return (created, id) of the last entry of the page before; None for the first page."""
+    created, _, name = before.partition(" ")
+    return (created, name) if before else None
 
 
 async def _own_agent(agent_id: AgentId, by: Known) -> str:

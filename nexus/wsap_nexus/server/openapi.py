@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from wsap_core.protocol.values import JsonValue
 from wsap_nexus.schemas import message_schema, names, without_titles
-from wsap_nexus.server import responses
+from wsap_nexus.server.bodies import responses
 
 PREFIX = "/nexus"
 """The prefix of the wire API's paths; the document omits others, such as the dashboard's."""

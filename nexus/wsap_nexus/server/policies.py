@@ -14,7 +14,7 @@ from wsap_nexus.agents.identity import declared_option
 from wsap_nexus.http.refusals import ForbiddenError
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.runs.plan import agent_named
-from wsap_nexus.server import requests
+from wsap_nexus.server.bodies import requests
 from wsap_nexus.store.entities import EXTERNAL, Policy
 from wsap_nexus.worlds.local_options import ELSEWHERE, can_be_path, check_value, refused
 

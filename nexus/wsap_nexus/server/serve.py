@@ -9,7 +9,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from wsap_core.errors import ConfigError, StorageError
-from wsap_nexus.dashboard.guard import OneTimeKey
+from wsap_nexus.dashboard.key import OneTimeKey
 from wsap_nexus.errors import NexusRunningError
 from wsap_nexus.http.auth import Tokens, own_token
 from wsap_nexus.http.guard import HttpLimits

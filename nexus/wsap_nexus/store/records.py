@@ -28,6 +28,10 @@ class RunStatus(StrEnum):
     """Ended by an error, which is in the summary or the last event."""
 
 
+TOTALS = "totals"
+"""The kind of the event with everything counted up to it; its `step` is the number of steps so far."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class NewRun:
     """The description of a run at its start."""

@@ -11,7 +11,21 @@ from functools import lru_cache
 from importlib import metadata
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Text, cast, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Text,
+    cast,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from wsap_core.errors import StorageError, UnknownNameError, UsageError
@@ -180,11 +194,15 @@ class Repository:
         games: Collection[str] | None = None,
         agent: str | None = None,
         without_nexus: bool = False,
+        without_visits: bool = False,
         without_replays: bool = False,
+        before: tuple[str, str] | None = None,
     ) -> list[RunRecord]:
         """Return the runs, newest first.
 
         Args:
+            without_visits: leave out what agents did in the nexus itself, but not in its worlds.
+            before: only runs after this one in that order, by (created, id).
             since: only runs changed since then.
             games: only runs of games of these names; see `names_of`.
             agent: only runs of this installed agent or agent of the nexus.
@@ -198,11 +216,26 @@ class Repository:
             query = query.where(_played_by(agent))
         if without_nexus:
             query = query.where(~_of_nexus())
+        if without_visits:
+            query = query.where(_RUN.c.game != NEXUS)
+        if before is not None:
+            query = query.where(tuple_(_RUN.c.created, _RUN.c.id) < before)
         if without_replays:
             query = query.where(~_IS_REPLAY)
         if since is not None:
             query = query.where(_RUN.c.updated >= since.astimezone(UTC).isoformat())
         return [_run_record(row) for row in self._rows(query)]
+
+    def summaries(
+        self, *, since: datetime | None = None, ids: Collection[str] | None = None, limit: int | None = None
+    ) -> list[tuple[str, Mapping[str, Any] | None]]:
+        """Return id and summary of runs, newest first: of those created since then, and those with these ids."""
+        query = select(_RUN.c.id, _RUN.c.summary).order_by(_RUN.c.created.desc()).limit(limit)
+        if since is not None:
+            query = query.where(_RUN.c.created >= since.astimezone(UTC).isoformat())
+        if ids is not None:
+            query = query.where(_RUN.c.id.in_(ids))
+        return [(row.id, row.summary) for row in self._rows(query)]
 
     def is_of_nexus(self, run_id: str) -> bool:
         """Return whether a run was played in the nexus or one of its worlds."""

@@ -272,7 +272,7 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
 
 async def _serve(request: StartRequest, hub: Nexus) -> None:
     from wsap_nexus import state
-    from wsap_nexus.dashboard.guard import OneTimeKey
+    from wsap_nexus.dashboard.key import OneTimeKey
     from wsap_nexus.http.listening import Address
     from wsap_nexus.http.signals import told_to_stop
     from wsap_nexus.runs.gc_tuning import collect_regularly

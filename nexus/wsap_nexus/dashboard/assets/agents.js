@@ -23,10 +23,11 @@ export async function agentsPage(context) {
   async function load(after = '') {
     turn += 1;
     const now = turn;
-    const found = await get(`/dashboard/data/agents?${new URLSearchParams({ limit: 100, after, search: search.value.trim() })}`, signal);
+    const found = await get(`/nexus/agents?${new URLSearchParams({ limit: 100, after, search: search.value.trim() })}`, signal);
     if (now !== turn) return;
-    rows = after ? [...rows, ...found.agents] : found.agents;
-    next.hidden = found.agents.length < 100 || rows.length >= 2000;
+    const page = found.agents.map((a) => ({ ...a, stay: found.stays[a.id], decides: found.decides[a.id] }));
+    rows = after ? [...rows, ...page] : page;
+    next.hidden = !found.next || rows.length >= 2000;
     fill(list, rows.length ? table([
       { title: 'Agent', cell: (a) => [link(to('agent', a.id), a.name), a.state === 'paused' ? el('span.tag.warn', {}, 'paused') : ''] },
       { title: 'Where', cell: (a) => (a.stay ? link(to('world', a.stay.world), plain(a.stay.game)) : a.place === 'world' ? 'in a world' : el('small', {}, 'the nexus')) },
@@ -46,7 +47,7 @@ export async function agentsPage(context) {
 
 export async function agentPage(context) {
   const { root, signal, id } = context;
-  const path = `/dashboard/data/agents/${encodeURIComponent(id)}`;
+  const path = `/nexus/agents/${encodeURIComponent(id)}`;
   const whole = Boolean(token()); // else only public data
   context.title(id);
   const title = el('h1', {}, id);
@@ -167,7 +168,7 @@ export async function agentPage(context) {
     const past = (sessions) => stays(sessions, null, found.spent);
     stats.steps.set(count(agent.lifetime_steps + playing));
     stats.time.set(lasting(agent.playtime));
-    stats.stays.set(count(found.visits.reduce((n, v) => n + v.times, 0)), found.visits.map((v) => `${plain(v.game)} ${v.times}`).join(', '));
+    stats.stays.set(count(Object.values(found.visits).reduce((n, times) => n + times, 0)), Object.entries(found.visits).map(([game, times]) => `${plain(game)} ${times}`).join(', '));
     showNow(found);
     fill(boxes.past, found.sessions.length ? past(found.sessions.slice(0, 8)) : empty('No sessions yet.'), fold('past', 'Earlier sessions', found.sessions.slice(8), past));
     if (whole) showOwn(found);
@@ -177,7 +178,7 @@ export async function agentPage(context) {
     const { agent } = found;
     stats.achieved.set(count(found.achievements.length), found.achievements.length ? `in ${many(new Set(found.achievements.map((a) => a.game)).size, 'game')}` : '');
     if (!boxes.persona.querySelector('form')) showPersona(agent);
-    showSkills(found.skills);
+    showSkills(Object.entries(found.skills).map(([domain, level]) => ({ domain, level, evidence: found.evidence.filter((e) => e.domain === domain) })));
     fill(boxes.goals, found.meta_goals.length ? panel('Meta-goals', el('ul.goals', {}, found.meta_goals.map((g) => el('li', {},
       el('b', {}, g.description || g.id), el('span.tag', { class: g.state === 'reached' ? 'good' : '' }, g.state), el('br'), el('small', {}, g.progress || ''),
       g.share !== undefined ? el('meter', { min: 0, max: 1, value: g.share, 'aria-label': 'Progress' }) : '')))) : null);
@@ -240,11 +241,14 @@ export async function agentPage(context) {
 
   const happened = feedOf(feed, 40, { without: new Set(['diary']) });
   async function loadFeed() {
-    const found = await get(`/dashboard/data/events?${new URLSearchParams({ agent: id, limit: 100 })}`, signal);
+    const found = await get(`/nexus/log?${new URLSearchParams({ agent: id, limit: 100 })}`, signal);
     happened.fill(found.events, 'Nothing yet.');
   }
 
-  async function load() { show(await get(path, signal)); }
+  async function load() {
+    const [found, talk] = await Promise.all([get(path, signal), whole ? get(`${path}/talk?limit=25`, signal) : null]);
+    show({ ...found, talk: talk?.exchanges });
+  }
   await load();
   const loadMind = async () => { if (whole) await loadMemories(); };
   await Promise.all([loadFeed(), loadMind()]);

@@ -87,7 +87,7 @@ export async function useKey() {
   if (!found) return;
   history.replaceState(null, '', '#/');
   try {
-    const given = await ask('/dashboard/unlock', {
+    const given = await ask('/unlock', {
       method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key: found[1] }),
     });
     sessionStorage.setItem(KEPT, given.token);
@@ -133,7 +133,8 @@ function dialog(why) {
       event.preventDefault();
       const given = input.value.trim();
       try {
-        await ask('/dashboard/token', { headers: { Authorization: `Bearer ${given}` } });
+        const { caller } = await ask('/nexus', { headers: { Authorization: `Bearer ${given}` } });
+        if (caller !== 'owner') throw new Error('This is the token of an agent; the page needs the owner’s.');
         sessionStorage.setItem(KEPT, given);
         good = true;
         changed();

@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { el } from './dom.js';
-import { perform } from './actions.js';
+import { perform, toast } from './actions.js';
 
 export function controls(context, agentId, state) {
   const path = (what) => `/nexus/agents/${encodeURIComponent(agentId)}/${what}`;
@@ -11,7 +11,7 @@ export function controls(context, agentId, state) {
   const resume = button('Resume', () => perform('POST', path('resume'), {}, 'It has resumed.'), 'Continue making decisions');
   const step = button('One step', () => perform('POST', path('step'), {}, 'It makes one decision.'), 'Make one decision, then pause again');
   const send = button('Send …', () => sendDialog(context, agentId), 'Send it to a game');
-  const recall = button('Recall', () => perform('POST', `/dashboard/agents/${encodeURIComponent(agentId)}/recall`, {}, 'It returns to the nexus after its current decision.'), 'Return it to the nexus without a safety check');
+  const recall = button('Recall', () => perform('POST', path('recall'), {}, 'It returns to the nexus after its current decision.'), 'Return it to the nexus without a safety check');
   const node = el('div.buttons', { role: 'group', 'aria-label': 'Controls' }, pause, resume, step, send, recall);
   const update = (now) => {
     pause.hidden = now.paused;
@@ -40,7 +40,7 @@ export function transferControls(agentId, move, again) {
 
 async function sendDialog(context, agentId) {
   let games;
-  try { games = (await get('/dashboard/data/overview', context.signal)).games; } catch { return; }
+  try { ({ games } = await get('/nexus/games', context.signal)); } catch { return; }
   const open = games.filter((g) => g.status === 'available');
   const game = el('select', { id: 'send-game' }, open.map((g) => el('option', { value: g.id }, g.name)));
   const goal = el('input', { id: 'send-goal', maxlength: 500, placeholder: 'optional, such as: find a diamond' });
@@ -55,9 +55,15 @@ async function sendDialog(context, agentId) {
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     box.close();
-    await perform('POST', `/dashboard/agents/${encodeURIComponent(agentId)}/send`, {
-      game: game.value, goals: goal.value.trim() ? [goal.value.trim()] : [], exit_when: until.value.trim(),
-    }, 'It has entered the game.');
+    const terms = {
+      agent_id: agentId, game: game.value, goals: goal.value.trim() ? [goal.value.trim()] : [], exit_when: until.value.trim(),
+    };
+    const { agent } = await get(`/nexus/agents/${encodeURIComponent(agentId)}`, context.signal);
+    const answer = agent.place === 'world'
+      ? await perform('POST', '/nexus/transit/exit', { agent_id: agentId, force: true, destination: terms })
+      : await perform('POST', '/nexus/transit/enter', terms, 'It has entered the game.');
+    if (answer?.onward_error) toast(answer.onward_error.message, 'bad');
+    else if (answer?.entered) toast('It has entered the game.');
   });
   box.addEventListener('close', () => box.remove());
   document.body.append(box);

@@ -88,7 +88,7 @@ export function watchView(context, worldId, node, draw, period) {
     if (busy || !visible) return;
     busy = true;
     try {
-      const found = await get(`/dashboard/data/worlds/${encodeURIComponent(worldId)}/view`, context.signal);
+      const found = await get(`/nexus/worlds/${encodeURIComponent(worldId)}/view`, context.signal);
       if (!context.signal.aborted) draw(found);
     } catch (error) {
       if (!context.signal.aborted) draw({ view: null, remark: error.message });

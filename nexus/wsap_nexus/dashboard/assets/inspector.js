@@ -24,7 +24,7 @@ export function inspector(context, runId) {
     whole.addEventListener('click', async () => {
       whole.disabled = true;
       try {
-        const all = await get(`/dashboard/data/runs/${encodeURIComponent(runId)}/calls/${found.seq}`, context.signal);
+        const all = await get(`/nexus/runs/${encodeURIComponent(runId)}/calls/${found.seq}`, context.signal);
         fill(prompt, all.whole ? null : el('p.empty', {}, 'The beginning of the prompt is not available.'), all.messages.map(message));
         whole.remove();
       } catch (error) { whole.disabled = false; fill(prompt, el('p.problem', {}, error.message)); }

@@ -5,7 +5,11 @@ import { headers, here, onToken } from './api.js';
 const QUIET = 40000; // the nexus sends something at least every 15 s
 const listeners = { nexus: new Set(), pulse: new Set(), hello: new Set(), state: new Set(), thinking: new Set() };
 const thoughts = new Map(); // what is known of models that are asked: agent -> requests by number
+// More missed events than this are not sent to the page; it loads what it shows anew.
+const MOST_BEHIND = 1000;
+const STREAM = '/nexus/events?also=pulse&also=thinking&sentences=true';
 let lastId = null;
+let reset = false;
 let state = 'connecting';
 let known = false;
 let attempt = 0;
@@ -43,10 +47,22 @@ export async function start() {
 }
 
 async function listen(controller) {
-  const given = { ...headers(), Accept: 'text/event-stream' };
-  if (lastId !== null) given['Last-Event-ID'] = lastId;
-  const response = await fetch(here('/dashboard/live'), { headers: given, cache: 'no-store', signal: controller.signal });
+  const given = { headers: headers(), cache: 'no-store', signal: controller.signal };
+  if (lastId !== null) {
+    const about = await fetch(here('/nexus'), given);
+    const missed = (await about.json()).last_event - lastId;
+    // A negative number: the database was replaced by an older one.
+    if (missed < 0 || missed > MOST_BEHIND) { lastId = null; reset = true; }
+  }
+  if (lastId !== null) given.headers['Last-Event-ID'] = lastId;
+  const response = await fetch(here(STREAM), given);
   if (!response.ok) throw new Error(`refused: ${response.status}`);
+  thoughts.clear(); // a new stream begins with the current state
+  attempt = 0;
+  become('live');
+  tell('hello', { again: known, reset });
+  known = true;
+  reset = false;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   let watch = setTimeout(() => controller.abort(), QUIET);
@@ -81,26 +97,14 @@ export function thoughtOf(agent) {
 }
 
 function take(message) {
-  let kind = 'message';
   let data = '';
   for (const line of message.split('\n')) {
-    if (line.startsWith('event: ')) kind = line.slice(7);
-    else if (line.startsWith('data: ')) data += line.slice(6);
+    if (line.startsWith('data: ')) data += line.slice(6);
     else if (line.startsWith('id: ')) lastId = line.slice(4);
   }
-  if (!data || !(kind in listeners)) return;
-  const body = JSON.parse(data);
-  if (kind === 'thinking') {
-    for (const event of body) think(event);
-    return;
-  }
-  if (kind === 'hello') {
-    thoughts.clear(); // a new stream begins with the current state
-    attempt = 0;
-    become('live');
-    tell('hello', { ...body, again: known });
-    known = true;
-    return;
-  }
-  tell(kind, body);
+  if (!data) return;
+  const event = JSON.parse(data);
+  if (event.kind === 'thinking') think(event);
+  else if (event.kind === 'pulse') tell('pulse', event.body);
+  else tell('nexus', event);
 }

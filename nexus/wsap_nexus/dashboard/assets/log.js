@@ -24,8 +24,8 @@ export async function logPage(context) {
   async function fetchPage(where) {
     const asked = new URLSearchParams({ limit: PAGE, ...where });
     if (agent.value.trim()) asked.set('agent', agent.value.trim());
-    if (kind.value) asked.set('kind', kind.value);
-    const found = await get(`/dashboard/data/events?${asked}`, signal);
+    for (const each of kind.value.split(',').filter(Boolean)) asked.append('kind', each);
+    const found = await get(`/nexus/log?${asked}`, signal);
     return found.events.map((event) => ({ key: event.seq, event }));
   }
 

@@ -89,7 +89,7 @@ export async function overviewPage(context) {
     happened.fill(found.recent, 'No events yet.');
   }
 
-  async function load() { show(await get('/dashboard/data/overview', signal)); }
+  async function load() { show(await get('/nexus/overview', signal)); }
   await load();
 
   // Entries and exits change the cards; reloads are throttled, as there may be many at once.

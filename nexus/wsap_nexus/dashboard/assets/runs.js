@@ -21,13 +21,13 @@ export async function runsPage(context) {
     el('div.filters', {}, visits, el('label', { for: 'visits' }, 'Include sessions in the nexus')),
     el('section.panel', {}, list, el('p.more', {}, next))]);
   let rows = [];
+  let further = null;
   async function load() {
-    const last = rows[rows.length - 1];
-    const asked = new URLSearchParams({ limit: 50, visits: visits.checked });
-    if (last) asked.set('before', `${last.created} ${last.id}`);
-    const found = await get(`/dashboard/data/runs?${asked}`, signal);
+    const asked = new URLSearchParams({ limit: 50, visits: visits.checked, before: further || '' });
+    const found = await get(`/nexus/runs?${asked}`, signal);
     rows = [...rows, ...found.runs];
-    next.hidden = found.runs.length < 50 || rows.length >= 2000;
+    further = found.next;
+    next.hidden = !further || rows.length >= 2000;
     fill(list, rows.length ? table([
       { title: 'Run', cell: (r) => link(to('run', r.id), r.id) },
       { title: 'Game', cell: (r) => plain(r.game) },
@@ -40,14 +40,14 @@ export async function runsPage(context) {
     ], rows) : empty('Nothing is recorded yet. Start with: wsap play crafter, or let agents enter a world.'));
   }
   next.addEventListener('click', () => context.guard(load()));
-  visits.addEventListener('change', () => { rows = []; context.guard(load()); });
+  visits.addEventListener('change', () => { rows = []; further = null; context.guard(load()); });
   await load();
 }
 
 export async function runPage(context) {
   const { root, signal, id, query } = context;
   context.title(`Run ${id}`);
-  const path = `/dashboard/data/runs/${encodeURIComponent(id)}`;
+  const path = `/nexus/runs/${encodeURIComponent(id)}`;
   const found = await get(path, signal);
   const { run } = found;
   let total = found.steps;

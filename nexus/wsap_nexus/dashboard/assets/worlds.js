@@ -18,13 +18,15 @@ export async function worldsPage(context) {
   let rows = [];
   let awake = [];
   let names = {};
-  async function load(last) {
-    const asked = new URLSearchParams({ limit: 60, before: last ? `${last.created} ${last.id}` : '' });
-    const found = await get(`/dashboard/data/worlds?${asked}`, signal);
-    rows = last ? [...rows, ...found.worlds].slice(0, 3000) : found.worlds;
-    if (!last) awake = found.awake;
+  let further = null;
+  async function load(before = '') {
+    const asked = new URLSearchParams({ limit: 60, before });
+    const found = await get(`/nexus/worlds?${asked}`, signal);
+    rows = before ? [...rows, ...found.worlds].slice(0, 3000) : found.worlds;
+    if (!before) awake = found.awake;
+    further = found.next;
     names = { ...names, ...found.names };
-    next.hidden = found.worlds.length < 60 || rows.length >= 3000;
+    next.hidden = !further || rows.length >= 3000;
     const shown = new Set(awake.map((w) => w.id));
     fill(list, rows.length ? table([
       { title: 'World', cell: (w) => [link(to('world', w.id), w.id), w.lives ? el('small', {}, ' lives on its own') : null] },
@@ -33,9 +35,9 @@ export async function worldsPage(context) {
       { title: 'Created', cell: (w) => when(w.created) },
     ], [...awake, ...rows.filter((w) => !shown.has(w.id))]) : empty('There are no worlds yet. One is created when an agent enters a game.'));
   }
-  next.addEventListener('click', () => context.guard(load(rows[rows.length - 1])));
+  next.addEventListener('click', () => context.guard(load(further)));
 
-  const { games: infos } = await get('/dashboard/data/overview', signal);
+  const { games: infos } = await get('/nexus/games', signal);
   fill(games, infos.length ? el('div.games', {}, infos.map((game) => el('article', {},
     el('h3', {}, game.name, el('span.tag', { class: game.status === 'available' ? 'good' : 'warn' }, game.status)),
     el('p', {}, game.description),
@@ -70,7 +72,7 @@ export async function worldPage(context) {
   context.undo(() => stop.forEach((f) => f()));
 
   async function load() {
-    const found = await get(`/dashboard/data/worlds/${encodeURIComponent(id)}`, signal);
+    const found = await get(`/nexus/worlds/${encodeURIComponent(id)}`, signal);
     const { world, names } = found;
     name = found.game?.name || plain(world.game);
     fill(title, name, ' ', el('small', {}, id));
@@ -116,7 +118,7 @@ export async function worldPage(context) {
     if (!agent || asking) { if (!agent) drawView(stage, null, remark); return; }
     asking = true;
     try {
-      const now = await get(`/dashboard/data/agents/${encodeURIComponent(agent)}/now`, signal);
+      const now = await get(`/nexus/agents/${encodeURIComponent(agent)}/now`, signal);
       stage.dataset.key = '';
       if (now.observation) drawObservation(stage, now.observation);
       else drawView(stage, null, remark);

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from typing_extensions import override
 
+from wsap_core.protocol.values import JsonValue
 from wsap_llm.middleware.show import state_line
-from wsap_nexus.store.events.base import BY_ID, AgentEvent, Names, short
+from wsap_nexus.store.events.base import BY_ID, AgentEvent, Names, NexusEvent, short
 
 
 class Thinking(AgentEvent):
@@ -42,3 +44,28 @@ class Thinking(AgentEvent):
     def sentence(self, names: Names = BY_ID) -> str:
         what = f"is {self.state}: {short(self.text)}" if self.text else self.line()
         return f"{short(self.model, 80)} for {names.them(self.agent_id)}: {short(what)}"
+
+
+class Pulse(NexusEvent):
+    """What has gone on in worlds since the last such event; told at most five times a second, and when it is quiet.
+
+    It has no number, and only those get it who ask for its kind.
+    """
+
+    kind: Literal["pulse"] = "pulse"
+    agents: tuple[Mapping[str, JsonValue], ...] = ()
+    """The sessions of agents that have made a decision, latest first, for those who may see them."""
+    worlds: tuple[str, ...] = ()
+    """The worlds in which they did."""
+    rate: float
+    """Decisions per second in worlds, over the last five seconds."""
+    decisions: int
+    """Decisions in worlds since the start of the nexus."""
+    in_worlds: int
+    """The number of agents in worlds."""
+    held: str = ""
+    """Why agents are held, such as a full disk; empty if they are not."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{self.rate:g} decisions a second in worlds"

@@ -119,10 +119,23 @@ class AgentRepository(EventRepository):
         return agent
 
     def agents(
-        self, *, state: str | None = None, place: str | None = None, after: str = "", limit: int = 100_000
+        self,
+        *,
+        state: str | None = None,
+        place: str | None = None,
+        search: str = "",
+        after: str = "",
+        limit: int = 100_000,
     ) -> list[AgentIdentity]:
-        """Return agents ordered by id, removed ones only for the state "removed"."""
+        """Return agents ordered by id, removed ones only for the state "removed".
+
+        Args:
+            search: a part of an agent's id, or of its name in any case.
+        """
         query = select(_AGENT).where(_AGENT.c.id > after, *matching(_AGENT, place=place))
+        if search:
+            named = _AGENT.c.name.icontains(search, autoescape=True)
+            query = query.where(_AGENT.c.id.contains(search, autoescape=True) | named)
         query = query.where(_AGENT.c.state == state if state else _AGENT.c.state != "removed")
         return [identity_of(row) for row in self.connection.execute(query.order_by(_AGENT.c.id).limit(limit))]
 
@@ -136,6 +149,12 @@ class AgentRepository(EventRepository):
         query = select(func.count()).select_from(_AGENT)
         query = query.where(_AGENT.c.state == state if state else _AGENT.c.state != "removed")
         return int(self.connection.execute(query).scalar_one())
+
+    def count_by_place(self) -> dict[tuple[str, str], int]:
+        """Return (place, state) -> the number of agents there, without removed ones."""
+        query = select(_AGENT.c.place, _AGENT.c.state, func.count()).where(_AGENT.c.state != "removed")
+        rows = self.connection.execute(query.group_by(_AGENT.c.place, _AGENT.c.state))
+        return {(place, state): int(count) for place, state, count in rows}
 
     def lore(self, agent_id: str) -> dict[str, Any]:
         """Return what else is stored about an agent, such as its team; empty if there is no such agent. Any: JSON."""
@@ -194,8 +213,12 @@ class AgentRepository(EventRepository):
         """Return the names of the agents in some events."""
         told = list(events)
         ids = {event.agent_id for event in told} | {event.to for event in told if isinstance(event, MessageSent)}
-        query = select(_AGENT.c.id, _AGENT.c.name).where(_AGENT.c.id.in_(sorted(filter(None, ids))))
-        return Names({row.id: row.name for row in self.connection.execute(query)})
+        return Names(self.names_of(ids, limit=len(ids)))
+
+    def names_of(self, ids: Iterable[str | None], *, limit: int = 1000) -> dict[str, str]:
+        """Return id -> name of some agents; Nones and unknown ids are left out."""
+        query = select(_AGENT.c.id, _AGENT.c.name).where(_AGENT.c.id.in_(sorted({key for key in ids if key})[:limit]))
+        return {row.id: row.name for row in self.connection.execute(query)}
 
     # --- skills and achievements ----------------------------------------------------------------
 

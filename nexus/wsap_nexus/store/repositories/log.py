@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -112,6 +112,31 @@ class EventRepository:
         if kinds:
             query = query.where(_EVENT.c.kind.in_([kind_of(kind) for kind in kinds]))
         return [read_row(row) for row in self.connection.execute(query)]
+
+    def event_page(
+        self,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        agent: str | None = None,
+        kinds: Collection[str] = (),
+        limit: int,
+    ) -> list[tuple[NexusEvent, int]]:
+        """Return the last events before one or the first after one, newest first, each with the length of its body.
+
+        Args:
+            kinds: only events of these kinds; empty for all.
+        """
+        query = select(_EVENT).where(*matching(_EVENT, agent_id=agent)).limit(limit)
+        query = query.order_by(_EVENT.c.seq if after is not None else _EVENT.c.seq.desc())
+        if before is not None:
+            query = query.where(_EVENT.c.seq < before)
+        if after is not None:
+            query = query.where(_EVENT.c.seq > after)
+        if kinds:
+            query = query.where(_EVENT.c.kind.in_(sorted(kinds)))
+        found = [(read_row(row), len(row.body)) for row in self.connection.execute(query)]
+        return found[::-1] if after is not None else found
 
     def latest(self, agent_id: str, *kinds: type[E], limit: int = 20, before: int | None = None) -> list[E]:
         """Return an agent's latest events of some kinds, newest first, with numbers below `before` if given."""

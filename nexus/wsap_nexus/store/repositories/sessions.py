@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import func, select, text
@@ -68,13 +68,21 @@ class SessionRepository(AgentRepository):
         return session_of(row)
 
     def sessions(
-        self, *, agent_id: str | None = None, world_id: str | None = None, only_open: bool = False, limit: int = 100
+        self,
+        *,
+        agent_id: str | None = None,
+        world_id: str | None = None,
+        only_open: bool = False,
+        before: str | None = None,
+        limit: int = 100,
     ) -> list[SessionRecord]:
-        """Return sessions, newest first."""
+        """Return sessions, newest first, with ids below `before` if given."""
         query = select(_SESSION).where(*matching(_SESSION, agent_id=agent_id, world_id=world_id))
         query = query.order_by(_SESSION.c.id.desc()).limit(limit)
         if only_open:
             query = query.where(_SESSION.c.closed.is_(None))
+        if before:
+            query = query.where(_SESSION.c.id < before)
         return [session_of(row) for row in self.connection.execute(query)]
 
     def count_sessions(self) -> int:
@@ -94,6 +102,19 @@ class SessionRepository(AgentRepository):
     def is_played(self, world_id: str) -> bool:
         """Return whether a world has an open session."""
         return self._has(_SESSION.c.world_id == world_id, _SESSION.c.closed.is_(None))
+
+    def players(self, run_ids: Collection[str]) -> dict[str, list[tuple[str, str, str]]]:
+        """Return run -> the agents that had a session in it, by id, each as (id, name, world)."""
+        query = (
+            select(_SESSION.c.run_id, _AGENT.c.id, _AGENT.c.name, _SESSION.c.world_id)
+            .join(_AGENT, _AGENT.c.id == _SESSION.c.agent_id)
+            .where(_SESSION.c.run_id.in_(sorted(run_ids)))
+            .order_by(_AGENT.c.id)
+        )
+        found: dict[str, list[tuple[str, str, str]]] = {}
+        for run_id, agent_id, name, world_id in self.connection.execute(query):
+            found.setdefault(run_id, []).append((agent_id, name, world_id))
+        return found
 
     def visits(self, agent_id: str) -> dict[str, int]:
         """Return the number of an agent's sessions by game."""

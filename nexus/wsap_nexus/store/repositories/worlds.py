@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import zstandard
-from sqlalchemy import delete, func, or_, select
+from sqlalchemy import delete, func, or_, select, tuple_
 
 from wsap_core.errors import UnknownNameError
 from wsap_core.protocol import Avatar, AvatarState
@@ -63,6 +63,22 @@ class WorldRepository(EventRepository):
         """Return all worlds, by id."""
         query = select(*_WORLD_COLUMNS).order_by(_WORLD.c.id)
         return [WorldRecord(**row._mapping) for row in self.connection.execute(query)]
+
+    def newest_worlds(self, *, before: tuple[str, str] | None = None, limit: int) -> list[WorldRecord]:
+        """Return worlds, newest first, after the one of `before` = (created, id) if given."""
+        query = select(*_WORLD_COLUMNS).order_by(_WORLD.c.created.desc(), _WORLD.c.id.desc()).limit(limit)
+        if before is not None:
+            query = query.where(tuple_(_WORLD.c.created, _WORLD.c.id) < before)
+        return self._all(WorldRecord, query)
+
+    def some_worlds(self, ids: Collection[str], *, limit: int) -> list[WorldRecord]:
+        """Return the worlds with these ids, by id."""
+        wanted = sorted(ids)[:limit]
+        return self._all(WorldRecord, select(*_WORLD_COLUMNS).where(_WORLD.c.id.in_(wanted)).order_by(_WORLD.c.id))
+
+    def count_worlds(self) -> int:
+        """Return the number of worlds."""
+        return int(self.connection.execute(select(func.count()).select_from(_WORLD)).scalar_one())
 
     def worlds_in_use(self) -> dict[str, int]:
         """Return game -> the number of its worlds that are in use or can be entered again."""
@@ -122,6 +138,11 @@ class WorldRepository(EventRepository):
         """Return an agent's avatars, in one game or in all, oldest world first."""
         query = select(_AVATAR).where(*matching(_AVATAR, agent_id=agent_id, game=game))
         return [avatar_of(row) for row in self.connection.execute(query.order_by(_AVATAR.c.world_id, _AVATAR.c.id))]
+
+    def avatars_in(self, world_id: str, *, limit: int) -> list[AvatarRecord]:
+        """Return avatars in a world, by id."""
+        query = select(_AVATAR).where(_AVATAR.c.world_id == world_id).order_by(_AVATAR.c.id).limit(limit)
+        return [avatar_of(row) for row in self.connection.execute(query)]
 
     def bodies(self, world_id: str, avatar_id: str) -> list[AvatarRecord]:
         """Return the avatar of that id in a world, as a list of at most one."""

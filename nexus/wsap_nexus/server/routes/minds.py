@@ -1,27 +1,27 @@
-"""Routes of an agent's private data: observation, memories, messages, skills, goals and items. Only for the admin."""
+"""Routes of what an agent has in mind, for itself and the owner: its observation, plan and memories."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.memory import Browsable, Recollection
 from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.memory import SavedMemories, recollections
 from wsap_nexus.agents.metagoals import Pursuit, pursuits
-from wsap_nexus.agents.talk import exchanges
-from wsap_nexus.dashboard.serializers import json_response, observation_json, session_json, shortened
-from wsap_nexus.http.callers import admin
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.server.bodies import watched
+from wsap_nexus.server.deps import OwnAgent, replies
+from wsap_nexus.server.serializers import json_response, observation_json, session_json, shortened
 from wsap_nexus.store.entities import AgentIdentity
 from wsap_nexus.store.nexus_store import Transaction
 
-router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(admin)])
+router = APIRouter(prefix="/agents/{agent_id}", tags=["agents"])
 
 RUNS = 10
 """Number of an agent's last sessions whose lessons are shown."""
@@ -29,9 +29,12 @@ RUNS = 10
 MOST = 100
 """Maximum number of memories of each kind."""
 
+MOST_THINGS = 1000
+"""Maximum number of items, and of avatars, in one response."""
 
-@router.get("/agents/{agent_id}/memories")
-async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, le=MOST)] = 50) -> Response:
+
+@router.get("/memories", responses=replies(watched.Memories))
+async def memories(nexus: Hub, agent_id: OwnAgent, most: Annotated[int, Query(ge=1, le=MOST)] = 50) -> Response:
     """An agent's core memories, strategies, current memory, lessons of its last sessions, and diary."""
     with nexus.nexus_store.look() as tx:
         identity = tx.agent(agent_id)
@@ -54,15 +57,15 @@ async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, l
     )
 
 
-@router.get("/agents/{agent_id}/now")
-async def now(nexus: Hub, agent_id: str) -> Response:
-    """An agent's last observation and plan."""
+@router.get("/now", responses=replies(watched.Now))
+async def now(nexus: Hub, agent_id: OwnAgent) -> Response:
+    """An agent's last observation and plan, without waiting for its next decision."""
     stay = nexus.live.sessions.get(agent_id)
     if stay is None or stay.last is None:
         with nexus.nexus_store.look() as tx:
             tx.agent(agent_id)
         found = None if stay is None else session_json(stay, private=True)
-        return json_response({"stay": found, "observation": None, "plan": []})
+        return json_response({"stay": found, "observation": None, "plan": [], "planned": 0})
     step = stay.last
     return json_response(
         {
@@ -75,15 +78,15 @@ async def now(nexus: Hub, agent_id: str) -> Response:
 
 
 def mind_of(tx: Transaction, identity: AgentIdentity) -> dict[str, Any]:
-    """Return the private data on an agent's page."""
+    """Return an agent's private data. Any: JSON."""
     return {
-        "skills": _skills(tx, identity.id),
+        "skills": tx.skills(identity.id),
+        "evidence": _evidence(tx, identity.id),
         "achievements": [dict(row._mapping) for row in tx.achievements(identity.id)[:300]],
-        "items": [encode(item) for item in tx.items(identity.id)[:200]],
-        "avatars": [encode(avatar) for avatar in tx.avatars(identity.id)[:100]],
+        "items": [encode(item) for item in tx.items(identity.id)[:MOST_THINGS]],
+        "avatars": [encode(avatar) for avatar in tx.avatars(identity.id)[:MOST_THINGS]],
         "meta_goals": [_goal(pursuit) for pursuit in pursuits(tx, identity.id)[:50]],
         "letters": _letters(tx, identity.id),
-        "talk": [encode(each) for each in exchanges(tx, identity.id, limit=25)],
         "failure": failure_of(tx, identity.id) if identity.state == "paused" else "",
         "in_doubt": [encode(move) for move in unresolved_transfers(tx, identity.id)[:20]],
     }
@@ -123,15 +126,11 @@ def _shown(item: Recollection) -> dict[str, Any]:
     }
 
 
-def _skills(tx: Transaction, agent_id: str) -> list[dict[str, Any]]:
-    proof: dict[str, list[dict[str, Any]]] = {}
-    for row in tx.evidence(agent_id)[:2000]:
-        proof.setdefault(row.domain, []).append(
-            {"game": row.game, "source": row.source, "times": row.times, "gained": round(row.gained, 5)}
-        )
+def _evidence(tx: Transaction, agent_id: str) -> list[dict[str, Any]]:
+    names = ("domain", "game", "source", "times")
     return [
-        {"domain": domain, "level": round(level, 5), "evidence": proof.get(domain, [])[:200]}
-        for domain, level in tx.skills(agent_id).items()
+        {**{name: getattr(row, name) for name in names}, "gained": round(row.gained, 5)}
+        for row in tx.evidence(agent_id)[:2000]
     ]
 
 
@@ -148,7 +147,7 @@ def _goal(pursuit: Pursuit) -> dict[str, Any]:
 
 
 def _letters(tx: Transaction, agent_id: str) -> list[dict[str, Any]]:
-    # Messages from people are in `talk`.
+    # What people say is in `talk`.
     return [
         {**asdict(message), "content": shortened(message.content, 4000)}
         for message in tx.correspondence(agent_id, limit=50)

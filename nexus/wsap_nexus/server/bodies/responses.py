@@ -186,17 +186,6 @@ class AchievementShape(Answer):
     times: int
 
 
-class Whole(Answer):
-    """Everything that the nexus stores about an agent; without its token, only `agent` and `sessions`."""
-
-    agent: Identity
-    skills: dict[str, float] = Field(default_factory=dict)
-    items: list[ItemShape] = Field(default_factory=list)
-    avatars: list[AvatarShape] = Field(default_factory=list)
-    achievements: list[AchievementShape] = Field(default_factory=list)
-    sessions: list[Session]
-
-
 class Entered(Answer):
     """An agent's entry into a world."""
 
@@ -256,7 +245,7 @@ Pending = _reply(
     pending=Literal[True],
     message=str,
 )
-# `last_event` is the number of the newest event.
+# `last_event` is the number of the newest event; `caller` is `owner`, the agent of the token, or `null` without one.
 About = _reply(
     "About",
     "Facts about this nexus.",
@@ -265,10 +254,10 @@ About = _reply(
     agents=int,
     in_worlds=int,
     last_event=int,
+    caller=str | None,
 )
 TokenAnswer = _reply("TokenAnswer", "A new token, which replaces the earlier ones.", agent_id=str, token=str)
 # `next` is the `after` of the next page here, and the `before` in `Talk` and `Diary`; None at the end.
-AgentPage = _reply("AgentPage", "Agents by id.", agents=list[Identity], next=str | None)
 # `place` is `nexus`, or the game.
 Seen = _reply(
     "Seen", "An agent's next observation.", place=str, session_id=str | None, observation=_message("Observation")

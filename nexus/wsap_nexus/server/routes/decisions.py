@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 
 from wsap_core.errors import UnknownNameError, WireError, WsapError
 from wsap_core.protocol import Observation
 from wsap_core.protocol.wire import Codec
-from wsap_nexus.dashboard.guard import HEADERS
-from wsap_nexus.dashboard.serializers import json_response, observation_json, shortened
-from wsap_nexus.dashboard.timeline import indexes_of, reading_of, step_in_short
 from wsap_nexus.http.callers import admin
+from wsap_nexus.http.replies import BROWSER_HEADERS
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.journal import chances_of, read_picture, read_reply, recorded_text
+from wsap_nexus.server.bodies import watched
+from wsap_nexus.server.deps import RunId, Seq, replies
+from wsap_nexus.server.routes.runs import indexes_of, reading_of, step_in_short
+from wsap_nexus.server.serializers import json_response, observation_json, shortened
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 
-router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(admin)])
+router = APIRouter(prefix="/runs/{run_id}", tags=["runs"], dependencies=[Depends(admin)])
 
 BEHIND = ("call", "tool", "refusal", "failure", "picture", "tools", "lessons", "death", "decision", "plan")
 """Kinds of events with details of a decision, besides its step."""
@@ -34,8 +36,8 @@ LONGEST_PROMPT = 200_000
 """Maximum characters of a prompt's message."""
 
 
-@router.get("/runs/{run_id}/steps/{seq}")
-async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
+@router.get("/steps/{seq}", responses=replies(watched.StepAnswer))
+async def step(nexus: Hub, request: Request, run_id: RunId, seq: Seq) -> Response:
     """One decision with the observations before and after it, its reasoning, and its model calls."""
     repository = nexus.store.repository
     record = repository.get_run(run_id)
@@ -61,8 +63,8 @@ async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
     return json_response(body)
 
 
-@router.get("/runs/{run_id}/calls/{seq}")
-async def call(nexus: Hub, run_id: str, seq: int) -> Response:
+@router.get("/calls/{seq}", responses=replies(watched.Conversation))
+async def call(nexus: Hub, run_id: RunId, seq: Seq) -> Response:
     """The whole conversation of one model call."""
     repository = nexus.store.repository
     record = repository.get_run(run_id)
@@ -70,15 +72,19 @@ async def call(nexus: Hub, run_id: str, seq: int) -> Response:
     return json_response({"messages": messages, "whole": whole})
 
 
-@router.get("/runs/{run_id}/pictures/{name}")
-async def picture(nexus: Hub, run_id: str, name: str) -> Response:
+@router.get(
+    "/pictures/{name}",
+    response_class=Response,
+    responses={200: {"description": "The picture.", "content": {"image/png": {"schema": {"type": "string"}}}}},
+)
+async def picture(nexus: Hub, run_id: RunId, name: Annotated[str, Path(max_length=100)]) -> Response:
     """A picture that was sent to a model, by its hash."""
     record = nexus.store.repository.get_run(run_id)
     for event in nexus.store.repository.read_events(record.id, kinds=("picture",)):
         data = event.data
         if data.get("sha256") == name and data.get("media_type") == "image/png":
             _, content = read_picture(data)
-            return Response(content, media_type="image/png", headers=HEADERS)
+            return Response(content, media_type="image/png", headers=BROWSER_HEADERS)
     raise UnknownNameError("picture", name, ())
 
 

@@ -20,10 +20,10 @@ from wsap_nexus.http.replies import Wait, answer
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import requests, responses
+from wsap_nexus.server.bodies import requests, responses
 from wsap_nexus.server.deps import Live, Once10, OwnSession, SessionId, replies
+from wsap_nexus.server.routes.transit import ON_ITS_WAY, idempotent_enter, idempotent_exit, receipts
 from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, open_session, the_agent
-from wsap_nexus.server.transit import ON_ITS_WAY, idempotent_enter, idempotent_exit, receipts
 from wsap_nexus.worlds.port import WorldPort
 
 router = APIRouter(prefix="/sessions/{session_id}", tags=["sessions"])

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Response
 from wsap_nexus.http.callers import Admin
 from wsap_nexus.http.replies import answer
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import requests, responses
+from wsap_nexus.server.bodies import requests, responses
 from wsap_nexus.worlds.game_info import GameInfo
 
 router = APIRouter(tags=["games"])

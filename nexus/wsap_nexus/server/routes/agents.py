@@ -13,22 +13,29 @@ from wsap_nexus.agents import messages as waiting
 from wsap_nexus.agents.identity import check_models
 from wsap_nexus.agents.messages import checked
 from wsap_nexus.agents.portable import check_not_removed
+from wsap_nexus.errors import NotInWorldError
 from wsap_nexus.http.auth import record_json, sees
 from wsap_nexus.http.callers import Admin, Known, Reader, TokenStore
 from wsap_nexus.http.replies import Reply, Wait, answer, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import requests, responses
+from wsap_nexus.server.bodies import requests, responses, watched
 from wsap_nexus.server.deps import AgentId, ManagedAgent, Once10, Once30, OwnAgent, replies
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.policies import read_policies
+from wsap_nexus.server.routes.minds import mind_of
+from wsap_nexus.server.routes.runs import usage_by_session
 from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, the_agent
+from wsap_nexus.server.serializers import json_response, past_session_json, session_json
 from wsap_nexus.store.entities import EXTERNAL, Answered, DiaryEntry, Exchange
 
 router = APIRouter(prefix="/agents", tags=["agents"])
 
 Before = Annotated[int | None, Query(ge=1, le=2**53, description="Entries with lower numbers: `next` of a page.")]
 Limit = Annotated[int, Query(ge=1, le=200)]
+
+SESSIONS_SHOWN = 30
+"""Maximum number of an agent's sessions in one response about it."""
 
 
 @router.post("", responses=replies(responses.Registered, 200, 201))
@@ -51,38 +58,68 @@ async def register(nexus: Hub, new: requests.NewAgent, by: Known, tokens: TokenS
     return answer(body, 201 if fresh else 200)
 
 
-@router.get("", responses=replies(responses.AgentPage))
+@router.get("", responses=replies(watched.AgentPage))
 async def agents(
     nexus: Hub,
     who: Reader,
     after: Annotated[str, Query(max_length=64)] = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    search: Annotated[str, Query(max_length=200, description="A part of an id or name.")] = "",
 ) -> Response:
     """List agents by id, a page at a time; only the public fields of agents that the token is not valid for."""
     with nexus.nexus_store.look() as tx:
-        found = tx.agents(after=after, limit=limit + 1)
+        found = tx.agents(after=after, search=search, limit=limit + 1)
     page = found[:limit]
-    shown = [record_json(each, private=sees(who, each.id)) for each in page]
-    return answer({"agents": shown, "next": page[-1].id if len(found) > limit else None})
+    live = nexus.live.sessions
+    return json_response(
+        {
+            "agents": [record_json(each, private=sees(who, each.id)) for each in page],
+            "decides": {each.id: sorted({policy.agent for policy in each.policies.values()})[:5] for each in page},
+            "stays": {a.id: session_json(live[a.id], private=sees(who, a.id)) for a in page if a.id in live},
+            "next": page[-1].id if len(found) > limit else None,
+        }
+    )
 
 
-@router.get("/{agent_id}", responses=replies(responses.Whole))
+@router.get("/{agent_id}", responses=replies(watched.Whole))
 async def agent(nexus: Hub, agent_id: AgentId, who: Reader) -> Response:
     """Everything that the nexus stores about an agent; without its token, only its public fields."""
     private = sees(who, agent_id)
+    live = nexus.live.sessions.get(agent_id)
     with nexus.nexus_store.look() as tx:
+        identity = tx.agent(agent_id)
+        sessions = tx.sessions(agent_id=agent_id, limit=SESSIONS_SHOWN)
         body: dict[str, Any] = {
-            "agent": record_json(tx.agent(agent_id), private=private),
-            "sessions": [record_json(s, private=private) for s in tx.sessions(agent_id=agent_id, limit=20)],
+            "agent": record_json(identity, private=private),
+            "stay": None if live is None else session_json(live, private=private),
+            "sessions": [past_session_json(session, private=private) for session in sessions],
+            "visits": tx.visits(agent_id),
         }
         if private:
-            body |= {
-                "skills": tx.skills(agent_id),
-                "items": tx.items(agent_id),
-                "avatars": tx.avatars(agent_id),
-                "achievements": [dict(row._mapping) for row in tx.achievements(agent_id)],
-            }
-    return answer(body)
+            body |= mind_of(tx, identity)
+    return json_response(body | {"spent": usage_by_session(nexus, sessions)})
+
+
+@router.get("/{agent_id}/sessions", responses=replies(watched.SessionPage))
+async def sessions(
+    nexus: Hub,
+    agent_id: AgentId,
+    who: Reader,
+    before: Annotated[str | None, Query(max_length=64, description="`next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 30,
+) -> Response:
+    """An agent's sessions in worlds, newest first, a page at a time, and what models cost in each."""
+    private = sees(who, agent_id)
+    with nexus.nexus_store.look() as tx:
+        tx.agent(agent_id)
+        found = tx.sessions(agent_id=agent_id, before=before, limit=limit)
+    return json_response(
+        {
+            "sessions": [past_session_json(session, private=private) for session in found],
+            "spent": usage_by_session(nexus, found),
+            "next": found[-1].id if len(found) == limit else None,
+        }
+    )
 
 
 @router.patch("/{agent_id}", responses=replies(responses.Registered))
@@ -112,6 +149,14 @@ async def step(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
     found = the_agent(nexus, agent_id)
     nexus.step_once(agent_id)
     return answer({"agent": found})
+
+
+@router.post("/{agent_id}/recall", responses=replies(responses.Held))
+async def recall(nexus: Hub, agent_id: ManagedAgent) -> Response:
+    """Bring an agent back into the nexus after its current decision, whatever the world says."""
+    if not nexus.recall(agent_id):
+        raise NotInWorldError(f"{agent_id!r} is not in a world.")
+    return answer({"agent": agent_id, "state": the_agent(nexus, agent_id).state})
 
 
 # --- observations and actions -----------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Select, select
 
-from wsap_nexus.runs.totals import TOTALS
+from wsap_nexus.store.records import TOTALS
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA
 
@@ -105,6 +105,16 @@ class StepIndexes:
             query = _steps(run_id).where(_EVENT.c.seq >= seq).order_by(_EVENT.c.seq).offset(further).limit(1)
             found: int | None = connection.execute(query).scalar_one_or_none()
         return found
+
+    def seqs(self, run_id: str, *, after: int | None = None, before: int | None = None, limit: int) -> list[int]:
+        """Return the events of steps after an event or the last ones before one, oldest first."""
+        query = _steps(run_id).limit(limit)
+        if before is not None:
+            query = query.where(_EVENT.c.seq < before).order_by(_EVENT.c.seq.desc())
+        else:
+            query = query.where(_EVENT.c.seq > (-1 if after is None else after)).order_by(_EVENT.c.seq)
+        with self._repository.database.read() as connection:
+            return sorted(connection.execute(query).scalars())
 
     async def position_of(self, run_id: str, seq: int) -> int:
         """Return the number of steps of a run before an event."""

@@ -1,10 +1,10 @@
-"""Sessions, observations, views and events as JSON-ready data of bounded size, for the dashboard."""
+"""Sessions, observations, views and events as JSON-ready data of bounded size, for people who watch."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +14,12 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import GridMapBlock, ImageBlock, Observation, Selection, View
 from wsap_core.protocol.wire import dumps, encode
 from wsap_core.untrusted import single_line
-from wsap_nexus.dashboard.guard import HEADERS
+from wsap_nexus.http.auth import record_json
+from wsap_nexus.http.replies import BROWSER_HEADERS
 from wsap_nexus.hub.live_session import LiveSession
-from wsap_nexus.store.events import Names, NexusEvent
+from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.events import Names, NexusEvent, why_ended
 from wsap_nexus.store.json_values import finite
-from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.terminal.story import action_text
 
 LONGEST = 20_000
@@ -31,8 +32,8 @@ _MOST_PICTURE = 4 << 20
 
 
 def json_response(body: object, request: Request | None = None, *, etag: str | None = None) -> Response:
-    """Return a JSON response with the headers of the dashboard; 304 if the client has this ETag."""
-    headers = {**HEADERS, "Cache-Control": "no-cache" if etag else "no-store"}
+    """Return a JSON response with the headers for browsers; 304 if the client has this ETag."""
+    headers = {**BROWSER_HEADERS, "Cache-Control": "no-cache" if etag else "no-store"}
     if etag is not None:
         tag = f'W/"{etag}"'
         headers["ETag"] = tag
@@ -51,14 +52,8 @@ def shortened(text: object, most: int = LONGEST) -> str:
     return whole if len(whole) <= most else f"{whole[:most]}\n… ({len(whole) - most} more characters)"
 
 
-def events_json(events: Iterable[NexusEvent], names: Names, *, private: bool) -> list[dict[str, Any]]:
-    """Return events with their sentences; unless `private`, only their public parts."""
-    shown = events if private else filter(None, (event.public() for event in events))
-    return [_event_json(event, names) for event in shown]
-
-
-def _event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
-    # `gain` allows the page to merge several gains.
+def event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
+    """Return an event with its sentence."""
     gain = event.gained(names)
     return {
         **event.to_json(),
@@ -69,9 +64,12 @@ def _event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
     }
 
 
-def rows_of(tx: Transaction, query: Any) -> list[dict[str, Any]]:
-    """Return the rows of a query. Any: the query."""
-    return [dict(row._mapping) for row in tx.connection.execute(query)]
+def past_session_json(session: SessionRecord, *, private: bool) -> dict[str, Any]:
+    """Return a session as a row of a list; its single actions are in its run."""
+    found = record_json(session, private=private)
+    if private:
+        found["stats"] = {key: value for key, value in session.stats.items() if key != "done"}
+    return found | {"ended": why_ended(session.reason) if session.closed else None}
 
 
 def session_json(stay: LiveSession, *, private: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from wsap_nexus.http.refusals import ForbiddenError, LeavingRefusedError
 from wsap_nexus.http.replies import Reply, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server import requests, responses
+from wsap_nexus.server.bodies import requests, responses
 from wsap_nexus.server.deps import Once30, replies
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.seats import next_observation, the_agent

@@ -11,8 +11,8 @@ from typing import Any
 
 from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import error_line
-from wsap_nexus.dashboard.serializers import view_json
 from wsap_nexus.hub.nexus import Nexus
+from wsap_nexus.server.serializers import view_json
 
 PERIOD = 0.2
 """Minimum seconds between two renderings of one world."""

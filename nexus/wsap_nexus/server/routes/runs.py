@@ -4,73 +4,72 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from sqlalchemy import select
+from fastapi import APIRouter, Query, Request, Response
 
 from wsap_core.errors import WsapError
 from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import NO_USAGE, Usage
-from wsap_nexus.dashboard.guard import Private, spectator
-from wsap_nexus.dashboard.serializers import json_response, view_json
-from wsap_nexus.dashboard.steps import StepIndexes
-from wsap_nexus.http.callers import Admin
+from wsap_nexus.http.auth import is_owner
+from wsap_nexus.http.callers import Admin, Reader
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.listed import label_of
 from wsap_nexus.runs.plan import game_of, with_model
 from wsap_nexus.runs.restoring import Runs, spec_with_views, view_of_run
+from wsap_nexus.server.bodies import watched
+from wsap_nexus.server.deps import RunId, page_start, replies
+from wsap_nexus.server.serializers import json_response, view_json
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
-from wsap_nexus.store.tables import METADATA
+from wsap_nexus.store.step_index import StepIndexes
 from wsap_nexus.terminal.recorded import game_to_read, note_of_event
 from wsap_nexus.terminal.spending import spending_of, spending_so_far
 
-router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(spectator)])
+# Any, in this module: JSON.
 
-_RUN, _EVENT, _SESSION = METADATA.tables["run"], METADATA.tables["event"], METADATA.tables["session"]
+router = APIRouter(prefix="/runs", tags=["runs"])
 
 
-@router.get("/runs")
+@router.get("", responses=replies(watched.RunPage))
 async def runs(
     nexus: Hub,
-    private: Private,
-    before: Annotated[str, Query(max_length=300)] = "",
+    who: Reader,
+    before: Annotated[str, Query(max_length=300, description="`next` of the page before.")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    game: Annotated[str, Query(max_length=200)] = "",
-    visits: bool = False,
+    game: Annotated[str | None, Query(max_length=200)] = None,
+    visits: Annotated[bool, Query(description="Include what agents did in the nexus itself.")] = False,
 ) -> Response:
-    """Runs, newest first; sessions in the nexus are left out unless requested."""
-    columns = (_RUN.c.id, _RUN.c.game, _RUN.c.agent, _RUN.c.status, _RUN.c.created, _RUN.c.summary, _RUN.c.config)
-    query = select(*columns).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(limit)
-    if before:
-        created, _, run_id = before.partition(" ")
-        query = query.where((_RUN.c.created < created) | ((_RUN.c.created == created) & (_RUN.c.id < run_id)))
-    if game:
-        query = query.where(_RUN.c.game == game)
-    elif not visits:
-        query = query.where(_RUN.c.game != GAME)
-    with nexus.store.database.read() as connection:
-        rows = connection.execute(query).all()
-        who = _players(connection, [row.id for row in rows])
-    return json_response({"runs": [_run_row(nexus, row, who, private) for row in rows]})
+    """Runs, newest first, a page at a time; rewards and achievements are for the owner only."""
+    found = nexus.store.repository.list_runs(
+        limit=limit,
+        games=None if game is None else (game,),
+        without_visits=game is None and not visits,
+        before=page_start(before),
+    )
+    with nexus.nexus_store.look() as tx:
+        players = _players(tx, [record.id for record in found])
+    rows = [_run_row(nexus, record, players, private=is_owner(who)) for record in found]
+    last = f"{found[-1].created} {found[-1].id}" if len(found) == limit else None
+    return json_response({"runs": rows, "next": last})
 
 
-@router.get("/runs/{run_id}")
-async def run(nexus: Hub, request: Request, run_id: str, private: Private) -> Response:
-    """A run: its game, its agents, and its number of steps."""
+@router.get("/{run_id}", responses=replies(watched.RunAnswer))
+async def run(nexus: Hub, request: Request, run_id: RunId, who: Reader) -> Response:
+    """A run: its game, its agents, and its number of steps; its seed and its summary are for the owner only."""
     record = nexus.store.repository.get_run(run_id)
     index = await indexes_of(request).of(record.id)
     _, title, remark = reading_of(nexus, record)
-    with nexus.store.database.read() as connection:
-        who = _players(connection, [record.id])
+    with nexus.nexus_store.look() as tx:
+        players = _players(tx, [record.id])
+    private = is_owner(who)
     return json_response(
         {
             "run": {
@@ -87,7 +86,7 @@ async def run(nexus: Hub, request: Request, run_id: str, private: Private) -> Re
                 "look_back": look_back(nexus, record.id),
             },
             "playing": nexus.playing(record.id) is not None,
-            "players": who.get(record.id, []),
+            "players": players.get(record.id, []),
             "steps": index.count,
             "views": spec_with_views(record, nexus.host) is not None,
             "remark": remark,
@@ -95,15 +94,15 @@ async def run(nexus: Hub, request: Request, run_id: str, private: Private) -> Re
     )
 
 
-@router.get("/runs/{run_id}/steps")
+@router.get("/{run_id}/steps", responses=replies(watched.StepPage))
 async def steps(
     nexus: Hub,
     request: Request,
-    run_id: str,
+    run_id: RunId,
     by: Admin,
-    position: Annotated[int | None, Query(ge=0)] = None,
-    after: Annotated[int | None, Query(ge=-1)] = None,
-    before: Annotated[int | None, Query(ge=0)] = None,
+    position: Annotated[int | None, Query(ge=0, le=2**53)] = None,
+    after: Annotated[int | None, Query(ge=-1, le=2**53)] = None,
+    before: Annotated[int | None, Query(ge=0, le=2**53)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 60,
 ) -> Response:
     """Summaries of steps, oldest first: from a position, after an event, or before one."""
@@ -113,13 +112,7 @@ async def steps(
     if position is not None:
         start = await indexes.seq_at(record.id, position)
         after = index.next_seq if start is None else start - 1
-    query = select(_EVENT.c.seq).where(_EVENT.c.run_id == record.id, _EVENT.c.kind == "step").limit(limit)
-    if before is not None:
-        query = query.where(_EVENT.c.seq < before).order_by(_EVENT.c.seq.desc())
-    else:
-        query = query.where(_EVENT.c.seq > (-1 if after is None else after)).order_by(_EVENT.c.seq)
-    with nexus.store.database.read() as connection:
-        found = sorted(connection.execute(query).scalars().all())
+    found = indexes.seqs(record.id, after=after, before=before, limit=limit)
     if not found:
         return json_response({"steps": [], "first": None, "total": index.count})
     events = nexus.store.repository.read_events(record.id, from_seq=found[0], to_seq=found[-1] + 1, kinds=("step",))
@@ -127,9 +120,9 @@ async def steps(
     return json_response({"steps": [step_in_short(e) for e in events], "first": first, "total": index.count})
 
 
-@router.get("/runs/{run_id}/view")
-async def view(nexus: Hub, request: Request, run_id: str, by: Admin) -> Response:
-    """The game's view of a run; the query's parameters are the selections."""
+@router.get("/{run_id}/view", responses=replies(watched.ViewOfRun))
+async def view(nexus: Hub, request: Request, run_id: RunId, by: Admin) -> Response:
+    """The game's view of a run; the query's parameters are the view's selections."""
     record = nexus.store.repository.get_run(run_id)
     spec = spec_with_views(record, nexus.host)
     if spec is None:
@@ -190,34 +183,34 @@ def indexes_of(request: Request) -> StepIndexes:
     return indexes
 
 
-def _players(connection: Any, runs: Iterable[str]) -> dict[str, list[dict[str, str]]]:
+def reading_of(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str]:
+    """Return the codec of a run's observations, its game's title, and a remark if the game is missing."""
+    if record.game == GAME:
+        return Codec([load(t) for t in NEXUS_SPEC.wire_types]), "The nexus", ""
+    spec, codec, remark = game_to_read(record, nexus.host)
+    return codec, record.game if spec is None else spec.display_title, remark
+
+
+def _players(tx: Transaction, run_ids: Sequence[str]) -> dict[str, list[dict[str, str]]]:
     """Return run -> the agents of the nexus that played it."""
-    wanted = sorted(runs)
-    if not wanted:
-        return {}
-    agent = METADATA.tables["agent"]
-    query = (
-        select(_SESSION.c.run_id, agent.c.id, agent.c.name, _SESSION.c.world_id)
-        .join(agent, agent.c.id == _SESSION.c.agent_id)
-        .where(_SESSION.c.run_id.in_(wanted))
-        .order_by(agent.c.id)
-    )
-    found: dict[str, list[dict[str, str]]] = {}
-    for row in connection.execute(query):
-        found.setdefault(row.run_id, []).append({"id": row.id, "name": row.name, "world": row.world_id})
-    return found
+    return {
+        run: [{"id": agent, "name": name, "world": world} for agent, name, world in players]
+        for run, players in tx.players(run_ids).items()
+    }
 
 
-def _run_row(nexus: Nexus, row: Any, who: dict[str, list[dict[str, str]]], private: bool) -> dict[str, Any]:
-    summary = row.summary or {}
+def _run_row(
+    nexus: Nexus, record: RunRecord, players: Mapping[str, list[dict[str, str]]], *, private: bool
+) -> dict[str, Any]:
+    summary = record.summary or {}
     gained = summary if private else {}
     return {
-        "id": row.id,
-        "game": row.game,
-        "agent": label_of(row.agent, row.config),
-        "status": "playing" if nexus.playing(row.id) is not None else row.status,
-        "created": row.created,
-        "players": who.get(row.id, []),
+        "id": record.id,
+        "game": record.game,
+        "agent": label_of(record.agent, record.config),
+        "status": "playing" if nexus.playing(record.id) is not None else record.status.value,
+        "created": record.created,
+        "players": players.get(record.id, []),
         "steps": summary.get("steps"),
         "reward": gained.get("reward"),
         "achievements": len(gained.get("achievements") or ()),
@@ -237,14 +230,6 @@ def _seats(record: RunRecord) -> list[dict[str, str]]:
     ]
 
 
-def reading_of(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str]:
-    """Return the codec of a run's observations, its game's title, and a remark if the game is missing."""
-    if record.game == GAME:
-        return Codec([load(t) for t in NEXUS_SPEC.wire_types]), "The nexus", ""
-    spec, codec, remark = game_to_read(record, nexus.host)
-    return codec, record.game if spec is None else spec.display_title, remark
-
-
 # --- model usage --------------------------------------------------------------------------------------
 
 
@@ -252,26 +237,22 @@ _MOST_RUNS = 2000
 """Maximum number of runs of the last day that are added up; `partial` says that there may be more."""
 
 
-def usage_last_day(nexus: Nexus, tx: Transaction) -> dict[str, Any]:
+def usage_last_day(nexus: Nexus) -> dict[str, Any]:
     """Return the usage in runs of the last 24 hours, running ones included."""
-    since = (datetime.fromtimestamp(tx.now, UTC) - timedelta(days=1)).isoformat()
-    query = select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.created >= since)
-    rows = tx.connection.execute(query.order_by(_RUN.c.created.desc()).limit(_MOST_RUNS)).all()
-    total = NO_USAGE
-    for row in rows:
-        total += _usage(nexus, row.id, row.summary)
+    since = datetime.fromtimestamp(nexus.nexus_store.wall_clock(), UTC) - timedelta(days=1)
+    rows = nexus.store.repository.summaries(since=since, limit=_MOST_RUNS)
+    total = sum((_usage(nexus, run_id, summary) for run_id, summary in rows), NO_USAGE)
     return {**asdict(total), "partial": len(rows) == _MOST_RUNS}
 
 
-def usage_by_session(nexus: Nexus, tx: Transaction, sessions: Sequence[SessionRecord]) -> dict[str, Any]:
+def usage_by_session(nexus: Nexus, sessions: Sequence[SessionRecord]) -> dict[str, Any]:
     """Return session -> usage in its run; sessions without model calls are left out."""
-    wanted = [s.run_id for s in sessions]
-    rows = tx.connection.execute(select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.id.in_(wanted)))
-    by_run = {row.id: _usage(nexus, row.id, row.summary) for row in rows}
+    rows = nexus.store.repository.summaries(ids=[session.run_id for session in sessions])
+    by_run = {run_id: _usage(nexus, run_id, summary) for run_id, summary in rows}
     return {s.id: asdict(by_run[s.run_id]) for s in sessions if s.run_id in by_run and by_run[s.run_id].calls}
 
 
-def _usage(nexus: Nexus, run_id: str, summary: Any) -> Usage:
+def _usage(nexus: Nexus, run_id: str, summary: Mapping[str, Any] | None) -> Usage:
     run = nexus.playing(run_id)
     if run is not None:
         return spending_so_far(run).usage

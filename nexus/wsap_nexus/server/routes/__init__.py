@@ -1,0 +1,1 @@
+"""The routes of the wire API, by what they are about."""
