@@ -490,7 +490,7 @@ def test_what_a_model_is_writing_is_shown_until_its_reply_is_there() -> None:
     view.follow(session.run, parts.game)
     session.run.observe(view.observe)
     assert asyncio.run(session.play()).steps == 2
-    assert 'scripted/reply is writing: {"action": "wait"' in seen[0]
+    assert "scripted/reply is writing: action: wait" in seen[0]
     assert "is writing" not in text_of(view)
 
 

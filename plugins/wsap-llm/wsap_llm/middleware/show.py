@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from wsap_core.seams.model import Draft, OnText, Reply, Request
 from wsap_llm.middleware import Ask
+from wsap_llm.reply.written import in_words
 from wsap_llm.tokens import estimate_request
 
 NOTHING = Draft()
@@ -51,8 +52,8 @@ class Thought:
 
     @property
     def text(self) -> str:
-        """What has been written, or thought if nothing is written yet."""
-        return self.draft.text or self.draft.thinking
+        """What has been written, in words, or thought if nothing is written yet."""
+        return in_words(self.draft.text) or self.draft.thinking
 
     @property
     def state(self) -> str:
