@@ -112,6 +112,20 @@ def test_a_run_that_came_to_nothing_leaves_nothing_behind(
             assert database.execute("select count(*) from event").fetchone() == (0,)
 
 
+def test_a_game_that_can_t_be_created_leaves_nothing_behind(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        "from wsap_core.builtin.echo import EchoWorld\n"
+        "class Bad(EchoWorld):\n    def __init__(self): raise OSError('no jax')\n"
+    )
+    (tmp_path / "bad.py").write_text(source, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    code, _, err = typed(capsys, "play", "./bad.py:Bad")
+    assert (code, err) == (3, "Error: Bad could not be created: OSError: no jax.\n")
+    assert rows(capsys) == []
+
+
 @pytest.mark.slow
 def test_a_server_that_is_not_there_is_told_in_whole_sentences(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, server: ModelServer, nowhere: str

@@ -25,9 +25,15 @@ def wsap_commands() -> Iterable[CommandSpec]:
 
 @hookimpl
 def wsap_agents() -> Iterable[AgentSpec]:
-    """Offer the person at the keyboard, and the wanderer."""
+    """Offer the person at the keyboard, the program outside, and the wanderer."""
     return [
         AgentSpec("human", "A person at the keyboard of a terminal.", "wsap_nexus.human:create", interactive=True),
+        AgentSpec(
+            "external",
+            "A program outside, which plays through a door such as `wsap mcp`.",
+            "wsap_nexus.outside:create",
+            interactive=True,
+        ),
         AgentSpec(
             "wanderer",
             "Enters one game after another; needs no model.",

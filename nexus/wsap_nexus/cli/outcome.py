@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.errors import CutOffError, MissingServiceError, RunInterruptedError, StorageError, UsageError, WsapError
+from wsap_core.errors import CutOffError, RunInterruptedError, StorageError, UsageError, WsapError
 from wsap_core.protocol.lines import plural
 
 if TYPE_CHECKING:
@@ -58,25 +58,10 @@ def header(run: Run) -> str:
     return f"{run.spec.display_title}, {who}, seed {plan.seed}, {length}, {recorded}"
 
 
-def came_to_nothing(run: Run, error: WsapError) -> bool:
-    """Return whether a run failed before its first step and first model reply, by a cause outside the run.
-
-    Such as an invalid option, or an unreachable model or tool server: there is nothing to resume or to list. A reached
-    limit is no such cause.
-    """
-    from wsap_core.seams.model_errors import BackendError, BudgetReachedError
-    from wsap_llm.mcp.connection import ToolServerError
-
-    nobodys_fault = UsageError | BackendError | MissingServiceError | ToolServerError
-    if isinstance(error, BudgetReachedError) or not isinstance(error, nobodys_fault):
-        return False
-    counted = run.summary()
-    return not any(tally.steps for tally in counted.all_tallies) and not run.meter.calls
-
-
 def add_way_on(error: WsapError, run: Run, *, resumed: bool, again: Original | None) -> None:
     """Add to the error how to resume the run, if there is something to resume."""
     from wsap_core.seams.model_errors import BackendError
+    from wsap_nexus.runs.session import came_to_nothing
 
     if run.run_id is None or again is not None or (not resumed and came_to_nothing(run, error)):
         return

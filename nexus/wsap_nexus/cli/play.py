@@ -18,7 +18,7 @@ from wsap_core.untrusted import strip_control
 from wsap_nexus.cli.common import Notices, database_option, output_console, tell_renamed
 from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.model_options import ModelRequest, model_options, refuse_key
-from wsap_nexus.cli.outcome import Original, add_way_on, came_to_nothing, header, original, report
+from wsap_nexus.cli.outcome import Original, add_way_on, header, original, report
 from wsap_nexus.cli.play_request import Request, agents_by_seat, seat_option
 
 if TYPE_CHECKING:
@@ -181,6 +181,7 @@ class _Playing:
     def started(self, plan: RunPlan, parts: ResolvedSpecs, store: Store) -> None:
         """Play a new run; it is deleted if `came_to_nothing`."""
         from wsap_nexus.hub.play_as import start_as
+        from wsap_nexus.runs.session import came_to_nothing
 
         around = self._around(plan, store, models_of=store)
         with start_as(plan, self._host, store, tell=Notices(), parts=parts, **around) as session:

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
-from wsap_core.errors import UsageError, WsapError
+from wsap_core.errors import AgentError, MissingServiceError, PluginError, UsageError, WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec
-from wsap_core.seams.model_errors import PAUSES
+from wsap_core.seams.model_errors import PAUSES, BackendError, BudgetReachedError
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
 from wsap_llm.backends.pool import ModelPool
@@ -376,6 +376,20 @@ def _session(
         on_tick=around.get("on_tick"),
     )
     return RunHandle(run, recorder, store, models)
+
+
+def came_to_nothing(run: Run, error: WsapError) -> bool:
+    """Return whether a run failed before its first step and first model reply, by a cause outside its play.
+
+    Such as a game that can't be created, an invalid option, or an unreachable model or tool server: there is nothing
+    to resume or to list. A reached limit is no such cause.
+    """
+    from wsap_llm.mcp.connection import ToolServerError
+
+    outside = UsageError | BackendError | MissingServiceError | ToolServerError | PluginError
+    if isinstance(error, BudgetReachedError | AgentError) or not isinstance(error, outside):
+        return False
+    return not any(tally.steps for tally in run.summary().all_tallies) and not run.meter.calls
 
 
 def _checked(plan: RunPlan, parts: ResolvedSpecs) -> ResolvedSpecs:
