@@ -187,7 +187,7 @@ class OutsideRun:
         return self.last.observation if self.last is not None else Observation()
 
     async def act(self, action: Action) -> ActionResult:
-        """Take an action and return its result, which says `done` when the seat's game is over.
+        """Take an action and return its result once that is committed; it says `done` when the seat's game is over.
 
         Raises:
             ActionPendingError: another action is being resolved.
@@ -202,6 +202,8 @@ class OutsideRun:
             raise UsageError("The game is over; start another.")
         if result.done:
             await asyncio.shield(self._play)
+        else:
+            await self._handle.flushed()  # what the program was told is never lost
         return result
 
     async def stop(self) -> None:

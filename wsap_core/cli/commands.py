@@ -12,6 +12,7 @@ KERNEL_COMMANDS: dict[str, tuple[str, str]] = {
 
 DISTRIBUTION_OF: dict[str, str] = {
     "check": "wsap-check",
+    "mcp": "wsap-mcp",
     **dict.fromkeys(("doctor", "export", "models", "nexus", "play", "replay", "runs", "schema"), "wsap-nexus"),
 }
 """Command -> the distribution to install for it."""

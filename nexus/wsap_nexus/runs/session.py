@@ -87,6 +87,11 @@ class RunHandle:
             return -1
         return self._store.writer.committed(self.run.run_id)
 
+    async def flushed(self) -> None:
+        """Wait until everything that has been recorded is committed."""
+        if self._store is not None and self.run.run_id is not None:
+            await self._store.writer.flushed()
+
     async def play(self) -> RunSummary:
         """Play to the end or until stopped, and return the summary once everything is committed.
 
@@ -115,8 +120,7 @@ class RunHandle:
                 await self._models.aclose()
         stopped = self.run.controls.stopping
         noted = self._note_end(RunStatus.INTERRUPTED if stopped else RunStatus.FINISHED, None, summary)
-        if self._store is not None and self.run.run_id is not None:
-            await self._store.writer.flushed()  # others in this event loop play on meanwhile
+        await self.flushed()  # others in this event loop play on meanwhile
         return summary, noted
 
     async def _watched(self) -> RunSummary:
