@@ -511,3 +511,14 @@ def raw(served: Served, request: str) -> tuple[int, str, dict[str, object]]:
     head, _, body = answer.partition(b"\r\n\r\n")
     data = json.loads(body) if body else {}
     return int(head.split()[1]), str(data.get("error", {}).get("code")), data
+
+
+def test_a_game_s_name_may_have_slashes(served: Served) -> None:
+    with served.client() as owner:
+        known = owner.get("/nexus/games/echo")
+        assert known.json()["game"]["id"] == "echo"
+        for name in ("pettingzoo:classic/chess-v6", "a/status"):
+            refused = owner.get(f"/nexus/games/{name}")
+            assert refused.json()["error"]["code"] == "UNKNOWN_NAME", "not a route that does not exist"
+            refused = owner.put(f"/nexus/games/{name}/status", json={"status": "offline"})
+            assert refused.json()["error"]["code"] == "UNKNOWN_NAME"

@@ -73,19 +73,20 @@ def check_parameters(definition: ActionDef, given: Mapping[str, Any]) -> tuple[d
 
 
 def narrowed(definition: ActionDef, choices: Mapping[str, Sequence[str]]) -> ActionDef:
-    """Return an action whose parameters in `choices` accept only these words."""
-    if not choices:
-        return definition
-    parameters = tuple(
-        replace(p, schema={"type": "string", "enum": list(choices[p.name])}) if choices.get(p.name) else p
-        for p in definition.parameters
-    )
-    return replace(definition, parameters=parameters)
+    """Return an action whose parameters in `choices` accept only these words, or numbers if they are whole numbers."""
+    narrow = (_narrow(p, choices[p.name]) if choices.get(p.name) else p for p in definition.parameters)
+    return replace(definition, parameters=tuple(narrow))
+
+
+def _narrow(parameter: ParamDef, words: Sequence[str]) -> ParamDef:
+    if parameter.json_schema().get("type") == "integer":
+        return replace(parameter, schema={"type": "integer", "enum": [int(word) for word in words]})
+    return replace(parameter, schema={"type": "string", "enum": list(words)})
 
 
 def _tolerant(value: Any, parameter: ParamDef) -> Any:
     if isinstance(value, str):
-        if parameter.integer_range() is not None:
+        if parameter.json_schema().get("type") == "integer":
             digits = value.strip()
             return int(digits) if digits.lstrip("-").isdigit() and len(digits) < 20 else value
         for choice in parameter.choices() or ():

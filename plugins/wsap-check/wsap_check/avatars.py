@@ -206,7 +206,8 @@ def _come_back(notes: Notes, table: Table, game: AvatarGameAdapter, event: Death
 async def avatar_actions(notes: Notes, subject: Subject) -> None:
     """The actions shared by all avatars are carried out or refused, and inspect_self takes no step."""
     table = await Table(subject).begin()
-    seat = table.seat
+    if (seat := await table.ready()) is None:
+        raise NothingToCheck("no seat can decide at the start")
     before = fresh_text(await seat.observe())
     tries = [Action("inspect_self"), Action("look", {"target": "north"}), Action("look", {"target": "no such thing"})]
     tries += [Action("emote", {"emote": word}) for word in ("wave", "sleep")]

@@ -22,7 +22,7 @@ async def games(nexus: Hub) -> Response:
     return answer({"games": nexus.entrance.games()})
 
 
-@router.get("/games/{game}", responses={200: {"model": responses.GameAnswer}})
+@router.get("/games/{game:path}", responses={200: {"model": responses.GameAnswer}})
 async def game(nexus: Hub, game: GameName) -> Response:
     """The description and status of a game."""
     return answer({"game": nexus.entrance.game_info(game)})
@@ -37,7 +37,7 @@ async def join(nexus: Hub, new: requests.NewGame, by: Admin) -> Response:
     return answer({"game": GameInfo.of(spec)}, 200 if spec.name in known else 201)
 
 
-@router.put("/games/{game}/status", responses={200: {"model": responses.GameAnswer}})
+@router.put("/games/{game:path}/status", responses={200: {"model": responses.GameAnswer}})
 async def set_status(nexus: Hub, game: GameName, new: requests.NewStatus, by: Admin) -> Response:
     """Set whether a game can be entered; if not, the agents in it return to the nexus."""
     nexus.set_game_status(game, new.status, new.reason)
