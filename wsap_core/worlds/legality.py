@@ -75,7 +75,7 @@ def check_parameters(definition: ActionDef, given: Mapping[str, Any]) -> tuple[d
 def narrowed(definition: ActionDef, choices: Mapping[str, Sequence[str]]) -> ActionDef:
     """Return an action whose parameters in `choices` accept only these words, or numbers if they are whole numbers."""
     narrow = (_narrow(p, choices[p.name]) if choices.get(p.name) else p for p in definition.parameters)
-    return replace(definition, parameters=tuple(narrow))
+    return replace(definition, parameters=tuple(narrow)) if choices else definition
 
 
 def _narrow(parameter: ParamDef, words: Sequence[str]) -> ParamDef:
