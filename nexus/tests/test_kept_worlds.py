@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import hub_checks
 import living_neighbours
@@ -29,7 +29,9 @@ from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.errors import AgentPausedError, GameUnavailableError
 from wsap_nexus.hub import passages
 from wsap_nexus.hub.settings import KeptWorld
+from wsap_nexus.runs import run as played
 from wsap_nexus.runs import saving
+from wsap_nexus.runs.deadlock import WORLD_TIMEOUT
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
@@ -771,6 +773,64 @@ def test_a_world_whose_record_is_not_gone_through_to_its_end_goes_back_also_whil
             look = "UPDATE event SET kind = 'observation', seat = 'ghost' WHERE run_id = :run AND seq = :seq"
             connection.execute(sqlalchemy.text(look), {"run": RUN, "seq": between})
     asyncio.run(again(before))
+
+
+class Patient(SystemClock):
+    """Lets nobody wait for minutes before it may ring."""
+
+    rings = asyncio.Event()
+    waiting: ClassVar[list[float]] = []
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds < WORLD_TIMEOUT:
+            await super().sleep(seconds)
+            return
+        Patient.waiting.append(seconds)
+        await Patient.rings.wait()
+
+
+def test_a_departure_for_which_its_seat_is_not_ready_is_given_minutes_and_then_the_world_goes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent that is to leave has a recorded look after it left, so both wait for each other."""
+    monkeypatch.setattr(played, "SystemClock", Patient)
+    monkeypatch.setattr(Patient, "rings", asyncio.Event())
+    monkeypatch.setattr(Patient, "waiting", [])
+
+    async def begin() -> int:
+        async with glade(tmp_path, decider="quitter") as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest())
+            await place.until_events("left", agent="ada")
+            await until_tick(place, ticks(place)[-1] + 3)
+        return ticks(place)[-1]
+
+    async def again(before: int) -> None:
+        async with glade(tmp_path, agents=()) as place:
+            await place.until(lambda: Patient.waiting)
+            passing = len(events(place))
+            for _ in range(100 * TURNS):
+                await asyncio.sleep(0)
+            assert len(events(place)) == passing
+            assert not place.events("world_rewound")
+            Patient.rings.set()
+            (told,) = await place.until_events("world_rewound")
+            assert "does not reach" in told.body["error"]
+            assert 1 <= told.body["tick"] < told.body["before"] == before
+            await place.until(lambda: len(ticks(place)) > before + 2)
+            assert not place.events("game_failed")
+
+    before = asyncio.run(begin())
+    Patient.waiting.clear()
+    forget_states(tmp_path)
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        recorded = list(store.repository.read_events(RUN))
+        home = next(event.seq for event in recorded if (event.kind, event.seat) == ("departed", "ada"))
+        after = next(event.seq for event in recorded if event.seq > home and event.kind == "story")
+        with store.database.write() as connection:
+            look = "UPDATE event SET kind = 'observation', seat = 'ada' WHERE run_id = :run AND seq = :seq"
+            connection.execute(sqlalchemy.text(look), {"run": RUN, "seq": after})
+    asyncio.run(again(before))
+    assert set(Patient.waiting) == {180.0}
 
 
 def test_a_world_goes_on_when_an_agent_came_for_the_first_time_after_its_last_totals(tmp_path: Path) -> None:

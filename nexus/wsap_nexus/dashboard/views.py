@@ -325,6 +325,8 @@ def _waiting(nexus: Nexus) -> list[dict[str, Any]]:
     """Return who has been waiting for whom for long; private, as whose turn it is may be a secret of the game."""
     return [
         {"kind": wait.kind, "id": wait.whom, "name": wait.whom, "what": shortened(f"{wait.text}.", 500)}
+        if wait.kind != "model"
+        else {"kind": "world", "id": wait.who, "name": wait.who, "what": shortened(f"{wait.text}.", 500)}
         for wait in waits(nexus.live, ATTENTION_AFTER)[:20]
     ]
 
