@@ -792,7 +792,7 @@ class Patient(SystemClock):
 def test_a_departure_for_which_its_seat_is_not_ready_is_given_minutes_and_then_the_world_goes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent that is to leave has a recorded look after it left, so both wait for each other."""
+    """The agent's last choice is recorded after it left, so the departure and the seat wait for each other."""
     monkeypatch.setattr(played, "SystemClock", Patient)
     monkeypatch.setattr(Patient, "rings", asyncio.Event())
     monkeypatch.setattr(Patient, "waiting", [])
@@ -825,10 +825,13 @@ def test_a_departure_for_which_its_seat_is_not_ready_is_given_minutes_and_then_t
     with open_store(str(tmp_path / "nexus.db")) as store:
         recorded = list(store.repository.read_events(RUN))
         home = next(event.seq for event in recorded if (event.kind, event.seat) == ("departed", "ada"))
-        after = next(event.seq for event in recorded if event.seq > home and event.kind == "story")
+        last = [event.seq for event in recorded if event.seat == "ada" and event.kind in ("chosen", "step")][-2:]
+        later = [event.seq for event in recorded if event.seq > home and event.kind == "story"][:2]
+        move = sqlalchemy.text("UPDATE event SET seq = :to WHERE run_id = :run AND seq = :seq")
         with store.database.write() as connection:
-            look = "UPDATE event SET kind = 'observation', seat = 'ada' WHERE run_id = :run AND seq = :seq"
-            connection.execute(sqlalchemy.text(look), {"run": RUN, "seq": after})
+            for one, other in zip(last, later, strict=True):
+                for seq, to in ((one, 10**6), (other, one), (10**6, other)):
+                    connection.execute(move, {"run": RUN, "seq": seq, "to": to})
     asyncio.run(again(before))
     assert set(Patient.waiting) == {180.0}
 
