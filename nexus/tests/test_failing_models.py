@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,11 +13,14 @@ import pytest
 from life_kit import Place, Script, host_with, nexus_at
 
 from wsap_core import Action
+from wsap_core.host import Registration
 from wsap_core.seams.clock import SystemClock
-from wsap_core.seams.model import Request
+from wsap_core.seams.model import OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendError, BadRequestError, BudgetReachedError, NoServerError
 from wsap_core.seams.services import Player
+from wsap_core.specs import BackendSpec
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
+from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.starting import StartingError
 from wsap_nexus.dashboard import views
 from wsap_nexus.errors import GameUnavailableError
@@ -26,6 +30,7 @@ from wsap_nexus.hub.waits import waits
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest
+from wsap_nexus.tasks import TURNS
 from wsap_nexus.worlds.workers import frames
 
 RUN = "nexus-village"
@@ -87,7 +92,7 @@ async def stands_still(place: Place, model: Fickle) -> None:
     await place.until(lambda: "village" in place.nexus.live.models and place.nexus.live.models["village"].tries > 2)
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "error",
     [
@@ -95,7 +100,7 @@ async def stands_still(place: Place, model: Fickle) -> None:
         lambda: OSError(5, "It can't be read."),
         lambda: BadRequestError("The request is invalid."),
         lambda: BudgetReachedError("The budget is used up."),
-        lambda: NoServerError("Nobody is there."),
+        pytest.param(lambda: NoServerError("Nobody is there."), marks=pytest.mark.slow),  # it is tried again in earnest
     ],
 )
 def test_a_world_waits_for_its_model_and_keeps_its_agents(
@@ -138,7 +143,7 @@ def test_a_world_waits_for_its_model_and_keeps_its_agents(
 
 @pytest.mark.parametrize("way", ["exit", "recall", "offline"])
 def test_an_agent_in_a_world_that_waits_for_its_model_can_be_brought_home(tmp_path: Path, way: str) -> None:
-    model = Fickle(lambda: NoServerError("Nobody is there."))
+    model = Fickle(lambda: BadRequestError("Nobody is there."))
 
     async def test() -> None:
         async with village(tmp_path, model, Hasty()) as place:
@@ -166,8 +171,48 @@ def test_an_agent_in_a_world_that_waits_for_its_model_can_be_brought_home(tmp_pa
     asyncio.run(test())
 
 
+class Slow(ScriptedBackend):
+    """Answers after everybody was asked; fails in one character's intention while it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__([], model="script/it")
+        self.fails = False
+        self.failed = 0
+        self.asked: Counter[str] = Counter()
+
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        if request.purpose != "intent":
+            return Reply("{}")
+        if self.fails and "/intent/vera/" in request.key:
+            self.failed += 1
+            raise KeyError("choices")
+        self.asked[request.key] += 1
+        for _ in range(50 * TURNS):  # longer than the failure takes to be noticed
+            await asyncio.sleep(0)
+        return Reply('{"intention": "I look around."}')
+
+
+def test_calls_in_flight_beside_one_that_fails_are_paid_once(tmp_path: Path) -> None:
+    model = Slow()
+
+    async def test() -> None:
+        host = host_with()
+        host.backends.add(Registration(BackendSpec("script", "A slow model.", lambda context: model), "kit", "tests"))
+        worlds = (KeptWorld("village", GAME, {"language": "en", "model": "script/it"}),)
+        async with nexus_at(tmp_path, {}, host=host, games=("echo",), worlds=worlds, clock=Hasty()) as place:
+            await place.until(lambda: len(ticks(place)) >= 1)
+            model.fails = True
+            await place.until(lambda: model.failed >= 4)
+            model.fails = False
+            before = len(ticks(place))
+            await place.until(lambda: len(ticks(place)) > before + 1)
+        assert not [key for key, times in model.asked.items() if times > 1]
+
+    asyncio.run(test())
+
+
 def test_attention_names_a_world_that_waits_for_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = Fickle(lambda: NoServerError("Nobody is there."))
+    model = Fickle(lambda: BadRequestError("Nobody is there."))
     monkeypatch.setattr(views, "ATTENTION_AFTER", 0.0)
 
     async def test() -> None:
