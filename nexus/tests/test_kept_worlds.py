@@ -31,6 +31,7 @@ from wsap_nexus.hub import passages
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs import run as played
 from wsap_nexus.runs import saving
+from wsap_nexus.runs.asking import MOST
 from wsap_nexus.runs.deadlock import WORLD_TIMEOUT
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.restoring import Runs
@@ -133,6 +134,14 @@ class Quitter(Planter):
         return Action("exit_game", {"reason": "enough"}) if self._asked > 3 else super().decide(observation)
 
 
+class Stubborn(Planter):
+    """Does again and again what is not possible."""
+
+    def decide(self, observation: Observation) -> Action:
+        return Action("fly") if self._world == "meadow" else super().decide(observation)
+
+
+STUBBORN = AgentSpec("stubborn", "Can't be stopped.", Stubborn, abilities=("snapshot",))
 QUITTER = AgentSpec("quitter", "Leaves.", Quitter, abilities=("snapshot",))
 CLUMSY = AgentSpec("clumsy", "Fails.", Clumsy, abilities=("snapshot",))
 PLANTER = AgentSpec("planter", "Plants.", Planter, abilities=("snapshot",))
@@ -145,7 +154,7 @@ async def glade(
 ) -> AsyncIterator[Place]:
     policies = {agent: {"*": Policy(decider), "nexus": Policy(decider)} for agent in agents}
     given = {"worlds": (GLADE,), "games": ("echo",), "pace": 100.0, **settings}
-    host = host_with(MEADOW, FAIR, SWAMP, PLANTER, RESTLESS, CLUMSY, QUITTER)
+    host = host_with(MEADOW, FAIR, SWAMP, PLANTER, RESTLESS, CLUMSY, QUITTER, STUBBORN)
     async with nexus_at(path, policies, host=host, **given) as place:
         yield place
 
@@ -283,6 +292,20 @@ def test_an_agent_that_fails_is_paused_and_leaves_and_the_world_goes_on_and_take
             place.nexus.store.repository.add_to_inbox(RUN, {"rain": 40})
             await place.until(lambda: events(place, "influence"))
             await until_tick(place, ticks(place)[-1] + 3)
+
+    asyncio.run(test())
+
+
+def test_an_agent_that_only_does_what_is_refused_holds_no_world(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path, agents=("ada",), decider="stubborn") as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest())
+            (failed,) = await place.until_events("agent_failed", agent="ada")
+            assert "took longer than 600 s for its turn" in failed.body["error"]
+            await place.until_events("left", agent="ada")
+            before = len(ticks(place))
+            await until_tick(place, before + 3)
+            assert len([event for event in events(place, "step") if event.seat == "ada"]) == MOST
 
     asyncio.run(test())
 

@@ -90,8 +90,12 @@ def _raised(seat: str, who: str, error: BaseException) -> AgentError:
     return AgentError.of(seat, f"{who} raised {error_line(error, kind=True)}{raised_at(error)}")
 
 
-async def decide(seat: SeatPort, asked: Awaitable[object], deadline: float | None) -> tuple[Action, bool]:
+async def decide(
+    seat: SeatPort, asked: Awaitable[object], deadline: float | None, turn: float | None = None
+) -> tuple[Action, bool]:
     """Return an agent's decision, or after the deadline in seconds the seat's default action; and whether it was late.
+
+    `turn` is the deadline of the turn, of which this decision has the rest.
 
     Raises:
         AgentError: the decision is not an action that can be recorded, or there is no default action.
@@ -104,7 +108,8 @@ async def decide(seat: SeatPort, asked: Awaitable[object], deadline: float | Non
     except TimeoutError:
         default = await default_action(seat)
         if default is None:
-            took = "too long" if deadline is None else f"longer than {deadline:g} s"
+            whole = deadline if turn is None else turn
+            took = "too long" if whole is None else f"longer than {whole:g} s for its turn"
             raise AgentError.of(
                 seat.agent_id,
                 f"The agent of seat {seat.agent_id!r} took {took}, "

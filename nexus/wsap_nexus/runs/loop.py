@@ -282,7 +282,7 @@ class SeatLoop:
         else:
             asked = self._ask(lambda: self.agent.decide(observation), deciding=True)
             with self._deciding(), self._turn():
-                action, late = await decide(self.seat, asked, self._time.left)
+                action, late = await decide(self.seat, asked, self._time.left, self._deadline)
             info = self._how(before, late)
         told: Told | None = None
         if self._order is not None:
