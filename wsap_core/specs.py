@@ -160,7 +160,7 @@ class AdapterSpec(Spec):
     """Language code of the game, such as "ru"; the kernel and agents use it with the players."""
     timing: Timing = "free"
     deadline: float | None = None
-    """Seconds that a seat has for a decision before its default action is taken; None for no limit."""
+    """Seconds that a seat has to bring the game on before its default action is taken; None for no limit."""
     default_action: Action | None = None
     """The action of a seat that misses its deadline, unless the seat has a `default_action()` of its own."""
     default_agent: str = field(default="random", metadata=NAMES_CODE)

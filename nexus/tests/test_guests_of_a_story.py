@@ -127,3 +127,28 @@ def test_a_seat_that_a_story_does_not_have_is_refused_with_the_list_and_makes_no
             assert "ana" not in [seat.name for seat in kept.passages.run.plan.seats]
 
     asyncio.run(test())
+
+
+def test_a_seat_is_looked_for_in_every_world_of_the_game_that_is_not_named(tmp_path: Path) -> None:
+    """Someone who came as herself has a seat in the second world only."""
+
+    async def test() -> None:
+        policies = {name: {"*": Policy("external"), "nexus": Policy("external")} for name in ("ada", "bob", "cid")}
+        worlds = (KeptWorld("first", "sandbox:village"), KeptWorld("second", "sandbox:village"))
+        async with nexus_at(tmp_path, policies, host=host_with(), worlds=worlds, pace=50.0, patience=0.2) as place:
+            nexus = place.nexus
+            await nexus.enter("ada", "sandbox:village", EntryRequest(world="second"))
+            with pytest.raises(
+                UsageError, match=r"No world of .* has a seat 'eve'; there are: first: .*; second: .*ada"
+            ):
+                await nexus.enter("bob", "sandbox:village", EntryRequest(seat="eve"))
+            with pytest.raises(UsageError, match="The world 'first' has no seat 'ada'"):
+                await nexus.enter("bob", "sandbox:village", EntryRequest(world="first", seat="ada"))
+            await nexus.exit("ada")
+            stay = await nexus.enter("bob", "sandbox:village", EntryRequest(seat="ada"))
+            assert stay.session.world_id == "second"
+            taken = await nexus.enter("ada", "sandbox:village", EntryRequest(seat="anna"))
+            free = await nexus.enter("cid", "sandbox:village", EntryRequest(seat="anna"))
+            assert [taken.session.world_id, free.session.world_id] == ["first", "second"]
+
+    asyncio.run(test())

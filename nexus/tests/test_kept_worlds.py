@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import hub_checks
 import living_neighbours
@@ -27,7 +27,10 @@ from wsap_nexus.cli.nexus.report import kept_of
 from wsap_nexus.errors import AgentPausedError, GameUnavailableError
 from wsap_nexus.hub import passages
 from wsap_nexus.hub.settings import KeptWorld
+from wsap_nexus.runs import run as played
 from wsap_nexus.runs import saving
+from wsap_nexus.runs.asking import MOST
+from wsap_nexus.runs.deadlock import WORLD_TIMEOUT
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
@@ -131,6 +134,14 @@ class Quitter(Planter):
         return Action("exit_game", {"reason": "enough"}) if self._asked > 3 else super().decide(observation)
 
 
+class Stubborn(Planter):
+    """Does again and again what is not possible."""
+
+    def decide(self, observation: Observation) -> Action:
+        return Action("fly") if self._world == "meadow" else super().decide(observation)
+
+
+STUBBORN = AgentSpec("stubborn", "Can't be stopped.", Stubborn, abilities=("snapshot",))
 QUITTER = AgentSpec("quitter", "Leaves.", Quitter, abilities=("snapshot",))
 CLUMSY = AgentSpec("clumsy", "Fails.", Clumsy, abilities=("snapshot",))
 PLANTER = AgentSpec("planter", "Plants.", Planter, abilities=("snapshot",))
@@ -143,7 +154,7 @@ async def glade(
 ) -> AsyncIterator[Place]:
     policies = {agent: {"*": Policy(decider), "nexus": Policy(decider)} for agent in agents}
     given = {"worlds": (GLADE,), "games": ("echo",), "pace": 100.0, **settings}
-    host = host_with(MEADOW, FAIR, SWAMP, PLANTER, RESTLESS, CLUMSY, QUITTER)
+    host = host_with(MEADOW, FAIR, SWAMP, PLANTER, RESTLESS, CLUMSY, QUITTER, STUBBORN)
     async with nexus_at(path, policies, host=host, **given) as place:
         yield place
 
@@ -281,6 +292,20 @@ def test_an_agent_that_fails_is_paused_and_leaves_and_the_world_goes_on_and_take
             place.nexus.store.repository.add_to_inbox(RUN, {"rain": 40})
             await place.until(lambda: events(place, "influence"))
             await until_tick(place, ticks(place)[-1] + 3)
+
+    asyncio.run(test())
+
+
+def test_an_agent_that_only_does_what_is_refused_holds_no_world(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path, agents=("ada",), decider="stubborn") as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest())
+            (failed,) = await place.until_events("agent_failed", agent="ada")
+            assert "took longer than 600 s for its turn" in failed.body["error"]
+            await place.until_events("left", agent="ada")
+            before = len(ticks(place))
+            await until_tick(place, before + 3)
+            assert len([event for event in events(place, "step") if event.seat == "ada"]) == MOST
 
     asyncio.run(test())
 
@@ -771,6 +796,67 @@ def test_a_world_whose_record_is_not_gone_through_to_its_end_goes_back_also_whil
             look = "UPDATE event SET kind = 'observation', seat = 'ghost' WHERE run_id = :run AND seq = :seq"
             connection.execute(sqlalchemy.text(look), {"run": RUN, "seq": between})
     asyncio.run(again(before))
+
+
+class Patient(SystemClock):
+    """Lets nobody wait for minutes before it may ring."""
+
+    rings = asyncio.Event()
+    waiting: ClassVar[list[float]] = []
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds < WORLD_TIMEOUT:
+            await super().sleep(seconds)
+            return
+        Patient.waiting.append(seconds)
+        await Patient.rings.wait()
+
+
+def test_a_departure_for_which_its_seat_is_not_ready_is_given_minutes_and_then_the_world_goes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent's last choice is recorded after it left, so the departure and the seat wait for each other."""
+    monkeypatch.setattr(played, "SystemClock", Patient)
+    monkeypatch.setattr(Patient, "rings", asyncio.Event())
+    monkeypatch.setattr(Patient, "waiting", [])
+
+    async def begin() -> int:
+        async with glade(tmp_path, decider="quitter") as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest())
+            await place.until_events("left", agent="ada")
+            await until_tick(place, ticks(place)[-1] + 3)
+        return ticks(place)[-1]
+
+    async def again(before: int) -> None:
+        async with glade(tmp_path, agents=()) as place:
+            await place.until(lambda: Patient.waiting)
+            passing = len(events(place))
+            for _ in range(100 * TURNS):
+                await asyncio.sleep(0)
+            assert len(events(place)) == passing
+            assert not place.events("world_rewound")
+            Patient.rings.set()
+            (told,) = await place.until_events("world_rewound")
+            assert "does not reach" in told.body["error"]
+            assert 1 <= told.body["tick"] < told.body["before"] == before
+            await place.until(lambda: len(ticks(place)) > before + 2)
+            assert not place.events("game_failed")
+
+    before = asyncio.run(begin())
+    Patient.waiting.clear()
+    forget_states(tmp_path)
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        recorded = list(store.repository.read_events(RUN))
+        home = next(event.seq for event in recorded if (event.kind, event.seat) == ("departed", "ada"))
+        last = [event.seq for event in recorded if event.seat == "ada" and event.kind in ("chosen", "step")][-2:]
+        later = [event.seq for event in recorded if event.seq > home and event.kind == "story"][:2]
+        move = sqlalchemy.text("UPDATE event SET seq = :to WHERE run_id = :run AND seq = :seq")
+        with store.database.write() as connection:
+            for one, other in zip(last, later, strict=True):
+                for seq, to in ((one, 10**6), (other, one), (10**6, other)):
+                    connection.execute(move, {"run": RUN, "seq": seq, "to": to})
+    asyncio.run(again(before))
+    assert set(Patient.waiting) == {180.0}
 
 
 def test_a_world_goes_on_when_an_agent_came_for_the_first_time_after_its_last_totals(tmp_path: Path) -> None:

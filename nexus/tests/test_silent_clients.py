@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import threading
 import time
@@ -127,6 +128,22 @@ def test_a_slow_client_that_asks_now_and_then_is_not_let_go(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+def test_a_guest_who_only_does_what_is_refused_or_takes_no_step_holds_no_village(tmp_path: Path) -> None:
+    with nexus_with(tmp_path, VILLAGE) as served, served.register("wrong") as wrong:
+        enter(wrong, "wrong", "sandbox:village", seat="gregory")
+        names = itertools.cycle(("fly", "inspect_self", "intend"))  # the last without what it needs
+        while not ended(served, "wrong"):
+            assert len(forced(served, "nexus-village", "gregory")) < 100 * MISSED
+            seen = wrong.get("/nexus/agents/wrong/observation", params={"wait": 1})
+            if seen.status_code == 200:
+                wrong.post("/nexus/agents/wrong/act", json={"name": next(names), "parameters": {}}, params={"wait": 1})
+        assert ended(served, "wrong") == ["silent"]
+        late = [one for one in forced(served, "nexus-village", "gregory") if one]
+        assert len(late) >= MISSED - 1  # each time the village went on
+        assert wrong.get("/nexus/agents/wrong").json()["agent"]["state"] == "active"
+
+
+@pytest.mark.slow
 def test_it_is_told_who_waits_for_whom_but_only_to_the_owner(tmp_path: Path) -> None:
     with (
         nexus_with(tmp_path, VILLAGE, patience=PATIENCE) as served,
@@ -174,7 +191,7 @@ def test_a_client_of_a_world_of_its_own_may_be_silent_for_as_long_as_it_likes(tm
         alone.get(f"{path}/observation")
         outside = served.nexus.live.external["alone"]
         assert outside.decisions == 0
-        assert outside._deadline is None
+        assert outside.deadline is None
         assert ended(served, "alone") == []
 
 

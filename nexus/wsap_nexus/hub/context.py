@@ -86,6 +86,18 @@ class Entering:
     """Set to call it off."""
 
 
+@dataclass(frozen=True)
+class ModelWait:
+    """A world that lives and does not go on, because a model that it asks fails."""
+
+    why: str
+    """The last error."""
+    since: float
+    """When it stopped, in seconds of the monotonic clock."""
+    tries: int = 1
+    """How often the model has failed since the world's last tick."""
+
+
 @dataclass
 class LiveState:
     """The state of a running nexus that is held in memory only."""
@@ -128,6 +140,10 @@ class LiveState:
     """The fault of the machine because of which agents are held; empty if there is none."""
     damaged: str = ""
     """Why nothing can be read or written any more, if the database is damaged; the nexus is then about to stop."""
+    to_leave: dict[str, str] = field(default_factory=dict)
+    """Why agents leave that were about to when their world was interrupted, by session."""
+    models: dict[str, ModelWait] = field(default_factory=dict)
+    """The worlds whose models fail, by world, until they go on."""
     undeleted: str = ""
     """Why nothing is deleted by age although it should be; empty if it is."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.seams.agent import GetDefault
+from wsap_nexus.runs.asking import TurnTime
 
 SILENCES = 2
 """Deadlines in a row that a client misses without any request, after which it counts as silent."""
@@ -36,7 +37,8 @@ class ExternalAgent:
     """Occupies a seat for a client's agent. Call all methods from the nexus' event loop.
 
     Args:
-        deadline: seconds for a decision, after which the world takes its default action; None for no limit.
+        deadline: seconds for a turn, that is, until a decision brings the game on; after that the world takes its
+            default action. None for no limit.
         let_go: called when the client is silent, or late in a world without a default action; ends this seat's play
             and returns True, or returns False if that is not possible.
     """
@@ -48,7 +50,7 @@ class ExternalAgent:
         """The game's actions."""
         self.decisions = 0
         """Decisions made in this seat; those before a restart are not counted."""
-        self._deadline = deadline
+        self._time = TurnTime(deadline)
         self._let_go = let_go
         self._default: GetDefault | None = None
         self._heard = False
@@ -77,7 +79,7 @@ class ExternalAgent:
         self._default = get_default
 
     async def decide(self, observation: Observation) -> Action:
-        """Publish the observation and wait for the action; TimeoutError after the deadline.
+        """Publish the observation and wait for the action; TimeoutError after the deadline of the turn.
 
         A client that is silent for `SILENCES` deadlines, or misses `MISSED` in a row, is let go instead, and so is a
         late one if the world has no default action.
@@ -90,10 +92,12 @@ class ExternalAgent:
         if self._early is not None:
             self._wanted.set_result(self._early)
             self._early = None
+        began, left = time.monotonic(), self._time.left
         try:
-            async with asyncio.timeout(self._deadline):
+            async with asyncio.timeout(left):
                 action = await self._wanted
-            self._silent = self._missed = 0
+            if left == 0:
+                raise TimeoutError
             return action
         except TimeoutError:
             self._silent = 0 if self._heard else self._silent + 1
@@ -105,6 +109,7 @@ class ExternalAgent:
                 await loop.create_future()  # until this seat's play is cancelled
             raise
         finally:
+            self._time.took(time.monotonic() - began)
             self._wanted = None
             self._resolving = True
             self._begin_acting()
@@ -115,6 +120,12 @@ class ExternalAgent:
             self._seen = None
         if self._acting_since is None:
             self._acting_since = time.monotonic()
+
+    def turn_over(self, *, late: bool) -> None:
+        """Give the next turn its whole time; a client that acted in time is not silent."""
+        self._time.over()
+        if not late:
+            self._silent = self._missed = 0
 
     def reflect(self, result: ActionResult) -> None:
         """Deliver the result to the client that sent the action."""
@@ -140,6 +151,11 @@ class ExternalAgent:
             if waiting is not None and not waiting.done():
                 waiting.set_exception(SeatLeftError("The agent has left this seat; ask where it is now."))
                 waiting.exception()  # nobody may be waiting
+
+    @property
+    def deadline(self) -> float | None:
+        """The seconds for a turn; None for no limit."""
+        return self._time.deadline
 
     # --- the outside --------------------------------------------------------------------------------
 

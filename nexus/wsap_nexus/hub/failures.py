@@ -350,15 +350,21 @@ class FailureHandler:
                     await port.close()
 
     def stuck(self, agent_id: str) -> SessionRecord | None:
-        """Return the agent's open session if nothing plays it, because the agent is paused; None otherwise."""
+        """Return the agent's open session if nothing plays it, because the agent is paused or its world does not go on;
+        None otherwise."""
         if agent_id in self._context.live.sessions:
             return None
         with self._context.nexus_store.look() as tx:
             session_id = tx.agent(agent_id).session_id
             session = None if session_id is None else tx.session(session_id)
-        if session is None or session.run_id in self._context.live.run_tasks or self._context.live.is_active(agent_id):
+        if session is None or session.run_id in self._context.live.run_tasks:
             return None
-        return session
+        return session if self._lives(session) or not self._context.live.is_active(agent_id) else None
+
+    def _lives(self, session: SessionRecord) -> bool:
+        with contextlib.suppress(UnknownNameError):
+            return bool(self._context.store.repository.get_run(session.run_id).config.get("lives"))
+        return False
 
     def recall(self, agent_id: str, state: bytes | None = None) -> SessionRecord | None:
         """Close an agent's session if nothing plays it, and return it closed; None otherwise."""
@@ -367,7 +373,7 @@ class FailureHandler:
             return None
         living = None
         with contextlib.suppress(UnknownNameError), self._context.nexus_store.look() as tx:
-            if self._context.store.repository.get_run(stuck.run_id).config.get("lives"):
+            if self._lives(stuck):
                 living = tx.world(stuck.world_id)  # it goes on in its own run, or will
         closed = self.force_close([stuck], "", reason="kicked", state=None if living else state, living=living)
         return next(iter(closed), None)

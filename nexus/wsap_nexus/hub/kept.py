@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any, Literal
 
 from wsap_core.errors import RecordMismatchError, SnapshotError, StorageError, UsageError, WorldError, WsapError
 from wsap_core.seams.context import Context, derive_seed
+from wsap_core.seams.model_errors import BackendError
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_llm.secrets import redacted
@@ -19,10 +21,10 @@ from wsap_nexus.errors import GameUnavailableError, WorldFailedError, WorldInter
 from wsap_nexus.http.retries import UNTIL_IT_WORKS
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
-from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.context import HubContext, ModelWait
 from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.failures import FailureHandler
-from wsap_nexus.hub.live_session import SessionStats
+from wsap_nexus.hub.live_session import SHUTDOWN, SessionStats
 from wsap_nexus.hub.passages import STATS, Past, WorldPassages
 from wsap_nexus.hub.seating import within_reason
 from wsap_nexus.hub.sessions import SessionRunner
@@ -39,6 +41,7 @@ from wsap_nexus.runs.resume import Checkpoint, newest_state, read_past
 from wsap_nexus.runs.session import ResolvedSpecs, resolve_specs
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.store.errors import is_of_database
+from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.events.nexus import WorldRewound
 from wsap_nexus.store.history import TickPosition, find_tick, newest_tick
 from wsap_nexus.store.records import NewRun, RunRecord, RunStatus
@@ -49,6 +52,9 @@ from wsap_nexus.worlds.workers.rebuild import AGAIN, AT_WORK
 
 OFTEN = 2
 """Failures in a row after which a world that fails in a recorded tick goes back to the tick before."""
+
+UNTIL_IT_ANSWERS = replace(UNTIL_IT_WORKS, longest=60.0)
+"""The pauses of a world whose model fails."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -81,6 +87,16 @@ class OpenWorld:
     record: WorldRecord
     run_id: str
     passages: WorldPassages
+
+    @property
+    def seats(self) -> Sequence[str]:
+        """The seats that the game names, and those of agents that came as themselves."""
+        passages = self.passages
+        return list(dict.fromkeys([*passages.spec.seat_names, *(seat.name for seat in passages.run.plan.seats)]))
+
+    def has_seat(self, seat: str) -> bool:
+        """Return whether an agent may ask for a seat: any, if the game names none."""
+        return not self.passages.spec.seat_names or seat in self.seats
 
 
 def no_world(spec: AdapterSpec) -> str:
@@ -168,15 +184,18 @@ class KeptWorlds:
                 self._bring_back(world.name, error)
             self._try_later(world, passing=passing)
 
-    def _try_later(self, world: KeptWorld, *, passing: bool = False) -> None:
-        """Play a world again after a pause, or once the fault of the machine that ended it is over."""
-        tries = self._failed.get(world.name, 0) + (not passing)
+    def _try_later(self, world: KeptWorld, *, passing: bool = False, model: bool = False) -> None:
+        """Play a world again after a pause, or once the fault of the machine or of its model that ended it is over."""
+        tries = self._failed.get(world.name, 0) + (not passing and not model)
         self._failed[world.name] = tries
+        pause = 1.0 if passing else UNTIL_IT_WORKS.pause(tries, 0.5)
+        if model:
+            pause = UNTIL_IT_ANSWERS.pause(self.context.live.models[world.name].tries, 0.5)
 
         async def again() -> None:
             if passing:
                 await self.context.storage.sound()
-            await self.context.clock.sleep(1.0 if passing else UNTIL_IT_WORKS.pause(tries, 0.5))
+            await self.context.clock.sleep(pause)
             if not self.context.live.stopping:
                 self._try(world)
 
@@ -191,6 +210,9 @@ class KeptWorlds:
         """Return the status of a game that lives but has no world in play here, and the reason; None if it is open."""
         if "lives" not in spec.abilities or self._names(spec):
             return None
+        for world, game in self._games.items():
+            if game == spec.name and world in self.context.live.models:
+                return "maintenance", f"The world {world!r} waits for its model."
         again = {task.get_name() for task in self._again}
         for world, game in self._games.items():
             if game == spec.name and f"again {world}" in again:
@@ -198,7 +220,12 @@ class KeptWorlds:
         return "offline", no_world(spec)
 
     def _names(self, spec: AdapterSpec) -> list[str]:
-        return [name for name, kept in self._worlds.items() if kept.record.game == spec.name]
+        return [kept.record.id for kept in self._entered(spec.name)]
+
+    def _entered(self, game: str) -> list[OpenWorld]:
+        """Return the worlds of a game that can be entered: those in play that do not wait for their model."""
+        waiting = self.context.live.models
+        return [kept for name, kept in self._worlds.items() if kept.record.game == game and name not in waiting]
 
     def check(self, spec: AdapterSpec, world: str | None, seat: str | None) -> None:
         """Raise UsageError if a game has no such world, or the world knows its seats and has no such one."""
@@ -211,18 +238,20 @@ class KeptWorlds:
             return
         names = self._names(spec)
         if world is not None and world not in names:
+            if self._games.get(world) == spec.name:
+                why = "waits for its model" if world in self.context.live.models else "is not in play at the moment"
+                raise GameUnavailableError(f"The world {world!r} {why}.")
             raise UsageError(f"{spec.display_title} has no world {world!r}; there are: {', '.join(names)}.")
-        where = world or next(iter(names), None)
-        if seat is None or where is None:
+        possible = [world] if world is not None else names
+        if seat is None or not possible or any(self._worlds[name].has_seat(seat) for name in possible):
             return
-        passages = self._worlds[where].passages
-        # Also the seats of those who came as themselves.
-        seats = dict.fromkeys([*passages.spec.seat_names, *(taken.name for taken in passages.run.plan.seats)])
-        if passages.spec.seat_names and seat not in seats:
-            raise UsageError(
-                f"The world {where!r} has no seat {single_line(seat)[:60]!r}; there are: {', '.join(seats)}. Leave out "
-                "seat to enter as yourself."
-            )
+        there = {name: ", ".join(self._worlds[name].seats) for name in possible}
+        which, seats = f"No world of {spec.display_title} has a seat", "; ".join(f"{n}: {s}" for n, s in there.items())
+        if len(possible) == 1:
+            which, seats = f"The world {possible[0]!r} has no seat", there[possible[0]]
+        raise UsageError(
+            f"{which} {single_line(seat)[:60]!r}; there are: {seats}. Leave out seat to enter as yourself."
+        )
 
     async def join(self, prepared: PreparedEntry) -> str | None:
         """Bring an agent into a world in play before its next tick, and return the run; None if it is refused."""
@@ -277,9 +306,13 @@ class KeptWorlds:
         return kept
 
     def _kept_for(self, prepared: PreparedEntry) -> OpenWorld | None:
-        wanted = prepared.terms.world
-        found = (k for name, k in self._worlds.items() if k.record.game == prepared.game and wanted in (None, name))
-        return next(found, None)
+        wanted, seat = prepared.terms.world, prepared.terms.seat
+        found = [kept for kept in self._entered(prepared.game) if wanted in (None, kept.record.id)]
+        if seat is None:
+            return next(iter(found), None)
+        fitting = [kept for kept in found if kept.has_seat(seat)]
+        free = (kept for kept in fitting if seat not in kept.passages.stays)
+        return next(free, next(iter(fitting or found), None))
 
     def _is_open(self, record: WorldRecord) -> bool:
         return bool(self.context.store.repository.get_run(str(record.run_id)).config.get("open"))
@@ -329,6 +362,16 @@ class KeptWorlds:
 
     def _has_ticked(self, world: KeptWorld) -> None:
         self._losses.pop(world.name, None)
+        self.context.live.models.pop(world.name, None)
+
+    def _waits_for_model(self, world: KeptWorld, error: BackendError) -> None:
+        """Note that a world does not go on because its model fails: the fault of neither the game nor its agents."""
+        waits, why = self.context.live.models, single_line(error).rstrip(".")
+        before = waits.get(world.name)
+        waits[world.name] = (
+            ModelWait(why, time.monotonic()) if before is None else replace(before, why=why, tries=before.tries + 1)
+        )
+        _LOGGER.warning("The world %r waits for its model: %s", world.name, why)
 
     def _make(
         self, passages: WorldPassages, world: KeptWorld, spec: AdapterSpec, record: WorldRecord, context: Context
@@ -398,7 +441,7 @@ class KeptWorlds:
 
     async def _play(self, kept: OpenWorld, recorder: Recorder, *, again: bool) -> None:
         live, run, passages = self.context.live, kept.passages.run, kept.passages
-        begun, failed, passing = 0, True, False
+        begun, failed, passing, model = 0, True, False, False
         try:
             begun = self._ticks(kept.run_id)
             with hold_run(self.context.store.database, kept.run_id):
@@ -409,7 +452,9 @@ class KeptWorlds:
                     await passages.let_all_out()
         except Exception as error:
             if (interrupted := self._interruption(kept, error)) is not None:
-                passing = True
+                model = isinstance(error, BackendError)
+                passing = not model
+                self._send_home(kept, at_once=model)
                 raise interrupted from error
             passing = self.context.storage.is_passing(error)
             if passing or is_of_database(error):
@@ -438,13 +483,30 @@ class KeptWorlds:
                 with contextlib.suppress(StorageError):
                     if self._ticks(kept.run_id) > begun:
                         self._failed.pop(kept.world.name, None)
-                self._try_later(kept.world, passing=passing)
+                self._try_later(kept.world, passing=passing, model=model)
+
+    def _send_home(self, kept: OpenWorld, *, at_once: bool) -> None:
+        """Bring home the agents that were about to leave an interrupted world: at once, or when they are back in it."""
+        live, standing = self.context.live, self.context.breaker.of(kept.record.game)
+        for stay in list(kept.passages.stays.values()):
+            reason = stay.stopped or (GAME_OFFLINE if standing.status != "available" else None)
+            if reason is None or reason == SHUTDOWN:
+                continue
+            if at_once:
+                stats = {stay.session.id: stay.stats}
+                self.failures.force_close([stay.session], "", reason=reason, stats=stats, living=kept.record)
+            else:
+                live.to_leave[stay.session.id] = reason
 
     def _interruption(self, kept: OpenWorld, error: Exception) -> WorldInterruptedError | None:
-        """Return the error after which a world goes on at once in another process; None for any other error."""
+        """Return the error after which a world goes on by itself from its log: in another process, or once its model
+        answers; None for any other error."""
         if isinstance(error, WorldInterruptedError):
             _LOGGER.warning("%s It goes on from its log.", error)
             return WorldInterruptedError(str(error))
+        if isinstance(error, BackendError) and not self.context.storage.is_passing(error):
+            self._waits_for_model(kept.world, error)
+            return WorldInterruptedError(f"The world {kept.record.id!r} waits for its model: {error}")
         if self.context.placement.must_stay_home(kept.record.game, error):
             return WorldInterruptedError(f"The world {kept.record.id!r} can't be played in a worker: {error}")
         return None
@@ -505,6 +567,7 @@ class KeptWorlds:
 
     def _bring_back(self, world_id: str, error: Exception) -> None:
         """Bring all agents back from a world that can't be played; their items there return to them."""
+        self.context.live.models.pop(world_id, None)
         with self.context.nexus_store.look() as tx:
             sessions = tx.sessions(world_id=world_id, only_open=True)
             record = tx.world(world_id) if sessions else None

@@ -338,6 +338,8 @@ class WorldPassages:
         stay.take_up(last, repeats=self.run.repeats)
         self.controls[name] = controls
         self.stays[name] = live.sessions[session.agent_id] = stay
+        if (reason := live.to_leave.pop(session.id, None)) is not None:
+            stay.stop(reason)
 
     # --- leaving ----------------------------------------------------------------------------------------
 

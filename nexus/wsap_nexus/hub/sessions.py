@@ -11,6 +11,7 @@ from typing import Any
 
 from wsap_core.errors import WorldError, WsapError
 from wsap_core.protocol import ActionResult
+from wsap_core.seams.model_errors import BackendError
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import DiedAsleepError
 from wsap_nexus.hub.agent_context import AgentContext
@@ -155,12 +156,12 @@ class SessionRunner:
             together = [s for s in tx.sessions(world_id=record.id, only_open=True) if s.run_id == session.run_id]
         if session.run_id not in self.tasks:
             standing = self.context.breaker.of(session.game)
-            if standing.status != "available":
+            if self.context.store.repository.get_run(session.run_id).config.get("open"):
+                if not await self._plays_again(session, record):
+                    return
+            elif standing.status != "available":
                 self.failures.force_close(together, standing.reason or standing.status, reason=GAME_OFFLINE)
                 return
-            if self.context.store.repository.get_run(session.run_id).config.get("open"):
-                if not await self._plays_again(session):
-                    return
             else:
                 try:
                     self._resume_run(session.run_id, together, record)
@@ -171,13 +172,19 @@ class SessionRunner:
                     return
         await self.until_back(session.run_id, session.agent_id)
 
-    async def _plays_again(self, session: SessionRecord) -> bool:
+    async def _plays_again(self, session: SessionRecord, record: WorldRecord) -> bool:
         """Wait for the run of a world that lives, which goes on by itself; False if the session or the nexus ends."""
         while session.run_id not in self.tasks and not self.context.live.stopping:
             await self.context.clock.sleep(0.2)
             with self.context.nexus_store.look() as tx:
                 if tx.session(session.id).closed is not None:
                     return False
+            standing = self.context.breaker.of(session.game)
+            if standing.status != "available":
+                self.failures.force_close(
+                    [session], standing.reason or standing.status, reason=GAME_OFFLINE, living=record
+                )
+                return False
         return not self.context.live.stopping
 
     async def until_back(self, run_id: str, agent_id: str) -> None:
@@ -395,7 +402,8 @@ class SessionRunner:
             await run.play()
             status = RunStatus.INTERRUPTED if self.context.live.stopping else RunStatus.FINISHED
         except WsapError as error:
-            if not self.context.storage.is_passing(error):
+            waits = run.plan.open and isinstance(error, BackendError)  # for the world's model
+            if not waits and not self.context.storage.is_passing(error):
                 status = RunStatus.FAILED
             raise
         finally:

@@ -1,4 +1,4 @@
-"""Who waits for whom: worlds for the agents that decide in them, and agents for games that do not answer."""
+"""Who waits for whom: worlds for the agents that decide in them and for models, and agents for games."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Wait:
     who: str
     """A world or an agent."""
     whom: str
-    """The agent or game that it waits for."""
-    kind: Literal["agent", "game"]
+    """The agent or game that it waits for, or "its model"."""
+    kind: Literal["agent", "game", "model"]
     """What `whom` is."""
     what: str
     """What it waits for: "its decision"."""
@@ -48,6 +48,8 @@ def _all(live: LiveState) -> Iterator[Wait]:
     now = time.monotonic()
     for agent_id, entry in live.entering.items():
         yield Wait(agent_id, entry.game, "game", "to be let in", now - entry.since)
+    for world, wait in live.models.items():
+        yield Wait(world, "its model", "model", wait.why, now - wait.since)
     in_run: dict[str, list[str]] = {}
     for agent_id, stay in live.sessions.items():
         session = stay.session

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from wsap_core.errors import AgentError, WireError, WsapError
 from wsap_core.protocol import Action
@@ -14,6 +15,47 @@ from wsap_core.untrusted import error_line, raised_at
 from wsap_nexus.worlds.seats import SeatPort, default_action
 
 T = TypeVar("T")
+
+MOST = 30
+"""Decisions after which a turn is over at the latest, however quick they are: each takes its share of the time."""
+
+
+@runtime_checkable
+class KeepsTime(Protocol):
+    """An agent that has a deadline of its own for each turn."""
+
+    def turn_over(self, *, late: bool) -> None:
+        """Take notice that its last decision, or the default action if it was late, has brought the game on."""
+        ...
+
+
+@dataclass
+class TurnTime:
+    """The time of one seat for a turn: for all its decisions until one of them brings the game on.
+
+    Others wait for that one, so an action that is refused, or that takes no step of the game, gives no new time.
+    """
+
+    deadline: float | None
+    """Seconds for a turn; None for no limit."""
+    spent: float = 0.0
+    """Seconds of this turn that its decisions took."""
+
+    @property
+    def left(self) -> float | None:
+        """The seconds left for the next decision."""
+        if self.deadline is None:
+            return None
+        left = self.deadline - self.spent
+        return left if left > self.deadline / MOST / 2 else 0.0  # sums of shares are not exact
+
+    def took(self, seconds: float) -> None:
+        """Count a decision."""
+        self.spent += max(seconds, (self.deadline or 0.0) / MOST)
+
+    def over(self) -> None:
+        """Begin a new turn."""
+        self.spent = 0.0
 
 
 async def ask(question: Callable[[], T | Awaitable[T]], who: str, seat: str, *, deciding: bool = False) -> T:
@@ -48,8 +90,12 @@ def _raised(seat: str, who: str, error: BaseException) -> AgentError:
     return AgentError.of(seat, f"{who} raised {error_line(error, kind=True)}{raised_at(error)}")
 
 
-async def decide(seat: SeatPort, asked: Awaitable[object], deadline: float | None) -> tuple[Action, bool]:
+async def decide(
+    seat: SeatPort, asked: Awaitable[object], deadline: float | None, turn: float | None = None
+) -> tuple[Action, bool]:
     """Return an agent's decision, or after the deadline in seconds the seat's default action; and whether it was late.
+
+    `turn` is the deadline of the turn, of which this decision has the rest.
 
     Raises:
         AgentError: the decision is not an action that can be recorded, or there is no default action.
@@ -57,10 +103,13 @@ async def decide(seat: SeatPort, asked: Awaitable[object], deadline: float | Non
     try:
         async with asyncio.timeout(deadline):
             action = await asked
+        if deadline == 0:  # one that awaits nothing is not interrupted
+            raise TimeoutError
     except TimeoutError:
         default = await default_action(seat)
         if default is None:
-            took = "too long" if deadline is None else f"longer than {deadline:g} s"
+            whole = deadline if turn is None else turn
+            took = "too long" if whole is None else f"longer than {whole:g} s for its turn"
             raise AgentError.of(
                 seat.agent_id,
                 f"The agent of seat {seat.agent_id!r} took {took}, "

@@ -14,6 +14,7 @@ from wsap_core.errors import RecordMismatchError, UsageError, WorldError, WsapEr
 from wsap_core.protocol import Tick
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
+from wsap_core.seams.model_errors import BackendError
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.life_log import LifeEvent, LoggedInfluence, LoggedPassage, LoggedRewind, Notes
 from wsap_nexus.runs.recorder import Recorder
@@ -55,6 +56,10 @@ class Passages(Protocol):
         """Handle the failure of an agent, which is about to leave."""
         ...
 
+    def decides_elsewhere(self, seat: str) -> bool:
+        """Return whether an external client decides for a seat."""
+        ...
+
 
 @dataclass
 class Life:
@@ -81,6 +86,8 @@ class Life:
     loops: Sequence[Playing]
     notes: Notes
     journal: WorldJournal
+    all_decided: Callable[[], Awaitable[None]]
+    """Waits until no agent is deciding, other than those of clients."""
     count: Callable[[bool], None]
     """Counts a tick in the totals, given whether it is new."""
     save: Callable[[int], Awaitable[None]]
@@ -141,7 +148,13 @@ class Life:
         return self.limit is not None and self.tally.steps >= self.limit
 
     async def _new_tick(self, episode: int) -> None:
-        tick, after = await self._advance()
+        try:
+            tick, after = await self._advance()
+        except BackendError:
+            # Other calls are in flight, and agents decide: what is paid for them is to be in the log first.
+            await self.all_decided()
+            await self.journal.all_landed()
+            raise
         if self.order is not None:
             await self.order.ended(WORLD)
         self._record(episode, tick, after)

@@ -18,7 +18,7 @@ from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, Refl
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import GAME_OVER, Outcome
-from wsap_nexus.runs.asking import ask, decide
+from wsap_nexus.runs.asking import KeepsTime, TurnTime, ask, decide
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.goals import GoalWatch
 from wsap_nexus.runs.logged import Logged, LoggedChoice, LoggedLeave, LoggedStep
@@ -81,6 +81,7 @@ class SeatLoop:
         self._controls = controls
         self._limit = limit
         self._deadline = deadline
+        self._time = TurnTime(deadline)
         self._history = past.history.get(seat.agent_id, deque[Logged]())
         self._order = order
         self._looked = past.looked.get(seat.agent_id)
@@ -280,8 +281,8 @@ class SeatLoop:
             action, info = GAME_OVER, None  # the agent is not asked
         else:
             asked = self._ask(lambda: self.agent.decide(observation), deciding=True)
-            with self._deciding():
-                action, late = await decide(self.seat, asked, self._deadline)
+            with self._deciding(), self._turn():
+                action, late = await decide(self.seat, asked, self._time.left, self._deadline)
             info = self._how(before, late)
         told: Told | None = None
         if self._order is not None:
@@ -293,6 +294,10 @@ class SeatLoop:
                 await self._recorder.committed()
                 told = None
         outcome = await take_step(self.seat, action, self._key(number), told)
+        if outcome.stepped and (outcome.result.success or outcome.result.observation.step != observation.step):
+            self._time.over()
+            if isinstance(self.agent, KeepsTime):
+                self.agent.turn_over(late=_was_late(info))
         self.taking_in = True
         await self._take_in(episode, observation, outcome, info, before)
         self.acting = False
@@ -509,6 +514,14 @@ class SeatLoop:
                 f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r} reflected or planned for more than "
                 f"{limit:g} s while others waited.",
             ) from None
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._time.took(time.monotonic() - began)
 
     @contextmanager
     def _deciding(self) -> Iterator[None]:

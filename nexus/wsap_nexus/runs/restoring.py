@@ -124,6 +124,10 @@ class Revisited:
     def failed(self, seat: str, error: WsapError) -> None:
         """Do nothing."""
 
+    def decides_elsewhere(self, seat: str) -> bool:
+        """Return False: what agents decided is only repeated."""
+        return False
+
     async def _sit(self, logged: LoggedPassage, face: SeatPort, *, plays: bool = True, resting: bool = False) -> None:
         seat, face = logged.seat, seat_again(face, logged.body)
         self._here[seat] = (str(logged.body["avatar"]), face)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 from wsap_core.errors import RecordMismatchError, WsapError
@@ -232,6 +233,9 @@ class Run:
         ]:
             await asyncio.gather(*waits)
 
+    def _decides_here(self, seat: str) -> bool:
+        return self._passages is None or not self._passages.decides_elsewhere(seat)
+
     @property
     def ticking(self) -> float | None:
         """Seconds for which the current tick of a world that lives has been carried out; None between two ticks."""
@@ -268,6 +272,7 @@ class Run:
         finally:
             if telling is not None:
                 telling.cancel()
+            await self.world_journal.close()
             for loop in self._loops:
                 await loop.aclose()
 
@@ -349,6 +354,7 @@ class Run:
                 world, self._tallies[WORLD], self._recorder, self.controls, limit=plan.steps, history=past.life,
                 order=self._order, inbox=self._inbox, passages=self._passages, again=past.again, number=past.tick or 0,
                 between=self._between, loops=self._loops, notes=self._notes, journal=self.world_journal,
+                all_decided=partial(self.until_decided, self._decides_here),
                 count=self._count, save=self._save_after_tick,
                 go_back=world.restore, observers=self._observers_of_ticks,
             )  # fmt: skip

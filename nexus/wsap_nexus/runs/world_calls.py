@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 from wsap_core.errors import RecordMismatchError, WireError
@@ -23,6 +24,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, WorldUsage
 from wsap_nexus.store.history import LATE
 from wsap_nexus.store.records import EventRecord
+from wsap_nexus.tasks import ended
 
 WORLD_CALLS = ("asked", "call", "failure", "model", "step", "tick", "run", "rewound")
 """Kinds of events that replaying a world's calls needs."""
@@ -107,6 +109,7 @@ class WorldJournal:
         self._telling: asyncio.Future[None] | None = None
         self._rewound = False
         self._tick = 0
+        self._flights: dict[tuple[str, str], asyncio.Task[Answer]] = {}
 
     def find(self, key: str, request: str) -> Recorded | None:
         """Return the recorded answer to a request; None if the model has to be called.
@@ -175,6 +178,35 @@ class WorldJournal:
         self._recorder.write("failure", body)
         if not self.offline:
             await self._recorder.committed()
+
+    async def once(self, key: str, request: str, asked: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
+        """Return the answer of a model, which is asked and recorded even if nobody waits for it any more.
+
+        A tick of a world that lives may be begun again, or fail, while its calls are in flight: they are paid, so the
+        same request under the same key gets the answer that is on its way.
+        """
+        if not (self._lives and key):
+            return await asked()
+        flight = self._flights.get((key, request))
+        if flight is None:
+            flight = self._flights[key, request] = asyncio.create_task(asked())
+            flight.add_done_callback(lambda done: self._landed((key, request), done))
+        return await asyncio.shield(flight)
+
+    def _landed(self, name: tuple[str, str], flight: asyncio.Task[Answer]) -> None:
+        if self._flights.get(name) is flight:
+            del self._flights[name]
+        if not flight.cancelled():
+            flight.exception()  # nobody may be waiting
+
+    async def all_landed(self) -> None:
+        """Return once no call is in flight."""
+        while self._flights:
+            await asyncio.wait(self._flights.values())
+
+    async def close(self) -> None:
+        """Call off the calls in flight."""
+        await ended(*self._flights.values())
 
     def note_model(self, address: str, abilities: Abilities) -> None:
         """Record a model's abilities, as prompts may depend on them."""
@@ -291,8 +323,14 @@ class _WorldModel:
         if found is not None and (found.late or not journal.offline):
             return found.answer
         if found is None:
-            await journal.ask(request.key, digest)
-        answer = await self._asked(request, on_text) if found is None else found.answer
+            return await journal.once(request.key, digest, partial(self._call, request, on_text, journal, digest))
+        return await self._recorded(request, journal, digest, found.answer)
+
+    async def _call(self, request: Request, on_text: OnText | None, journal: WorldJournal, digest: str) -> Answer:
+        await journal.ask(request.key, digest)
+        return await self._recorded(request, journal, digest, await self._asked(request, on_text))
+
+    async def _recorded(self, request: Request, journal: WorldJournal, digest: str, answer: Answer) -> Answer:
         if isinstance(answer, BackendError):
             await journal.fail(request.key, digest, self.model, answer)
         else:

@@ -13,6 +13,7 @@ from wsap_core import protocol
 from wsap_core.errors import StorageError, UsageError, WorldError, WsapError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.game import ChoiceKey
+from wsap_core.seams.model_errors import BackendError
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
@@ -114,8 +115,8 @@ class LivingWorld(RemoteWorld):
     ) -> tuple[Mapping[str, Any], bytes | None]:
         try:
             return await self._line.ask_seat(op, waits=True, told=told, **values)
-        except (StorageError, WorldError):
-            raise
+        except (BackendError, StorageError, WorldError):
+            raise  # the last two are said already, and a model that the world asks is not the game
         except WsapError as error:
             raise WorldFailedError(f"The game {self.spec.name!r} failed: {error}") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -355,6 +356,76 @@ def test_middlewares_are_passed_from_the_outermost_to_the_backend() -> None:
     assert isinstance(outer.backend, ScriptedBackend)
     assert [m.name for m in outer.middlewares if isinstance(m, Noting)] == ["outer", "middle", "inner"]
     assert (outer.model, outer.abilities) == (inner.model, inner.abilities)
+
+
+class Faulty(ScriptedBackend):
+    """A backend of somebody else's, with a defect."""
+
+    def __init__(self, does: Callable[[], object]) -> None:
+        super().__init__([], model="faulty/it")
+        self.does = does
+
+    async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+        answer: Any = self.does()
+        return answer
+
+
+def raising(error: BaseException) -> Callable[[], object]:
+    def does() -> object:
+        raise error
+
+    return does
+
+
+@pytest.mark.parametrize(
+    ("does", "kind", "says"),
+    [
+        (raising(KeyError("choices")), BackendError, "The backend of faulty/it raised KeyError: 'choices' at "),
+        (raising(OSError(5, "no")), BackendError, "raised OSError: "),
+        (raising(SystemExit(3)), BackendError, "raised SystemExit: 3"),
+        (raising(asyncio.CancelledError()), BackendError, "raised CancelledError: no message"),
+        (raising(ConnectionResetError("gone")), ServerFailedError, "raised ConnectionResetError: gone"),
+        (raising(TimeoutError("slow")), BackendTimeoutError, "raised TimeoutError: slow"),
+        (raising(UsageError("Say which.")), UsageError, "Say which."),
+        (lambda: None, BackendError, "The backend of faulty/it returned a NoneType, not a Reply."),
+        (lambda: "yes", BackendError, "The backend of faulty/it returned a str, not a Reply."),
+    ],
+)
+def test_what_a_backend_raises_or_returns_by_mistake_is_an_error_of_the_backend(
+    does: Callable[[], object], kind: type[BaseException], says: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        reply(Model(Faulty(does), []))
+    assert type(caught.value) is kind
+    assert str(caught.value).startswith(says) or says in str(caught.value)
+
+
+def test_a_request_that_is_called_off_is_no_error_of_the_backend() -> None:
+    async def call_off() -> None:
+        class Waiting(ScriptedBackend):
+            async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+                await asyncio.get_running_loop().create_future()
+                raise AssertionError
+
+        asked = asyncio.create_task(Model(Waiting([]), []).complete(ask()))
+        await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        with pytest.raises(TimeoutError) as late:
+            async with asyncio.timeout(0):
+                await Model(Waiting([]), []).complete(ask())
+        assert type(late.value) is TimeoutError
+
+    asyncio.run(call_off())
+
+
+def test_a_connection_that_a_backend_loses_is_tried_again() -> None:
+    answers = iter([raising(ConnectionResetError("gone")), lambda: Reply("here")])
+    clock = Clock()
+    model = Model(Faulty(lambda: next(answers)()), [Retry(clock=clock)])
+    assert reply(model) == "here"
+    assert len(clock.slept) == 1
 
 
 def test_a_price_of_the_backends_own_serves_where_none_was_given() -> None:

@@ -77,8 +77,8 @@ class WaitShape(Answer):
     who: str
     """A world or an agent."""
     whom: str
-    """The agent or game that it waits for."""
-    kind: Literal["agent", "game"]
+    """The agent or game that it waits for, or "its model"."""
+    kind: Literal["agent", "game", "model"]
     """What `whom` is."""
     what: str
     seconds: float

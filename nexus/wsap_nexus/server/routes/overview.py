@@ -148,10 +148,12 @@ def _undeleted(nexus: Nexus) -> list[dict[str, Any]]:
 
 def _waiting(nexus: Nexus) -> list[dict[str, Any]]:
     """Return who has been waiting for whom for long; private, as whose turn it is may be a secret of the game."""
-    return [
-        {"kind": wait.kind, "id": wait.whom, "name": wait.whom, "what": shortened(f"{wait.text}.", 500)}
-        for wait in waits(nexus.live, ATTENTION_AFTER)[:20]
-    ]
+    found: list[dict[str, Any]] = []
+    for wait in waits(nexus.live, ATTENTION_AFTER)[:20]:
+        # Of a world that waits for its model, the world is what a person looks at.
+        kind, name = ("world", wait.who) if wait.kind == "model" else (wait.kind, wait.whom)
+        found.append({"kind": kind, "id": name, "name": name, "what": shortened(f"{wait.text}.", 500)})
+    return found
 
 
 def _failed(tx: Transaction) -> list[dict[str, Any]]:

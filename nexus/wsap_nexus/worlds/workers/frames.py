@@ -84,7 +84,11 @@ def answer(head: Any, observation: str | None = None) -> bytes:
 
 def error_body(error: WsapError) -> dict[str, Any]:
     """Return what `read_error` reads."""
-    body: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+    kind = type(error)
+    if isinstance(error, model_errors.BackendError):
+        # A backend may have classes of its own; the reader knows the kernel's only.
+        kind = next(known for known in kind.__mro__ if getattr(model_errors, known.__name__, None) is known)
+    body: dict[str, Any] = {"type": kind.__name__, "message": str(error)}
     if isinstance(error, model_errors.RateLimitError):
         body["retry_after"] = error.retry_after
     return body

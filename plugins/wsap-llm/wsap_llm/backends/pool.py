@@ -24,7 +24,7 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
 from wsap_core.untrusted import error_line, single_line
 from wsap_llm.journal import CallJournal
-from wsap_llm.middleware import Middleware, Model
+from wsap_llm.middleware import Middleware, Model, backend_blamed
 from wsap_llm.middleware.budgets import BudgetLimits, Budgets, CheckBudgets, CheckDecision, CostOf
 from wsap_llm.middleware.drain import Drain
 from wsap_llm.middleware.measure import Count, Measure, Meter, UsageCounter
@@ -168,7 +168,16 @@ class ModelPool:
         """Return the function for the cost of a model's tokens, by the stated price or else by its backend; None if it
         is unknown."""
         price = self._prices.get(name.strip())
-        return price.of if price is not None else getattr(backend, "cost_of", None)
+        own: CostOf | None = getattr(backend, "cost_of", None)
+        if price is not None or own is None:
+            return None if price is None else price.of
+        backends = own
+
+        def cost(prompt_tokens: int, completion_tokens: int) -> float | None:
+            with backend_blamed(backend):
+                return backends(prompt_tokens, completion_tokens)
+
+        return cost
 
     def run_limits(self, words: Sequence[str], asked: Iterable[str], stated_by: str) -> BudgetLimits:
         """Return the limits of a run from the values of `--limit`; `stated_by` names the option that states a price.
@@ -195,7 +204,8 @@ class ModelPool:
         Raises BackendError if the server can't be reached, and the errors of `backend`."""
         model = self.backend(name, own)
         if (prepare := getattr(model.backend, "prepare", None)) is not None:
-            await until_started(prepare, self._clock, self._tell)
+            with backend_blamed(model.backend):
+                await until_started(prepare, self._clock, self._tell)
         return model
 
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Model:

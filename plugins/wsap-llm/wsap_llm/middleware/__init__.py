@@ -15,11 +15,16 @@ Show          shows an agent's replies while they are written
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Protocol, TypeAlias
 
+from wsap_core.errors import WsapError
 from wsap_core.seams.model import Abilities, Backend, OnText, Reply, Request
+from wsap_core.seams.model_errors import BackendError, BackendTimeoutError, ServerFailedError
+from wsap_core.untrusted import error_line, raised_at
 
 Ask: TypeAlias = Callable[[Request, OnText | None], Awaitable[Reply]]
 """Passes a request on and returns the reply, as `Backend.complete` does."""
@@ -41,7 +46,7 @@ class Model:
         """The innermost backend."""
         self.middlewares: tuple[Middleware, ...] = (*middlewares, *own)
         """The outermost first."""
-        ask: Ask = self.backend.complete
+        ask: Ask = self._complete
         for middleware in reversed(self.middlewares):
             ask = partial(middleware, ask=ask)
         self._ask = ask
@@ -54,7 +59,8 @@ class Model:
     @property
     def abilities(self) -> Abilities:
         """The backend's abilities."""
-        return self.backend.abilities
+        with backend_blamed(self.backend):
+            return self.backend.abilities
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         """Return the reply, through all middleware."""
@@ -63,3 +69,37 @@ class Model:
     async def aclose(self) -> None:
         """Close the backend."""
         await self.backend.aclose()
+
+    async def _complete(self, request: Request, on_text: OnText | None) -> Reply:
+        with backend_blamed(self.backend):
+            reply: object = await self.backend.complete(request, on_text)
+        if not isinstance(reply, Reply):
+            raise BackendError(f"The backend of {self.backend.model} returned a {type(reply).__name__}, not a Reply.")
+        return reply
+
+
+@contextmanager
+def backend_blamed(backend: Backend) -> Iterator[None]:
+    """Turn any exception of a backend within the block that is no WsapError into a BackendError that names its model.
+
+    Otherwise it would be taken for a failure of the agent or game that asks the model.
+    """
+    try:
+        yield
+    except WsapError:
+        raise
+    except TimeoutError as error:
+        raise BackendTimeoutError(_raised(backend, error)) from error
+    except ConnectionError as error:
+        raise ServerFailedError(_raised(backend, error)) from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise BackendError(_raised(backend, error)) from error  # something of its own was cancelled
+    except (Exception, SystemExit) as error:
+        raise BackendError(_raised(backend, error)) from error
+
+
+def _raised(backend: Backend, error: BaseException) -> str:
+    return f"The backend of {backend.model} raised {error_line(error, kind=True)}{raised_at(error)}"
