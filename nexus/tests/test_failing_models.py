@@ -22,12 +22,12 @@ from wsap_core.specs import BackendSpec
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.starting import StartingError
-from wsap_nexus.dashboard import views
 from wsap_nexus.errors import GameUnavailableError
 from wsap_nexus.hub.external import SeatLeftError
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.hub.waits import waits
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.server.routes import overview
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 from wsap_nexus.tasks import TURNS
@@ -219,7 +219,7 @@ def test_attention_names_a_world_that_waits_for_its_model(tmp_path: Path, monkey
         async with village(tmp_path, model, Hasty()) as place:
             await place.nexus.enter("ann", GAME, EntryRequest(world="village", seat="anna"))
             await stands_still(place, model)
-            (item,) = views._waiting(place.nexus)
+            (item,) = overview._waiting(place.nexus)
             assert (item["kind"], item["id"]) == ("world", "village")
             assert item["what"].startswith("village waits for its model (Nobody is there, ")
 
