@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from wsap_core.errors import UsageError
 from wsap_eval.stats import (
@@ -26,7 +26,7 @@ from wsap_eval.stats import (
     sequence,
     set_metric,
 )
-from wsap_eval.stats.paired import values_needed
+from wsap_eval.stats.paired import power_of, values_needed
 
 SLEEP = (
     [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
@@ -351,6 +351,25 @@ def test_the_unit_of_transfer_is_the_life() -> None:
 )
 def test_power_is_that_by_which_the_default_was_chosen(lives: int, seeds: int, effect: float, chance: float) -> None:
     assert power(effect, within_sd=0.5, between_sd=0.1, lives=lives, seeds=seeds) == pytest.approx(chance, abs=0.015)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("effect", [0, 0.1, 1, 10, 20, 50, 1000, 1e100, math.inf])
+def test_the_power_of_two_values_is_owens(effect: float, level: float) -> None:
+    # |Z + shift| > c |Y| of two normal values is an angle of a plane, so its probability is closed in Owen's T.
+    c = math.tan(level * math.pi / 2)
+    known = 1 - 4 * float(special.owens_t(effect * math.sqrt(2) / math.sqrt(1 + c * c), c))
+    assert power_of(effect, 2, level=level) == pytest.approx(known, abs=1e-6)
+    assert power_of(-effect, 2, level=level) == power_of(effect, 2, level=level)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999, 1 - 1e-9])
+def test_power_is_a_number_and_grows_with_the_effect(level: float) -> None:
+    for n in (2, 3, 5, 20, 100, 1000, 10**6):
+        found = [power_of(effect, n, level=level) for effect in [0, *np.geomspace(1e-3, 1e9, 60), 1e200, math.inf]]
+        assert found[0] == pytest.approx(1 - level, abs=1e-8)
+        assert found[-1] == 1
+        assert all(b >= a - 1e-3 * (n == 2) - 1e-12 for a, b in itertools.pairwise(found))
 
 
 def test_a_pilots_deviations_say_how_many_lives_are_needed() -> None:

@@ -61,6 +61,8 @@ LIKE, NEARLY_CONSTANT = 1 / 2, 1 / 10
 difference; below the second, one of them is nearly constant beside the other."""
 POWER = 0.8
 """Of the tests whose numbers of seeds are given."""
+LARGE_SHIFT = 1000.0
+"""Standard errors from which a mean is taken as known in the power of a test, which is then off by less than 1e-6."""
 FEWEST_UNLIKE, MISSED_UNLIKE = 40, 0.6
 """Minimum seeds for a difference of scores that spread unlike, and the share of the error rate that is used for it."""
 UNSEEN, LEAST_USED = 1 / 10, 1 / 10
@@ -344,8 +346,14 @@ def power_of(effect: float, n: int, *, level: float = 0.95) -> float:
     """Return the power of a two-sided t test of n values for a mean of `effect` standard deviations."""
     from scipy import special  # deferred for weight
 
-    critical, shift = special.stdtrit(n - 1, (1 + level) / 2), abs(effect) * math.sqrt(n)
-    return float(1 - special.nctdtr(n - 1, shift, critical) + special.nctdtr(n - 1, shift, -critical))
+    critical, shift = float(special.stdtrit(n - 1, (1 + level) / 2)), abs(effect) * math.sqrt(n)
+    # The square of a noncentral t is a noncentral F, which scipy computes where its noncentral t is not a number.
+    missed = float(special.ncfdtr(1, n - 1, shift * shift, critical * critical)) if shift < LARGE_SHIFT else math.nan
+    if not math.isnan(missed):
+        return 1 - missed
+    # Next to a shift this large the deviation of the mean is negligible.
+    share = shift / critical
+    return float(special.chdtr(n - 1, (n - 1) * share * share))
 
 
 def values_needed(difference: float, deviation: float, *, level: float = 0.95, power: float = POWER) -> int | None:
