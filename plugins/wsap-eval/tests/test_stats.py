@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from wsap_eval.stats import (
     power,
     ratings,
     ratio,
+    reached,
     sequence,
     set_metric,
 )
@@ -378,3 +379,47 @@ def test_a_pilots_deviations_say_how_many_lives_are_needed() -> None:
     assert power(0.1, within_sd=0.5, between_sd=0.1, lives=needed, seeds=20) >= 0.8
     assert power(0.1, within_sd=0.5, between_sd=0.1, lives=needed - 1, seeds=20) < 0.8
     assert lives_needed(0.0, within_sd=0.5, between_sd=0.1, seeds=20) is None
+
+
+SCORES: dict[str, Callable[[np.random.Generator], bounds.Array]] = {
+    "often": lambda rng: (rng.random(80) < 0.3).astype(float),
+    "seldom": lambda rng: (rng.random(80) < 0.02).astype(float),
+    "never": lambda rng: np.zeros(80),
+    "always": lambda rng: np.ones(80),
+    "skewed": lambda rng: rng.beta(0.2, 3, 80),
+    "rising": lambda rng: np.sort(rng.random(80)),
+    "outside": lambda rng: np.append(rng.random(40), [1.5] * 40),
+}
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_the_number_at_which_a_half_width_is_reached_is_that_of_looking_after_each(kind: str) -> None:
+    scores = (SCORES[kind](np.random.default_rng(3)) * 10 - 3).tolist()
+    looks = [sequence(scores[:count], low=-3, high=7)[0] for count in range(81)]
+    for wanted in (3.0, 1.5, 0.9, 0.5, 0.01):
+        for first in (2, 30):
+            known = [n for n, look in enumerate(looks) if n >= first and look is not None and look.half_width <= wanted]
+            assert reached(scores, wanted, first=first, low=-3, high=7) == (known[0] if known else None)
+
+
+@pytest.mark.parametrize("wanted", [2.0, 0.3, 0.25, 0.01])
+def test_the_same_without_bounds(wanted: float) -> None:
+    rng = np.random.default_rng(4)
+    for scores in (rng.normal(100, 1, 400), rng.exponential(1, 400), np.ones(150), np.zeros(1), np.zeros(0)):
+        values = scores.tolist()
+        looks = [sequence(values[:count])[0] for count in range(len(values) + 1)]
+        known = [n for n, look in enumerate(looks) if look is not None and look.half_width <= wanted]
+        assert reached(values, wanted) == (known[0] if known else None)
+
+
+def test_thousands_of_seeds_take_few_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, whole = list[int](), bounds.betting
+
+    def counted(rows: bounds.Array, *given: object, **more: object) -> bounds.Bounds:
+        taken.append(rows.shape[-1])
+        return whole(rows, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bounds, "betting", counted)
+    for scores in (np.random.default_rng(5).random(10_000) < 0.3, np.zeros(10_000)):
+        assert reached(scores.astype(float).tolist(), 1e-5, low=0, high=1) is None
+    assert 0 < len(taken) < 400
