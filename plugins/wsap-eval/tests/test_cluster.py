@@ -93,6 +93,7 @@ def test_json_is_json_even_if_a_node_is_lost(tmp_path: Path) -> None:
         episodes, deadline = tmp_path / "out" / "episodes.jsonl", time.monotonic() + 240
         while process.poll() is None and not (episodes.exists() and len(episodes.read_bytes().splitlines()) > 5):
             assert time.monotonic() < deadline, "no episode ended"
+        assert process.poll() is None, "the evaluation was over before the node was lost"
         cluster.remove_node(lost, allow_graceful=False)
         out, told = process.communicate(timeout=300)
     finally:

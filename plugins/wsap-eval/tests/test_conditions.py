@@ -300,6 +300,23 @@ def test_folders_played_under_different_conditions_are_not_compared(tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_a_baseline_in_rows_of_its_own_is_that_of_the_first_folder(tmp_path: Path) -> None:
+    game = write_game(tmp_path, 0)
+    play(game, tmp_path / "other", LOW, HIGH)
+    play(game, tmp_path / "out", LOW, seeds=3)
+    write_game(tmp_path, 10)
+    play(game, tmp_path / "out", LOW, more=("--changed", "apart"))
+    found = compared(tmp_path / "out", [str(tmp_path / "other")])
+    assert all(row.entrant.startswith("low [") for row in found.base), [row.entrant for row in found.base]
+    rows = {row.entrant: row for row in found.rows}
+    assert rows.keys() == {"low (other)", "high"}
+    for row in rows.values():
+        assert row.baseline in {base.entrant for base in found.base}
+        assert row.difference is not None
+        assert row.difference.seeds == 3
+
+
+@pytest.mark.slow
 def test_the_table_is_that_of_the_folder_whatever_was_asked_for_last(tmp_path: Path) -> None:
     out = tmp_path / "out"
     game = write_game(tmp_path, 0)

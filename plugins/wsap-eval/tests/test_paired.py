@@ -16,7 +16,7 @@ from scipy import stats
 
 from wsap_eval.cli import main
 from wsap_eval.stats import Paired, bounds, by_life, paired
-from wsap_eval.stats.paired import bets_on_differences, error_rate, power_of
+from wsap_eval.stats.paired import bets_on_differences, error_rate, power_of, power_of_signs
 
 Array = NDArray[np.float64]
 LEVELS = Path(__file__).with_name("levels.py")
@@ -185,6 +185,35 @@ def test_a_tie_of_few_seeds_says_how_many_settle_it_at_the_error_rate_of_that_ma
     assert needed is not None
     assert power_of(effect, needed, level=1 - error_rate(needed)) >= 0.8
     assert power_of(effect, needed - 1, level=1 - error_rate(needed - 1)) < 0.8
+
+
+@pytest.mark.parametrize(("more", "less"), [(4, 0), (5, 1), (9, 4)])
+def test_a_tie_of_won_and_lost_seeds_says_how_many_settle_it_by_the_sign_test(more: int, less: int) -> None:
+    k = more + less + 1
+    found = of([1.0] * more + [0.0] * (less + 1), [0.0] * more + [1.0] * less + [0.0], low=0, high=1)
+    assert found.verdict == "tied"
+    needed = found.seeds_to_settle
+    assert needed is not None
+    assert needed > k
+    assert power_of_signs(more / k, less / k, needed) >= 0.8
+    assert needed == k + 1 or power_of_signs(more / k, less / k, needed - 1) < 0.8
+    rng = np.random.default_rng(more)
+    won, lost, _ = rng.multinomial(needed, [more / k, less / k, 1 / k], 4000).T
+    exact = np.minimum(1, 2 * stats.binom.cdf(np.minimum(won, lost), won + lost, 0.5))
+    assert float((exact <= 0.05).mean()) == pytest.approx(power_of_signs(more / k, less / k, needed), abs=0.03)
+
+
+@pytest.mark.parametrize("k", [5, 12])
+def test_a_tie_of_bounded_scores_says_how_many_settle_it_by_bets(k: int) -> None:
+    rng = np.random.default_rng(k)
+    own, other = np.clip(rng.beta(2, 2, k) + 0.2, 0, 1), rng.beta(2, 2, k)
+    found = of(own.tolist(), other.tolist(), low=0, high=1)
+    assert found.verdict == "tied"
+    needed = found.seeds_to_settle
+    assert needed is not None
+    assert needed > k
+    settled = [bets_on_differences(rng.choice(own - other, needed))[1] <= 0.05 for _ in range(200)]
+    assert 0.7 < sum(settled) / len(settled) < 0.95
 
 
 def test_with_bounds_the_same_differences_are_judged_by_bets() -> None:

@@ -93,7 +93,13 @@ def test_what_was_not_scrolled_to_is_on_paper_and_in_a_picture_of_the_whole_page
     page = context.new_page()
     page.goto(path.as_uri())
     assert all(count == 0 for _, count in page.evaluate(ROWS))
+    count = "document.querySelectorAll('details:not([open])').length"
+    page.evaluate(f"addEventListener('beforeprint', () => {{ window.shut = {count}; }})")
+    shut = page.evaluate(count)
+    assert shut > 0
     page.pdf()
+    assert page.evaluate("window.shut") == 0, "the conditions of entrants are on paper"
+    page.wait_for_function(f"() => {count} === {shut}")
     drawn = page.evaluate(ROWS)
     assert [kind for kind, _ in drawn] == ["scores", "paired", "cost", "outcomes"]
     assert all(count > 0 for _, count in drawn)

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from wsap_core.errors import UsageError
 from wsap_eval.stats import (
@@ -23,10 +23,11 @@ from wsap_eval.stats import (
     power,
     ratings,
     ratio,
+    reached,
     sequence,
     set_metric,
 )
-from wsap_eval.stats.paired import values_needed
+from wsap_eval.stats.paired import power_of, values_needed
 
 SLEEP = (
     [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
@@ -205,7 +206,10 @@ def test_a_tie_says_how_many_seeds_would_settle_it() -> None:
     four = {1: 0.0, 2: 0.5, 3: 0.25, 4: 0.75}, {1: 0.0, 2: 0.0, 3: 0.5, 4: 0.5}
     seen = paired({**four[0], 9: 1.0}, four[1], low=0, high=1)
     assert (seen.seeds, seen.verdict) == (4, "tied")
-    assert seen.seeds_to_settle == values_needed(0.125, np.std([0, 0.5, -0.25, 0.25], ddof=1))
+    least = values_needed(0.125, float(np.std([0, 0.5, -0.25, 0.25], ddof=1)))
+    assert seen.seeds_to_settle is not None
+    assert least is not None
+    assert seen.seeds_to_settle > least, "bets take more seeds than a t test"
     assert paired({1: 1.0, 2: 0.0}, {1: 0.0, 2: 1.0}, low=0, high=1).seeds_to_settle is None
 
 
@@ -353,9 +357,72 @@ def test_power_is_that_by_which_the_default_was_chosen(lives: int, seeds: int, e
     assert power(effect, within_sd=0.5, between_sd=0.1, lives=lives, seeds=seeds) == pytest.approx(chance, abs=0.015)
 
 
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("effect", [0, 0.1, 1, 10, 20, 50, 1000, 1e100, math.inf])
+def test_the_power_of_two_values_is_owens(effect: float, level: float) -> None:
+    # |Z + shift| > c |Y| of two normal values is an angle of a plane, so its probability is closed in Owen's T.
+    c = math.tan(level * math.pi / 2)
+    known = 1 - 4 * float(special.owens_t(effect * math.sqrt(2) / math.sqrt(1 + c * c), c))
+    assert power_of(effect, 2, level=level) == pytest.approx(known, abs=1e-6)
+    assert power_of(-effect, 2, level=level) == power_of(effect, 2, level=level)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999, 1 - 1e-9])
+def test_power_is_a_number_and_grows_with_the_effect(level: float) -> None:
+    for n in (2, 3, 5, 20, 100, 1000, 10**6):
+        found = [power_of(effect, n, level=level) for effect in [0, *np.geomspace(1e-3, 1e9, 60), 1e200, math.inf]]
+        assert found[0] == pytest.approx(1 - level, abs=1e-8)
+        assert found[-1] == 1
+        assert all(b >= a - 1e-3 * (n == 2) - 1e-12 for a, b in itertools.pairwise(found))
+
+
 def test_a_pilots_deviations_say_how_many_lives_are_needed() -> None:
     needed = lives_needed(0.1, within_sd=0.5, between_sd=0.1, seeds=20)
     assert needed == 20
     assert power(0.1, within_sd=0.5, between_sd=0.1, lives=needed, seeds=20) >= 0.8
     assert power(0.1, within_sd=0.5, between_sd=0.1, lives=needed - 1, seeds=20) < 0.8
     assert lives_needed(0.0, within_sd=0.5, between_sd=0.1, seeds=20) is None
+
+
+SCORES: dict[str, Callable[[np.random.Generator], bounds.Array]] = {
+    "often": lambda rng: (rng.random(80) < 0.3).astype(float),
+    "seldom": lambda rng: (rng.random(80) < 0.02).astype(float),
+    "never": lambda rng: np.zeros(80),
+    "always": lambda rng: np.ones(80),
+    "skewed": lambda rng: rng.beta(0.2, 3, 80),
+    "rising": lambda rng: np.sort(rng.random(80)),
+    "outside": lambda rng: np.append(rng.random(40), [1.5] * 40),
+}
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_the_number_at_which_a_half_width_is_reached_is_that_of_looking_after_each(kind: str) -> None:
+    scores = (SCORES[kind](np.random.default_rng(3)) * 10 - 3).tolist()
+    looks = [sequence(scores[:count], low=-3, high=7)[0] for count in range(81)]
+    for wanted in (3.0, 1.5, 0.9, 0.5, 0.01):
+        for first in (2, 30):
+            known = [n for n, look in enumerate(looks) if n >= first and look is not None and look.half_width <= wanted]
+            assert reached(scores, wanted, first=first, low=-3, high=7) == (known[0] if known else None)
+
+
+@pytest.mark.parametrize("wanted", [2.0, 0.3, 0.25, 0.01])
+def test_the_same_without_bounds(wanted: float) -> None:
+    rng = np.random.default_rng(4)
+    for scores in (rng.normal(100, 1, 400), rng.exponential(1, 400), np.ones(150), np.zeros(1), np.zeros(0)):
+        values = scores.tolist()
+        looks = [sequence(values[:count])[0] for count in range(len(values) + 1)]
+        known = [n for n, look in enumerate(looks) if look is not None and look.half_width <= wanted]
+        assert reached(values, wanted) == (known[0] if known else None)
+
+
+def test_thousands_of_seeds_take_few_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, whole = list[int](), bounds.betting
+
+    def counted(rows: bounds.Array, *given: object, **more: object) -> bounds.Bounds:
+        taken.append(rows.shape[-1])
+        return whole(rows, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bounds, "betting", counted)
+    for scores in (np.random.default_rng(5).random(10_000) < 0.3, np.zeros(10_000)):
+        assert reached(scores.astype(float).tolist(), 1e-5, low=0, high=1) is None
+    assert 0 < len(taken) < 400

@@ -38,6 +38,8 @@ def test_an_agent_that_raises_forfeits_and_is_not_played_again(tmp_path: Path) -
     lost = [r for r in read_results(tmp_path)[1].values() if r.outcome == "forfeited"]
     assert {r.seed for r in lost} == {0, 3, 6, 9}
     assert all("raised ZeroDivisionError: too hard" in r.reason and r.fault == "" for r in lost)
+    assert "4 forfeited: The agent" in told
+    assert "4 forfeited:" in CliRunner().invoke(main, ["show", str(tmp_path)]).output
     before = (tmp_path / "episodes.jsonl").read_bytes()
     again, error = run("Levels", tmp_path, "always,action=a10,label=base", f"{LEVELS}:Bold,label=bold")
     assert error is None, again

@@ -15,7 +15,7 @@ from wsap_core.protocol.lines import plural
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_eval.plan import Game, Job, Plan
 from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of, value_of, worst_of
-from wsap_eval.stats import sequence
+from wsap_eval.stats import reached, sequence
 from wsap_llm.kit import BudgetLimits
 
 PILOT = 2
@@ -255,13 +255,11 @@ class Due:
         same = self._same(game, entrant)  # that far they count as one, and there is no interval
         if self._vain(game, entrant):
             return None
-        for count in range(max(2, same + 1, self._looked.get((game, entrant), 2)), len(means) + 1):
-            found, _ = sequence(means[:count], low=metric.low, high=metric.high)
-            if found is not None and found.half_width <= wanted:
-                self._settled[game, entrant] = count
-                return count
+        first = max(same + 1, self._looked.get((game, entrant), 2))
+        if found := reached(means, wanted, first=first, low=metric.low, high=metric.high):
+            self._settled[game, entrant] = found
         self._looked[game, entrant] = max(2, len(means) + 1)
-        return None
+        return found
 
     def gives_up(self, game: str, entrant: str) -> bool:
         """Return whether a half-width won't be reached by playing more seeds, so that none are played."""

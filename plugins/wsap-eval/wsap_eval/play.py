@@ -22,7 +22,7 @@ from wsap_eval.limiting import Limiter
 from wsap_eval.memories import preparing
 from wsap_eval.metrics import MetricError, value_of_metric
 from wsap_eval.plan import Game, Job
-from wsap_eval.records import EpisodeRecord, Fault, Outcome, SeatRecord
+from wsap_eval.records import FORCED, EpisodeRecord, Fault, Outcome, SeatRecord
 from wsap_eval.suite import Entrant, GameEntry
 
 
@@ -83,7 +83,7 @@ def record_of(game: Game, job: Job, summary: Mapping[str, Any], started: str, se
     reason = ""
     fault: Fault = ""
     if forced > job.forfeit * decided:
-        outcome, reason = "forfeited", f"{forced} of {decided} decisions were forced"
+        outcome, reason = "forfeited", f"{forced} of {decided} {FORCED}"
     elif not game.metric.of_set and game.metric.name not in metrics:
         outcome, reason, fault = "failed", without[game.metric.name], "metric"
     usage = summary["usage"]

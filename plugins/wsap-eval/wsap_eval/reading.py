@@ -124,7 +124,7 @@ def compared(folder: Path, others: Sequence[str] = (), *, baseline: str = "", ta
             if Path(other).resolve() in (folder.resolve(), *(path.resolve() for path in more)):
                 raise UsageError(f"{other!r} is named twice; name each folder once.")
             more[Path(other)] = with_tags(_of_same_suite(Path(other), folder, played), tags)
-    for label, record in _told_apart(labels, more):
+    for label, record in _told_apart({*labels, *names}, more):
         wanted.append(label)
         records.append(record)
     chosen = {*wanted, *rows_called(base)} if wanted else set(labels)
@@ -173,11 +173,14 @@ def _of_same_suite(other: Path, folder: Path, played: Played) -> Played:
     return replace(more, records=shared)
 
 
-def _told_apart(labels: Sequence[str], more: Mapping[Path, Played]) -> Iterator[tuple[str, EpisodeRecord]]:
-    """Yield the other folders' episodes with the labels of their rows; no row has episodes of two folders."""
+def _told_apart(taken: set[str], more: Mapping[Path, Played]) -> Iterator[tuple[str, EpisodeRecord]]:
+    """Yield the other folders' episodes with the labels of their rows; no row has episodes of two folders.
+
+    `taken` are the labels of the rows of the first folder, and of their entrants.
+    """
     names = dict(zip(more, _short_names(list(more)), strict=True))
     of_folder = {path: dict.fromkeys(r.entrant for r in played.records) for path, played in more.items()}
-    times = Counter([*labels, *(label for own in of_folder.values() for label in own)])
+    times = Counter([*taken, *(label for own in of_folder.values() for label in own)])
     taken = set(times)
     for path, own in of_folder.items():
         rows = {}

@@ -20,6 +20,8 @@ too many replies were unusable or the entrant's agent raised; or by an error of 
 score and is repeated."""
 Fault = Literal["", "game", "provider", "opponent", "metric"]
 """Where an episode failed; empty if it did not, or elsewhere, such as with its process."""
+FORCED = "decisions were forced"
+"""Part of the reason of an episode that is forfeited without an error."""
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 

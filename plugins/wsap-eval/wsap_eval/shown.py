@@ -90,6 +90,8 @@ def notes_on_outcomes(row: Row) -> Iterator[str]:
             yield "Forfeited episodes count as episodes without achievements."
         else:
             yield f"{plural(lost, 'forfeited episode')} without a value: the metric declares no worst one."
+    for reason, count in list(row.raised.items())[:2]:
+        yield f"{count} forfeited: {reason}"
     if row.limits:
         kinds = ", ".join(f"{count} at that of {kind}" for kind, count in row.limits.items())
         yield f"Episodes that ended at a limit count as they stood: {kinds}."

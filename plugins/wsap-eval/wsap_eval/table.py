@@ -14,7 +14,7 @@ from wsap_core.specs import EpisodeSummary, ScoreMetric
 from wsap_eval.apart import SHARED, differences, identity, shared_words
 from wsap_eval.metrics import MetricError, value_of_metric
 from wsap_eval.plan import Game
-from wsap_eval.records import EpisodeRecord, Fault, SeatRecord, usage_of, value_of, worst_of
+from wsap_eval.records import FORCED, EpisodeRecord, Fault, SeatRecord, usage_of, value_of, worst_of
 from wsap_eval.stats import (
     Estimate,
     Interval,
@@ -107,6 +107,8 @@ class Row:
     """Seed -> value, if it is not the mean of the repeats."""
     served: tuple[str, ...] = ()
     """Models and fingerprints as reported by servers, in the order of episodes."""
+    raised: Mapping[str, int] = field(default_factory=dict)
+    """Error of the entrant's agent -> episodes forfeited by it, most frequent first."""
 
     @property
     def episodes(self) -> int:
@@ -405,6 +407,9 @@ def _row(
         reduce=game.reduce,
         by_seed={seed: of_seed[0] for seed, of_seed in values.items()} if game.reduce != "mean" else {},
         served=tuple(dict.fromkeys(name for record in found if (name := record.conditions.get("served")))),
+        raised=dict(Counter(
+            record.reason for record in found if record.outcome == "forfeited" and FORCED not in record.reason
+        ).most_common()),
     )  # fmt: skip
 
 

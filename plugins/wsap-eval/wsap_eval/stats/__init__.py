@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wsap_eval.stats.estimates import Estimate, Interval, Values, contiguous, estimate, sequence
+from wsap_eval.stats.estimates import Estimate, Interval, Values, contiguous, estimate, reached, sequence
 from wsap_eval.stats.paired import (
     Lives,
     Paired,
@@ -23,5 +23,5 @@ from wsap_eval.stats.sets import SetEstimate, paired_set_metric, set_metric
 __all__ = [
     "Estimate", "Interval", "Lives", "Match", "Paired", "Rating", "Ratio", "SetEstimate", "Values", "by_life",
     "contiguous", "directed", "estimate", "holm", "lives_needed", "normalised", "paired", "paired_set_metric", "passes",
-    "power", "ratings", "ratio", "reduced", "sequence", "set_metric",
+    "power", "ratings", "ratio", "reached", "reduced", "sequence", "set_metric",
 ]  # fmt: skip

@@ -120,6 +120,20 @@ def betting(rows: Array, level: float = 0.95, *, bets: Array | None = None) -> B
     return lower(rows), 1 - lower(1 - rows)
 
 
+def inside_after_each(rows: Array, first: int, low: float, high: float, level: float = 0.95) -> bool:
+    """Return whether a row's confidence sequence by `betting` contains `low` and `high` after each value from `first`.
+
+    It takes one evaluation of the wealth at each end for all those intervals, where an interval itself takes eighty.
+    """
+    if not 0 < low <= high < 1:
+        return False
+    threshold = math.log(2 / (1 - level))
+    return all(
+        bool((log_wealth(values, np.asarray(mean), SEQUENCE_BETS, over_time=True)[first - 1 :] < threshold).all())
+        for values, mean in ((rows, low), (1 - rows, 1 - high))
+    )
+
+
 def default_bets(n: int, level: float = 0.95) -> Array:
     """Return bets that are optimal for n values with one of six standard deviations."""
     found: Array = math.sqrt(2 * math.log(2 / (1 - level)) / n) / _DEVIATIONS

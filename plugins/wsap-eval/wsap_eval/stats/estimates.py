@@ -133,6 +133,59 @@ def sequence(
     return _interval(np.asarray(values, dtype=np.float64), low, high, level, any_look=True)
 
 
+def reached(
+    values: Sequence[float],
+    half_width: float,
+    *,
+    first: int = 2,
+    low: float | None = None,
+    high: float | None = None,
+    level: float = 0.95,
+) -> int | None:
+    """Return the first number of values, from `first` on, whose `sequence` has at most this half-width; None if none.
+
+    Arguments are otherwise as for `sequence`. Of numbers whose intervals are plainly wider, many are passed over at
+    once, so that thousands of values take a second.
+    """
+    whole, start = np.asarray(values, dtype=np.float64), max(2, first)
+
+    def after(count: int) -> Interval | None:
+        return sequence(whole[:count].tolist(), low=low, high=high, level=level)[0]
+
+    if low is None or high is None or low >= high:
+        narrow = np.flatnonzero(_asymptotic_half_widths(whole, level) <= half_width * (1 + 1e-6)) + 1
+        counts = (int(count) for count in narrow if count >= start)
+        return next((n for n in counts if (found := after(n)) and found.half_width <= half_width), None)
+    rows, half = (whole - low) / (high - low), half_width / (high - low)
+    if ((rows < 0) | (rows > 1)).any():
+        rows = rows[: int(((rows < 0) | (rows > 1)).argmax())]  # there is no interval from there on
+    count, together, shift = start, 1, 0.0
+    while count <= len(rows):
+        last = min(count + together - 1, len(rows))
+        middle = float(rows[: (count + last) // 2].mean()) + shift
+        if bounds.inside_after_each(rows[:last], count, middle - half, middle + half, level):
+            count, together = last + 1, together * 2
+        elif together > 1:
+            together //= 2
+        else:
+            found = after(count)
+            if found is not None and found.half_width <= half_width:
+                return count
+            if found is not None:
+                shift = ((found.low + found.high) / 2 - low) / (high - low) - float(rows[:count].mean())
+            count += 1
+    return None
+
+
+def _asymptotic_half_widths(values: Array, level: float) -> Array:
+    """Return the half-width of the asymptotic sequence after each value, from running sums; NaN after the first."""
+    centred, n = values - (values.mean() if len(values) else 0.0), np.arange(1.0, len(values) + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.maximum((centred**2).cumsum() - centred.cumsum() ** 2 / n, 0.0) / (n - 1)
+        found: Array = bounds.asymptotic_sequence(n, (1 + level) / 2) * np.sqrt(variance)
+    return found
+
+
 def contiguous(values: Values, seeds: Iterable[int]) -> list[int]:
     """Return the plan's seeds before the first one without a value, so that results don't depend on workers' speed."""
     return list(takewhile(values.__contains__, seeds))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wsap_core.errors import UsageError
 from wsap_eval.stats.bounds import (
@@ -61,6 +63,10 @@ LIKE, NEARLY_CONSTANT = 1 / 2, 1 / 10
 difference; below the second, one of them is nearly constant beside the other."""
 POWER = 0.8
 """Of the tests whose numbers of seeds are given."""
+MOST_SIGNS = 400
+"""Numbers of seeds that settle a difference of scores at their bounds are exact below this one."""
+LARGE_SHIFT = 1000.0
+"""Standard errors from which a mean is taken as known in the power of a test, which is then off by less than 1e-6."""
 FEWEST_UNLIKE, MISSED_UNLIKE = 40, 0.6
 """Minimum seeds for a difference of scores that spread unlike, and the share of the error rate that is used for it."""
 UNSEEN, LEAST_USED = 1 / 10, 1 / 10
@@ -254,7 +260,36 @@ def _signs(rows: Array, width: float, level: float) -> Paired:
     elif less > more and high >= 0:
         high = -_sure_excess(less, more, k, level)
     interval = Interval(low * width, high * width, level, "exact (betting), p by the sign test, paired")
-    return _judged(rows * width, interval, p_value)
+    found = _judged(rows * width, interval, p_value)
+    if found.seeds_to_settle is None or found.seeds_to_settle > MOST_SIGNS:  # there it is nearly that of a t test
+        return found
+    needed = next(
+        (n for n in range(k + 1, MOST_SIGNS) if power_of_signs(more / k, less / k, n, level=level) >= POWER), None
+    )
+    return replace(found, seeds_to_settle=needed or found.seeds_to_settle)
+
+
+def power_of_signs(more: float, less: float, n: int, *, level: float = 0.95) -> float:
+    """Return the power of the sign test on n seeds, fewer than `MOST_SIGNS`, of which these shares are won and lost."""
+    from scipy import special  # deferred for weight
+
+    count = np.arange(n + 1)
+    differ = np.diff(special.bdtr(count, n, min(1.0, more + less)), prepend=0.0)
+    most, share = _most_lost(level)[: n + 1], more / (more + less)
+    known = np.maximum(most, 0)
+    rejected = special.bdtr(known, count, share) + special.bdtr(known, count, 1 - share)
+    return float((differ * np.where(most < 0, 0.0, rejected)).sum())
+
+
+@cache
+def _most_lost(level: float) -> NDArray[np.int_]:
+    """Return, for each number of seeds that differ, the most of one sign with which a sign test rejects; -1 if none."""
+    from scipy import special  # deferred for weight
+
+    differ, lost = np.arange(MOST_SIGNS)[:, None], np.arange(MOST_SIGNS)[None, :]
+    tails = np.where(lost <= differ, special.bdtr(np.minimum(lost, differ), differ, 0.5), 1.0)
+    found: NDArray[np.int_] = (2 * tails <= 1 - level).sum(axis=1) - 1
+    return found
 
 
 def _sure_excess(more: int, less: int, k: int, level: float) -> float:
@@ -278,7 +313,28 @@ def _bets(rows: Array, width: float, level: float, *, any_look: bool = False) ->
         method = "confidence sequence, exact (betting), paired"
         return _judged_at_any_look(rows * width, Interval(low * width, high * width, level, method), p_value)
     (low, high), p_value = bets_on_differences(rows, level)
-    return _judged(rows * width, Interval(low * width, high * width, level, "exact (betting), paired"), p_value)
+    found = _judged(rows * width, Interval(low * width, high * width, level, "exact (betting), paired"), p_value)
+    return found if found.seeds_to_settle is None else replace(found, seeds_to_settle=_seeds_for_bets(rows, level))
+
+
+def _seeds_for_bets(rows: Array, level: float) -> int | None:
+    """Return about how many seeds with such differences refute 0 by betting; None if over a million.
+
+    That is the number at which the gambler's wealth suffices if each bet gains as much as it does in four of five cases
+    by the normal distribution.
+    """
+    from scipy import special  # deferred for weight
+
+    shares, unlucky = (rows * math.copysign(1, float(rows.mean())) + 1) / 2, float(special.ndtri(POWER))
+    n = len(rows) + 1
+    while n <= 10**6:
+        part = np.minimum(default_bets(n, level) / 2, 1.0)[:, None]
+        gains = np.log1p(part * (2 * shares - 1))
+        wealth = n * gains.mean(axis=1) - unlucky * math.sqrt(n) * gains.std(axis=1, ddof=1)
+        if float(np.logaddexp.reduce(wealth)) - math.log(len(wealth)) >= math.log(2 / (1 - level)):
+            return n
+        n = math.ceil(n * 1.02)
+    return None
 
 
 def bets_on_differences(
@@ -344,8 +400,14 @@ def power_of(effect: float, n: int, *, level: float = 0.95) -> float:
     """Return the power of a two-sided t test of n values for a mean of `effect` standard deviations."""
     from scipy import special  # deferred for weight
 
-    critical, shift = special.stdtrit(n - 1, (1 + level) / 2), abs(effect) * math.sqrt(n)
-    return float(1 - special.nctdtr(n - 1, shift, critical) + special.nctdtr(n - 1, shift, -critical))
+    critical, shift = float(special.stdtrit(n - 1, (1 + level) / 2)), abs(effect) * math.sqrt(n)
+    # The square of a noncentral t is a noncentral F, which scipy computes where its noncentral t is not a number.
+    missed = float(special.ncfdtr(1, n - 1, shift * shift, critical * critical)) if shift < LARGE_SHIFT else math.nan
+    if not math.isnan(missed):
+        return 1 - missed
+    # Next to a shift this large the deviation of the mean is negligible.
+    share = shift / critical
+    return float(special.chdtr(n - 1, (n - 1) * share * share))
 
 
 def values_needed(difference: float, deviation: float, *, level: float = 0.95, power: float = POWER) -> int | None:

@@ -226,6 +226,10 @@ const figures = [...document.querySelectorAll('.plots figure')];
 const every = () => figures.forEach(fill);
 addEventListener('beforeprint', every);
 matchMedia('print').addEventListener('change', every);
+// The conditions of each entrant are on paper, too.
+let unfolded = [];
+addEventListener('beforeprint', () => { unfolded = [...document.querySelectorAll('details:not([open])')]; unfolded.forEach((part) => { part.open = true; }); });
+addEventListener('afterprint', () => { unfolded.forEach((part) => { part.open = false; }); unfolded = []; });
 const soon = window.requestIdleCallback ?? ((work) => setTimeout(work, 50));
 function rest() {
   const next = figures.find((figure) => !drawn.has(figure));
