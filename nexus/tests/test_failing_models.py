@@ -213,7 +213,7 @@ def test_calls_in_flight_beside_one_that_fails_are_paid_once(tmp_path: Path) -> 
 
 def test_attention_names_a_world_that_waits_for_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Fickle(lambda: BadRequestError("Nobody is there."))
-    monkeypatch.setattr(views, "ATTENTION_AFTER", 0.0)
+    monkeypatch.setattr(overview, "ATTENTION_AFTER", 0.0)
 
     async def test() -> None:
         async with village(tmp_path, model, Hasty()) as place:
