@@ -182,6 +182,76 @@ class Murmured(Hands):
             self.log.append(f"{seat} has luck")
 
 
+class Rota(RoundGame):
+    """All but one act in a round, so that there is no step after which nobody waits for a result."""
+
+    game_description = "Work when it is your turn."
+    action_space = ActionSpace([ActionDef("work", "Work")])
+    seats = ("ann", "bob", "cid")
+    timing = "phased"
+    rounds = 110
+    tool = ""
+
+    def begin(self) -> None:
+        self.choose()
+
+    def choose(self) -> None:
+        """Choose the tool."""
+        self.tool = self.random.choice(["rake", "hoe"])
+
+    def to_move(self) -> Sequence[str]:
+        return () if self.round >= self.rounds else [s for s in self.seats if s != self.seats[self.round % 3]]
+
+    def legal(self, seat: str) -> Sequence[str]:
+        return ["work"]
+
+    def apply(self, moves: Mapping[str, Action]) -> None:
+        """Nothing happens."""
+
+    def see(self, seat: str) -> Observation:
+        return Observation(status={"tool": self.tool, "round": self.round})
+
+    def returns(self) -> Mapping[str, float]:
+        return dict.fromkeys(self.seats, 0.0)
+
+    def dump(self) -> JsonValue:
+        return self.tool
+
+    def load(self, data: Any) -> None:
+        self.tool = str(data)
+
+
+class StaleRota(Rota):
+    """In three of ten episodes, the tool stays that of the one before."""
+
+    def choose(self) -> None:
+        if self.random.random() > 0.3:
+            super().choose()
+
+
+class Unstoppable(Rota):
+    """What was interrupted can't be begun again."""
+
+    working = False
+
+    def begin(self) -> None:
+        if self.working:
+            raise RuntimeError("There is work to do.")
+        super().begin()
+
+    def apply(self, moves: Mapping[str, Action]) -> None:
+        self.working = self.round < self.rounds
+
+
+class Resentful(Unstoppable):
+    """What was interrupted is not forgotten."""
+
+    def begin(self) -> None:
+        self.choose()
+        self.tool += " (dirty)" * self.working
+        self.working = False
+
+
 def checked(game: type, *only: str, **more: Any) -> Report:
     return run_checks(game, only=only, steps=30, **more)
 
@@ -209,6 +279,15 @@ def test_a_fault_is_found_and_told(game: type, check: str, severity: str, words:
 @pytest.mark.slow
 def test_a_sound_game_of_the_same_kind_has_no_finding(game: type, check: tuple[str, ...]) -> None:
     assert checked(game, *check).findings == ()
+
+
+@pytest.mark.slow
+def test_a_reset_is_checked_where_somebody_always_waits() -> None:
+    """And nothing is held against a game that only was interrupted."""
+    (finding,) = checked(StaleRota, "reset").findings
+    assert "a used world differs from a fresh one" in finding.message
+    for sound in (Rota, Unstoppable, Resentful):
+        assert checked(sound, "reset").findings == ()
 
 
 @pytest.mark.slow

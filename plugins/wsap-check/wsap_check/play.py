@@ -30,6 +30,8 @@ T = TypeVar("T")
 _OVERTIME = 200
 """Additional steps after which play stops although a seat waits for its result: in turns, and where some seats are
 asked often in a round, one always does."""
+_SOON = 10
+"""The same where what play of a few steps leaves is used on."""
 _SPINS = 20
 """Turns of the event loop after which all that does not wait is done."""
 
@@ -86,14 +88,16 @@ class _Run:
     steps: int
     each: Callable[[Step], None] | None
     trace: list[Step]
-    cut: bool
+    overtime: int | None
+    """Additional steps after which play stops although a seat waits; None to play until none does."""
     doing: dict[str, str] = field(default_factory=dict)
 
     def enough(self, overtime: int = 0) -> bool:
         return len(self.trace) >= self.steps + overtime
 
     def stopping(self) -> bool:
-        return self.enough() and ((self.cut and self.enough(_OVERTIME)) or "acting" not in self.doing.values())
+        late = self.overtime is not None and self.enough(self.overtime)
+        return self.enough() and (late or "acting" not in self.doing.values())
 
 
 class Table:
@@ -172,19 +176,24 @@ class Table:
         *,
         episodes: bool = False,
         each: Callable[[Step], None] | None = None,
-        cut: bool = False,
+        cut: bool | int = False,
     ) -> list[Step]:
         """Play about `steps` steps of all seats, if possible until no seat waits for a result, and return them.
 
-        With `cut`, or in turns, play stops soon although a seat waits for a result; the world is of no use then.
+        With `cut`, or in turns, play stops soon, or after so many more steps, although a seat waits for a result; what
+        it has done then may be lost.
         With `episodes`, play continues after the end of an episode. `each` is called after every step. `Fault` if the
         game raises or is stuck.
         """
         trace: list[Step] = []
         self._live()
+        if isinstance(cut, bool):
+            overtime = _OVERTIME if cut or self.subject.spec.timing == "alternating" else None
+        else:
+            overtime = cut
         while len(trace) < steps:
             before = len(trace)
-            await self._stretch(_Run(choose, steps, each, trace, cut or self.subject.spec.timing == "alternating"))
+            await self._stretch(_Run(choose, steps, each, trace, overtime))
             if not (episodes and self.over) or len(trace) == before:
                 break
             await self.next_episode()
@@ -258,6 +267,23 @@ class Table:
         except Exception as error:
             call = called("observe") if action is None else called("act", action)
             raise Fault(describe(error, call), self.where(seat, action)) from error
+
+
+async def unless_interrupted(
+    notes: Notes, subject: Subject, look: Callable[[Subject, bool | int], Awaitable[tuple[str, str] | None]]
+) -> None:
+    """Add an error with what a look at a subject returns, if anything: a message and a place.
+
+    The look plays with the given `cut`. Where seats act in phases, one nearly always waits, and play to a moment in
+    which none does may last a whole episode; so the first look stops a few steps later. What it finds, or what it
+    raises, may be due to that interruption alone, and a second one waits for that moment.
+    """
+    if subject.spec.timing == "phased":
+        with contextlib.suppress(Exception):
+            if await look(subject, _SOON) is None:
+                return
+    if (found := await look(subject, False)) is not None:
+        notes.error(*found)
 
 
 async def spin(times: int) -> None:

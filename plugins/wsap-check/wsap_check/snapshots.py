@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from wsap_check.play import RandomPlayer, Table, must_not_disturb, settle
+from wsap_check.play import RandomPlayer, Table, must_not_disturb, settle, unless_interrupted
 from wsap_check.raised import describe
 from wsap_check.steps import Step, first_difference, fresh_text
 from wsap_check.subject import Notes, Subject, check, other_processes
@@ -38,43 +38,49 @@ _DERIVED = "restore() must set the whole state, and derive nothing from what the
 @check("snapshot")
 async def snapshot_continues(notes: Notes, subject: Subject) -> None:
     """A world restored in the middle of an episode continues identically, whatever it was before."""
-    if not await _same_everywhere(notes, subject):
-        return
+    await unless_interrupted(notes, subject, _continues)
+
+
+async def _continues(subject: Subject, cut: bool | int) -> tuple[str, str] | None:
+    """Return how a restored world continues otherwise than the saved one, and where it was saved; None if alike."""
+    if (found := await _same_everywhere(subject, cut)) is not None:
+        return found
     table = await Table(subject).begin()
     for point in range(_POINTS):
         saved, where = table.world.snapshot(), table.where()
         own: Any = cast(Snapshots, table.world.adapter).snapshot()
-        if not notes.expect(isinstance(own, bytes), f"snapshot() returned a {type(own).__name__}, not bytes.", where):
-            return
+        if not isinstance(own, bytes):
+            return f"snapshot() returned a {type(own).__name__}, not bytes.", where
         other = await Table(subject, subject.seed + 1).begin()
-        await other.play(RandomPlayer(40), 5)
+        await other.play(RandomPlayer(40), 5, cut=cut)
         other.world.restore(saved)
         other.seed, other.episode = table.seed, table.episode
-        one, two = [await each.play(RandomPlayer(41 + point), _ONWARDS) for each in (table, other)]
+        one, two = [await each.play(RandomPlayer(41 + point), _ONWARDS, cut=cut) for each in (table, other)]
         if found := first_difference(one, two):
-            notes.error(f"A world restored from a snapshot continues differently: {found[0]}.", f"snapshot at {where}")
-            return
+            return f"A world restored from a snapshot continues differently: {found[0]}.", f"snapshot at {where}"
         if table.over:
             await table.next_episode()
-        await table.play(RandomPlayer(50 + point), max(1, subject.steps // _POINTS))
+        await table.play(RandomPlayer(50 + point), max(1, subject.steps // _POINTS), cut=cut)
         if table.over and point % 2:
             await table.next_episode()
+    return None
 
 
-async def _same_everywhere(notes: Notes, subject: Subject) -> bool:
+async def _same_everywhere(subject: Subject, cut: bool | int) -> tuple[str, str] | None:
     """Restore each of the first steps of an episode into worlds that have been used, one of which is a step further and
-    the other at the end of another episode; return whether they show the same and continue for a step alike."""
+    the other at the end of another episode; return where they do not show the same and continue for a step alike."""
     table, ahead, ended = [await Table(subject, subject.seed + other).begin() for other in range(3)]
     await ended.play(RandomPlayer(51, "available"), min(subject.steps, _TO_THE_END))
     end = ended.world.snapshot()
     for number in range(min(subject.steps, _EVERY)):
         saved, where = table.world.snapshot(), f"snapshot at {table.where()}"
         if not isinstance(cast(Any, table.world.adapter).snapshot(), bytes):
-            return True  # which the check reports
+            return None  # which the check reports
         before, over = await _sights(table), table.over
-        one = await table.play(RandomPlayer(number), 1)
+        one = await table.play(RandomPlayer(number), 1, cut=cut)
         for other in (ahead, ended):
-            ended.world.restore(end)
+            if other is ended:
+                ended.world.restore(end)
             other.world.restore(saved)
             other.seed, other.episode = table.seed, table.episode
             now = await _sights(other)
@@ -83,15 +89,13 @@ async def _same_everywhere(notes: Notes, subject: Subject) -> bool:
                     "waits for its turn in one of them" if None in (before[wrong], now[wrong]) else "sees otherwise"
                 )
                 message = f"A used world restored from a snapshot is not what the saved one was: {wrong} {differs}. "
-                notes.error(message + _DERIVED, where)
-                return False
-            if found := first_difference(one, await other.play(RandomPlayer(number), 1)):
+                return message + _DERIVED, where
+            if found := first_difference(one, await other.play(RandomPlayer(number), 1, cut=cut)):
                 message = f"A used world restored from a snapshot continues differently: {found[0]}. {_DERIVED}"
-                notes.error(message, where)
-                return False
+                return message, where
         if over:
             break
-    return True
+    return None
 
 
 async def _sights(table: Table) -> dict[str, str | None]:

@@ -38,6 +38,7 @@ from wsap_core.seams.model_errors import (
     RateLimitError,
     ServerFailedError,
 )
+from wsap_llm.backends.dialects import DIALECTS
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.openai_options import OpenAIOptions, options_of
 
@@ -70,15 +71,38 @@ def ask(chosen: OpenAIOptions, request: Request = REQUEST, name: str = "qwen3:8b
 
 
 class TestOpenAI(BackendSuite):
-    """The common tests of backends."""
+    """The common tests of backends, in the dialect of a server that nothing is known about."""
 
+    dialect: ClassVar[str] = "generic"
     address = "openai/qwen3:8b"
     broken_json = "broken JSON"
     too_long = "more than 30000 bytes"
     each_piece: ClassVar[dict[str, Any]] = {"gather": 0.0}
 
     def backend(self, server: ModelServer, **more: Any) -> OpenAIBackend:
-        return OpenAIBackend("qwen3:8b", options(server, **more))
+        return OpenAIBackend("qwen3:8b", options(server, server=self.dialect, **more))
+
+
+class TestVLLM(TestOpenAI):
+    """The common tests, in the dialect of vLLM."""
+
+    dialect = "vllm"
+
+
+class TestLlamaCpp(TestOpenAI):
+    """The common tests, in the dialect of llama.cpp's server."""
+
+    dialect = "llama.cpp"
+
+
+class TestOpenAIItself(TestOpenAI):
+    """The common tests, in the dialect of OpenAI's own servers."""
+
+    dialect = "openai"
+
+
+def test_every_dialect_has_passed_the_common_tests() -> None:
+    assert {TestOpenAI.dialect, *(each.dialect for each in TestOpenAI.__subclasses__())} == set(DIALECTS)
 
 
 # --- requests ------------------------------------------------------------------------------------

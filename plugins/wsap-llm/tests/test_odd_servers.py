@@ -217,6 +217,11 @@ def test_a_reply_in_parts_is_read(server: ModelServer) -> None:
     [
         {"content": None, "tool_calls": [{"function": {"name": "go", "arguments": "{}"}}]},
         {"content": "", "tool_calls": [{"index": 0, "function": {"name": "go", "arguments": {}}}]},
+        {
+            "content": "",
+            "tool_calls": [{"index": 0, "id": c, "function": {"name": "go", "arguments": "{}"}} for c in "ab"],
+        },
+        {"content": "", "tool_calls": [{"index": 0, "function": {"name": "go", "arguments": "{}"}}] * 2},
     ],
 )
 def test_a_reply_in_the_form_of_a_tool_call_is_an_action(server: ModelServer, message: dict[str, Any]) -> None:

@@ -174,11 +174,44 @@ def test_thinking_in_the_reasoning_of_a_whole_reply_stays_there() -> None:
         ("a</think>b", "b", "a", False),
         ("<THINK>a</THINK>b<think>c</think>d", "bd", "ac", False),
         ("no thinking", "no thinking", "", False),
+        (
+            "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>final<|message|>b",
+            "b",
+            "I look.",
+            False,
+        ),
+        ("analysisa bassistantfinalc", "c", "a b", False),
+        ("analysis of the assistant", "analysis of the assistant", "", False),
     ],
 )
 def test_thinking_is_split_from_what_is_said(text: str, said: str, thought: str, unfinished: bool) -> None:
     split = split_thinking(text)
     assert (split.said, split.thought, split.unfinished) == (said, thought, unfinished)
+
+
+NORTH = '{"direction": "north"}'
+
+
+@pytest.mark.parametrize("before", ["", "<|channel|>analysis<|message|>Wait, or move? Or attack?<|end|>"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"<|channel|>commentary to=functions.move <|constrain|>json<|message|>{NORTH}<|call|>",
+        f"<|start|>assistant<|channel|>commentary to=move json<|message|>{NORTH}<|call|>",
+        f"<|start|>assistant to=functions.move<|channel|>commentary json<|message|>{NORTH}",
+        f'<|channel|>commentary<|message|>{{"name": "move", "arguments": {NORTH}}}<|end|>',
+        f'<|channel|>final<|message|>{{"action": "move", "params": {NORTH}}}<|return|>',
+    ],
+)
+def test_a_call_in_gpt_oss_own_format_is_read(before: str, call: str) -> None:
+    read = VILLAGE.read(before + call)
+    assert isinstance(read, Understood)
+    assert read.choice == Action("move", {"direction": "north"})
+
+
+def test_two_calls_in_gpt_oss_own_format_are_not_taken_for_one() -> None:
+    calls = [f"<|channel|>commentary to=functions.{name}<|message|>{{}}<|call|>" for name in ("wait", "look")]
+    assert isinstance(VILLAGE.read("".join(calls)), NotUnderstood)
 
 
 @pytest.mark.parametrize(

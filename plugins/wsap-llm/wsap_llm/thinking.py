@@ -16,6 +16,16 @@ _TAG = re.compile(
     r"|<\|channel\|>\s*final\s*<\|message\|>)",
     re.IGNORECASE,
 )
+# A call of gpt-oss whose server left it as it was written: its header, with the function either side of the channel.
+_CHANNEL_CALL = re.compile(
+    r"(?:<\|start\|>\s{0,3}assistant\s{0,3})?(?:to=(?:functions\.)?(?P<before>[\w-]{1,80})\s{0,3})?"
+    r"<\|channel\|>\s{0,3}commentary\s{0,3}(?:to=(?:functions\.)?(?P<after>[\w-]{1,80})\s{0,3})?"
+    r"(?:<\|constrain\|>\s{0,3})?(?:json\s{0,3})?<\|message\|>\s{0,20}"
+    r"(?P<given>\{.{0,4000}?\})\s{0,20}(?:<\|call\|>|<\|end\|>|\Z)",
+    re.DOTALL,
+)
+# The same format where a server has dropped the tokens, but not the words in them.
+_WORDS_LEFT = re.compile(r"\s*analysis(?P<thought>.*?)assistantfinal(?P<said>.*)", re.DOTALL)
 # Tokens of chat templates that leak into replies.
 TEMPLATE_TOKEN = re.compile(
     r"<\|(?:im_end|eot_id|eom_id|end|return|call|endoftext|end_of_text|end_of_turn|assistant|message|begin_of_text"
@@ -42,8 +52,13 @@ def split_thinking(text: str) -> Split:
     """Split a reply into text and thinking, in linear time.
 
     Supports the tags of the common families (`<think>`, `<thinking>`, `[THINK]`, the channels of gpt-oss), a closing
-    tag alone (if the template opened it in the prompt), and an opening tag alone (if the model ran out of tokens).
+    tag alone (if the template opened it in the prompt), and an opening tag alone (if the model ran out of tokens). A
+    call that gpt-oss wrote in its channel for calls is text, as JSON with `name` and `arguments`.
     """
+    if (bare := _WORDS_LEFT.fullmatch(text)) is not None:
+        return Split(bare["said"].strip(), bare["thought"].strip(), False)
+    if "<|channel|>" in text:
+        text = _CHANNEL_CALL.sub(_as_json, text)
     said: list[str] = []
     thought: list[str] = []
     depth, at = 0, 0
@@ -63,6 +78,11 @@ def split_thinking(text: str) -> Split:
             said.clear()
     (thought if depth else said).append(text[at:])
     return Split("".join(said).strip(), "".join(thought).strip(), depth > 0)
+
+
+def _as_json(call: re.Match[str]) -> str:
+    name = call["after"] or call["before"]
+    return f'{{"name": "{name}", "arguments": {call["given"]}}}' if name else call["given"]
 
 
 class ThinkSplitter:

@@ -50,6 +50,38 @@ def test_a_random_spawn_is_elsewhere_and_the_same_for_a_seed() -> None:
     assert sum(a != b for a, b in zip(spots("random"), spots("safe"), strict=True)) >= 6
 
 
+def spot(world: MiniGridAdapter) -> tuple[object, ...]:
+    seen = world.observe()
+    return seen.location.coordinates, seen.facing, level_of(world)
+
+
+def test_a_world_restored_between_the_body_and_the_entry_goes_on_alike() -> None:
+    for spawn in ("random", "safe"):
+        for seed in range(8):
+            worlds = [MiniGridAdapter(Context(seed=seed)) for _ in range(3)]
+            one, fresh, used = worlds
+            one.create_avatar("ann", AvatarSpec("Ann", spawn_location=spawn))
+            used.create_avatar("bob", AvatarSpec("Bob", spawn_location="random"))
+            fresh.restore(one.snapshot())
+            used.restore(one.snapshot())
+            for world in worlds:
+                world.admit("avatar-1", Entry("in", "ann", difficulty="hard"))
+            assert spot(one) == spot(fresh) == spot(used), (spawn, seed)
+            assert one.snapshot() == fresh.snapshot() == used.snapshot()
+
+
+def test_a_body_is_not_scattered_because_the_one_before_was() -> None:
+    def later(spawn: str) -> tuple[object, ...]:
+        world = entered(spawn_location=spawn, level=1)
+        world.act(Action("turn_left"))
+        world.jack_out("ann", "despawn")
+        avatar = world.create_avatar("bet", AvatarSpec("Bet"))
+        world.admit(avatar.avatar_id, Entry("in", "bet", difficulty="hard"))
+        return spot(world)
+
+    assert later("random") == later("safe")
+
+
 def test_a_loadout_of_a_lockpick_opens_a_locked_door() -> None:
     assert entered(starting_loadout="lockpick").observe().inventory["lockpick"] == 1
     assert "lockpick" not in entered().observe().inventory

@@ -70,7 +70,6 @@ class MiniGridAdapter(OneBodyGame):
             raise ConfigError(f"MiniGrid's `level` must be a whole number from 1 to {len(NAMES)}, not {first!r}.")
         self._packs = read_option(PACK, context.config.get(PACK.name, PACK.default))
         self._own_first = self._first = first - 1
-        self._scattered = False
         self._seed, self._episode = context.seed, 0
         self._won: Counter[str] = Counter()
         self.reset(context.seed)
@@ -84,7 +83,7 @@ class MiniGridAdapter(OneBodyGame):
     @override
     def begin(self, seed: int | None) -> None:
         self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
-        self._won, self._achieved = Counter(), list[str]()
+        self._won, self._achieved, self._scattered = Counter(), list[str](), False
         self._enter(self._first)
 
     @override
@@ -95,9 +94,8 @@ class MiniGridAdapter(OneBodyGame):
             self.gifts["lockpick"] += 1
         if difficulty:
             self._first = {"easy": 0, "hard": HARD_FIRST - 1}.get(difficulty, self._own_first)
-        if spawn:
-            self._scattered = spawn == "random"
         if self.steps == 0 and (spawn == "random" or (difficulty and self._level != self._first)):
+            self._scattered = self._scattered or spawn == "random"
             self._enter(self._first)
             if self._scattered:
                 self._env.place_agent()
@@ -270,17 +268,20 @@ class MiniGridAdapter(OneBodyGame):
         things = [spot.get(id(o), -1) if o.type != "door" else [o.is_open, o.is_locked] for o in self._things]
         place = [int(env.agent_pos[0]), int(env.agent_pos[1]), int(env.agent_dir), env.step_count]
         kept = [self._seed, self._episode, self._level, self._news, self._achieved, dict(self._won)]
-        return [kept if self._first == self._own_first else [*kept, self._first], place, things]
+        more = [self._first, True] if self._scattered else [self._first] if self._first != self._own_first else []
+        return [[*kept, *more], place, things]
 
     @override
     def load(self, data: JsonValue) -> None:
-        (seed, episode, level, news, achieved, won, *first), (x, y, facing, steps), things = data
-        whole = (seed, episode, level, x, y, facing, steps, *won.values(), *first)
-        sound = facing in range(4) and {level, *first} <= set(range(len(NAMES))) and all(map(is_portable, won))
+        (seed, episode, level, news, achieved, won, *more), (x, y, facing, steps), things = data
+        first, scattered = more[0] if more else self._own_first, more[1] if more[1:] else False
+        whole = (seed, episode, level, x, y, facing, steps, *won.values(), first)
+        sound = facing in range(4) and {level, first} <= set(range(len(NAMES))) and all(map(is_portable, won))
+        sound = sound and isinstance(scattered, bool) and len(more) <= 2
         if not sound or not all(type(n) is int and n >= 0 for n in whole):
             raise ValueError("a number or name is invalid")
         self._seed, self._episode, self._achieved, self._won = seed, episode, [str(a) for a in achieved], Counter(won)
-        self._first = first[0] if first else self._own_first
+        self._first, self._scattered = first, scattered
         self._enter(level, str(news))
         env, cells = self._env, self._env.grid.grid
         cells[:] = [None if o is not None and o.type in ("key", "ball", "box") else o for o in cells]

@@ -44,6 +44,8 @@ class Hamlet:
         self.state["bodies"].setdefault(request.agent_id, new)["in"] = True
         return next(a for a in self.agents() if a.agent_id == request.agent_id)
 
+    def settle(self, agent_id: str, *, spawn: str = "", loadout: str = "", difficulty: str = "") -> None: ...
+
     async def leave(self, agent_id: str, mode: str) -> None:
         if mode == "despawn":
             del self.state["bodies"][agent_id]

@@ -546,11 +546,11 @@ def test_what_cannot_be_marked_as_sent_is_not_sent_and_an_outcome_is_written_as_
             def full(*given: Any) -> Any:
                 raise StorageError("There is no room left.")
 
-            log.dispatched = full  # type: ignore[method-assign]
+            log.dispatched = full  # type: ignore[assignment]
             accepted = await bridge.command(wanted())
             outcome = await bridge.outcome(accepted.command_id, wait=60)
             assert (outcome.state, outcome.code, engine.carried_out) == ("failed", "INTERNAL_ERROR", [])
-            log.dispatched, log.finish = mark, full  # type: ignore[method-assign]
+            log.dispatched, log.finish = mark, full  # type: ignore[assignment]
             accepted = await bridge.command(wanted())
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -576,7 +576,7 @@ def test_a_note_whose_outcome_cannot_be_written_at_once_is_accepted_and_confirme
             def full(*given: Any) -> Any:
                 raise StorageError("There is no room left.")
 
-            log.finish = full  # type: ignore[method-assign]
+            log.finish = full  # type: ignore[assignment]
             note = wanted().model_copy(update={"command": "journal_note", "params": {"content": "A note."}})
             accepted = await bridge.command(note, key="k")
             log.finish = finish  # type: ignore[method-assign]

@@ -128,6 +128,67 @@ def test_links_and_modes_stay_and_the_token_is_for_owner_and_group_alone(server:
     assert kept.stat().st_mode & 0o777 == 0o640
 
 
+def outside(tmp_path: Path) -> Path:
+    """A file that is none of the server's."""
+    victim = tmp_path / "elsewhere" / "settings"
+    victim.parent.mkdir()
+    victim.write_bytes(b'token = "of another program"\n')
+    victim.chmod(0o600)
+    return victim
+
+
+@posix
+@pytest.mark.parametrize("words", [(), ("--remove",)])
+@pytest.mark.parametrize("planted", ["main.lua", "settings.lua", ".settings.lua.new", ".main.lua.new", "."])
+def test_nothing_is_written_through_a_link_that_leaves_the_folder(
+    server: Path, tmp_path: Path, planted: str, words: tuple[str, ...]
+) -> None:
+    target, victim = server / "server" / "scripts" / "custom" / "wsap", outside(tmp_path)
+    before, mode = victim.read_bytes(), victim.stat().st_mode
+    if planted == ".":
+        target.symlink_to(victim.parent, target_is_directory=True)
+    else:
+        target.mkdir()
+        (target / planted).symlink_to(victim)
+    result = CliRunner().invoke(install, [str(server), *words])
+    assert (victim.read_bytes(), victim.stat().st_mode) == (before, mode)
+    assert [path.name for path in victim.parent.iterdir()] == [victim.name]
+    if not words and not planted.endswith(".new"):
+        assert isinstance(result.exception, ConfigError), result.output
+        assert f"{target / planted} is a link to {victim.parent if planted == '.' else victim}" in str(result.exception)
+
+
+@posix
+def test_links_within_the_folder_stay(server: Path) -> None:
+    scripts = server / "server" / "scripts"
+    (server / "ours").mkdir()
+    (scripts / "custom" / "wsap").symlink_to("../../../ours", target_is_directory=True)
+    run(server)
+    assert (server / "ours" / "main.lua").is_file()
+    run(server, "--remove")
+    assert (scripts / "custom" / "wsap").is_symlink()
+    assert not list((server / "ours").iterdir())
+
+
+@posix
+def test_the_list_of_scripts_may_be_a_link_to_elsewhere_only_if_its_owner_made_it(server: Path, tmp_path: Path) -> None:
+    listed = server / "server" / "scripts" / "customScripts.lua"
+    victim = outside(tmp_path)
+    before = victim.read_bytes()
+    listed.unlink()
+    listed.symlink_to(victim)
+    if os.geteuid() == 0:
+        os.chown(server / "server" / "scripts", 65534, 65534)
+        os.chown(listed, 65534, 65534, follow_symlinks=False)
+        result = CliRunner().invoke(install, [str(server)])
+        assert "is a link to" in str(result.exception)
+        assert victim.read_bytes() == before
+        os.chown(victim, 65534, 65534)
+    run(server)
+    assert LINE in victim.read_text()
+    assert listed.is_symlink()
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
 def test_everything_belongs_to_the_user_of_the_server(server: Path) -> None:
     scripts = server / "server" / "scripts"

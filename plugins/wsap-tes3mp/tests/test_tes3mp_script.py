@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lua_server import LUA, LUAS, TOKEN, LuaServer, accompanied, furnished, started
@@ -118,8 +119,11 @@ def test_the_timer_is_made_once_wound_up_again_and_never_freed() -> None:
 def test_events_with_wrong_arguments_do_no_harm() -> None:
     server, link = furnished()
     names = list(server.lua.eval("customEventHooks.handlers").keys())
+    wrong: list[tuple[Any, ...]] = [
+        (), (0,), ("x", 3), (0, "Test House", 7), (99, {}, "x", "y"), (0, None, {"a": 1}, {0: 1}),
+    ]  # fmt: skip
     for name in set(names) - {"OnServerPostInit", "OnServerExit"}:
-        for arguments in ((), (0,), ("x", 3), (0, "Test House", 7), (99, {}, "x", "y"), (0, None, {"a": 1}, {0: 1})):
+        for arguments in wrong:
             server.event(name, *arguments)
     assert link.ok("ping")
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -108,13 +109,14 @@ def test_the_fake_server_can_end_its_process() -> None:
 def test_a_wrong_call_of_the_scripts_is_an_error_before_the_server_sees_it() -> None:
     server = LuaServer()
     api = server.lua.eval("require('lua.api')")
-    for call in (
+    calls: list[Callable[[], object]] = [
         lambda: api.GetPosX("0"), lambda: api.GetPosX(), lambda: api.SetPos(0, float("nan"), 0, 0),
         lambda: api.SetActorRefNum(2**40), lambda: api.SendActorAI(1, 0), lambda: api.SetCell(0, "a\0b"),
         lambda: api.SetCell(0, "99999999999, 0"),
         lambda: api.CreateTimer("NoSuchFunction", 50), lambda: api.SetActorAIAction(-1),
         lambda: api.SetObjectRefNum(1.5),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for call in calls:
         with pytest.raises(Exception, match=r"can't be|takes"):
             call()
     server.lua.execute("tes3mp.GetLevel = nil")

@@ -12,6 +12,7 @@ import pytest
 from lua_server import LUA, LUAS, SETTINGS, TOKEN, LuaServer
 
 from wsap_core.errors import ConfigError
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.clock import SystemClock
 from wsap_tes3mp.engines.tes3mp.connection import MailboxLink
 from wsap_tes3mp.engines.tes3mp.engine import open_engine
@@ -218,7 +219,7 @@ def test_a_mailbox_of_files(tmp_path: Path, lua: str) -> None:
 
 
 def test_a_mailbox_keeps_what_is_in_it_from_others_and_no_token_while_the_server_is_down(tmp_path: Path) -> None:
-    hello = {"hello": {"token": TOKEN, "version": 1}}
+    hello: dict[str, JsonValue] = {"hello": {"token": TOKEN, "version": 1}}
     link = MailboxLink(tmp_path, SystemClock())
     link.send(hello)
     assert sorted(path.name.split(".", 1)[-1] for path in tmp_path.iterdir()) == ["hello", "in.1"]

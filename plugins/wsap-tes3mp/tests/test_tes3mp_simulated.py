@@ -76,8 +76,10 @@ class Table:
 def all_items(world: World) -> Counter[str]:
     """Count all items there are, with those spent and without those brought: this never changes."""
     total = Counter(world.spent)
-    for holder in (*world.things.values(), *world.bodies.values()):
-        total.update(holder.items)
+    for thing in world.things.values():
+        total.update(thing.items)
+    for body in world.bodies.values():
+        total.update(body.items)
     total.subtract(world.brought)
     return total
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,8 +23,8 @@ NAMES = {"spawn": "spawn_location", "loadout": "starting_loadout"}
 
 def entered(seed: int = 1, **terms: str) -> MorrowindWorld:
     world = MorrowindWorld(Context(seed=seed))
-    wanted = {NAMES[name]: value for name, value in terms.items() if name in NAMES}
-    avatar = world.create_avatar("ada", AvatarSpec("Ada", **wanted))
+    wanted: dict[str, Any] = {NAMES[name]: value for name, value in terms.items() if name in NAMES}
+    avatar = world.create_avatar("ada", replace(AvatarSpec("Ada"), **wanted))
     asyncio.run(world.admit(avatar.avatar_id, Entry("in", "ada", difficulty=terms.get("difficulty", "normal"))))
     assert world.jack_in("ada", avatar.avatar_id).success
     return world
@@ -109,7 +111,8 @@ def test_a_death_costs_what_its_way_back_says() -> None:
 
 @pytest.mark.parametrize(("term", "value"), [(term, value) for term, values in TERMS.items() for value in values])
 def test_every_declared_value_changes_the_beginning(term: str, value: str) -> None:
-    assert entered(**{term: value}).snapshot() != entered().snapshot()
+    terms: dict[str, Any] = {term: value}
+    assert entered(**terms).snapshot() != entered().snapshot()
 
 
 def test_a_live_world_takes_no_terms() -> None:

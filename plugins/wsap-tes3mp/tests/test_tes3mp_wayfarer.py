@@ -84,6 +84,23 @@ def test_whom_the_wayfarer_left_for_somebody_else_is_approached_again() -> None:
     assert acts(ann=29.0) == ("interact", "ann"), "it gets no nearer"
 
 
+def test_the_wayfarer_leaves_a_fight_that_it_would_lose_and_rests_before_it_goes_on() -> None:
+    def act(health: int, *items: str, foe: bool = True) -> str:
+        rat = NearbyEntity(entity_id="rat", name="Rat", entity_type="creature", distance=2)
+        seen = overloaded(0.1, *items)
+        near = (*seen.nearby_entities, *([rat] if foe else []))
+        fighting = seen.environment.model_copy(update={"is_combat": foe})
+        hurt = seen.health.model_copy(update={"current": health, "max": 100})
+        changed = {"health": hurt, "environment": fighting, "nearby_entities": near, "protocol_version": "1.1.0"}
+        action = Wayfarer().act_on(seen.model_copy(update=changed))
+        return f"{action.name} {next(iter(action.parameters.values()))}"
+
+    assert act(50) == "combat_action attack"
+    assert act(10) == "move_to d"
+    assert act(10, "Green Salve") != "move_to d"
+    assert act(70, foe=False) == "wait 120"
+
+
 def test_the_wayfarer_imports_no_engine() -> None:
     for path in Path(wsap_tes3mp.agent.__file__).parent.glob("*.py"):
         assert "engines" not in path.read_text("utf-8"), path.name

@@ -164,9 +164,10 @@ def test_a_dead_body_lives_again_by_respawning_alone() -> None:
     async def play() -> None:
         game = world()
         avatar = entered(game)
-        engine = game._source.engine  # type: ignore[union-attr]
-        engine.state["bodies"]["ada"]["hp"] = 1  # type: ignore[attr-defined]
-        engine.state["rat"] = 9  # type: ignore[attr-defined]
+        engine = game._source.engine
+        assert isinstance(engine, Hamlet)
+        engine.state["bodies"]["ada"]["hp"] = 1
+        engine.state["rat"] = 9
         await game.act(Action("interact", {"entity_id": "door_1"}))
         dead = await game.act(Action("combat_action", {"action_type": "attack", "target_entity_id": "rat"}))
         assert dead.done
@@ -200,7 +201,9 @@ def test_what_an_item_became_and_is_no_more_is_reported_lost() -> None:
         game = world()
         avatar = entered(game)
         await game.admit(avatar, Entry("t1", "ada", items=[SWORD]))
-        del game._source.engine.state["bodies"]["ada"]["bag"]["brought_weapon_iron_sword"]  # type: ignore[union-attr, attr-defined]
+        engine = game._source.engine
+        assert isinstance(engine, Hamlet)
+        del engine.state["bodies"]["ada"]["bag"]["brought_weapon_iron_sword"]
         await game.observe()
         package = await game.release(avatar, "t2")
         assert package.items == ()

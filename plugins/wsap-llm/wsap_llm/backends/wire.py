@@ -158,7 +158,9 @@ class ReplyReader:
         self._stop: str | None = None
         self._usage: Mapping[str, Any] | None = None
         self._said: list[str] = []  # for an estimate if the server does not count tokens
-        self._calls: dict[Any, tuple[str, str]] = {}
+        self._calls: dict[int, tuple[str, str]] = {}
+        self._places: dict[str, tuple[int, object]] = {}
+        """The index of a call in the reply -> its number in `_calls`, and its id."""
         self._deltas = Deltas()
         self._refused = False
         self.done = False
@@ -278,11 +280,26 @@ class ReplyReader:
             function = call.get("function") if isinstance(call, dict) else None
             if not isinstance(function, dict):
                 continue
-            place = call.get("index", len(self._calls))
+            place = self._place_of(call, function)
             name, arguments = self._calls.get(place, ("", ""))
             more = function.get("arguments") or ""
             more = more if isinstance(more, str) else json.dumps(more)
             self._calls[place] = (name + str(function.get("name") or ""), arguments + more)
+
+    def _place_of(self, call: Mapping[str, Any], function: Mapping[str, Any]) -> int:
+        """Return the number of the call that a piece belongs to.
+
+        Some servers give two calls one index: another id, or without ids a name after whole arguments, begins another.
+        """
+        index, own = call.get("index"), call.get("id")
+        place, known = self._places.get(str(index), (-1, None)) if index is not None else (-1, None)
+        named = (
+            function.get("name") and not own and not known and _is_json(self._calls[place][1]) if place >= 0 else True
+        )
+        if named or (own and known and own != known):
+            place, known = len(self._calls), None
+        self._places[str(index)] = (place, own or known)
+        return place
 
     def _say(self, text: str) -> None:
         self._said.append(text)
@@ -311,3 +328,11 @@ def _parts(message: Mapping[str, Any], kind: Literal["text", "thinking"]) -> str
     kinds = ("text", "output_text") if kind == "text" else ("thinking", "reasoning")
     found = [part.get("text") or part.get(kind) for part in parts if part.get("type") in kinds]
     return "".join(text for text in found if isinstance(text, str))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

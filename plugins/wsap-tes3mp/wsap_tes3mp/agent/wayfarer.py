@@ -24,6 +24,10 @@ _TRIES = 12
 """How often it tries what an entry names before it does something else."""
 RUN_FROM = 35
 """Percentage of health below which it heals first, even with foes nearby."""
+FLEE = 25
+"""Percentage of health below which it leaves its foes if it has nothing to heal itself with."""
+REST = 80
+"""Percentage of health below which it rests where no foes are."""
 _READ = re.compile(r"Read the (.+?) in the (.+?)[,.]")
 _TALK = re.compile(r"Talk to (.+?) (?:at|in) (?:the )?([^,]+?)(?:, off [^,]+,)? about ([^,.]+?)(?:,| and|\.|$)")
 _KEY = re.compile(r"(?:^|: )([^:]+?) at (?:the )?(.+?) gives friends the (.+?): bring gifts, then ask about ([^.]+)")
@@ -107,12 +111,21 @@ class Wayfarer(Walker):
         cure = self._carried(_CURES if percent < 60 else ("bread", "eel"))
         if cure and percent < (RUN_FROM if foes else 70):
             return self._act("use_item", "I am hurt.", item_id=cure)
+        if foes and percent < FLEE and not cure and (door := self._nearest_door()):
+            self._why = "I am too hurt to go on fighting."
+            return self._touch(door, self._open)
         near = [one for one in foes if one.distance <= REACH]
         if near and seen.environment.is_combat:
             return self._act("combat_action", "It attacks.", action_type="attack", target_entity_id=near[0].entity_id)
-        if not foes and percent < 60:
+        if not foes and percent < REST:
             return self._act("wait", "I rest.", duration_seconds=120)
         return None
+
+    def _nearest_door(self) -> NearbyEntity | None:
+        """Return the nearest door that it has not failed at, to leave by."""
+        doors = [one for one in self._seen.nearby_entities if one.entity_type == "door"]
+        usable = [one for one in doors if self.notes.shut.get(one.entity_id, 0) < 2]
+        return min(usable, key=lambda one: one.distance, default=None)
 
     def _foes(self) -> list[NearbyEntity]:
         alive = [e for e in self._seen.nearby_entities if e.entity_type == "creature" and not e.name.startswith("Dead")]
