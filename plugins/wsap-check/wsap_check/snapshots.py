@@ -32,6 +32,9 @@ _EVERY = 40
 _TO_THE_END = 200
 """Steps of the world that has reached the end of an episode, if it can in so many."""
 
+_FROM_THE_END = 5
+"""Of so many snapshots, one is also restored into the world at the end of an episode, whose own state may be large."""
+
 _DERIVED = "restore() must set the whole state, and derive nothing from what the world was before."
 
 
@@ -78,7 +81,7 @@ async def _same_everywhere(subject: Subject, cut: bool | int) -> tuple[str, str]
             return None  # which the check reports
         before, over = await _sights(table), table.over
         one = await table.play(RandomPlayer(number), 1, cut=cut)
-        for other in (ahead, ended):
+        for other in (ahead, ended) if number % _FROM_THE_END == 0 else (ahead,):
             if other is ended:
                 ended.world.restore(end)
             other.world.restore(saved)
