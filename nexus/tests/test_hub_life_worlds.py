@@ -145,15 +145,20 @@ def test_an_agent_goes_straight_on_after_the_nexus_ended_in_between(
     asyncio.run(and_again())
 
 
-def test_a_destination_that_there_is_not_is_told_in_the_nexus(tmp_path: Path) -> None:
+def test_a_destination_that_there_is_not_is_refused_at_once_with_those_that_there_are(tmp_path: Path) -> None:
+    lost = acting(("exit_game", {"destination": "atlantis"}), ("exit_game", {"destination": "nexus"}))
+
     async def test() -> None:
-        policies = {"nexus": touring("echo"), "*": acting(("exit_game", {"destination": "atlantis"}))}
-        async with nexus_at(tmp_path, {"w2": policies}, host=host_with(ROVER)) as place:
-            (refused,) = await place.until_events("onward_refused")
-            assert refused.body["destination"] == "atlantis"
-            await place.until(lambda: at_desk(place.nexus, "w2").observe().recent_events)
-            (told,) = at_desk(place.nexus, "w2").observe().recent_events
-            assert told.description.startswith("You could not go on to atlantis: ")
+        async with nexus_at(tmp_path, {"w2": {"nexus": touring("echo"), "*": lost}}, host=host_with(ROVER)) as place:
+            (left,) = await place.until_events("left")
+            assert (left.body["reason"], left.body["steps"]) == ("exit_game", 2)
+            with place.nexus.nexus_store.look() as tx:
+                run_id = tx.session(str(left.session_id)).run_id
+            run = Repository(place.nexus.store.database)
+            told = str(next(iter(run.read_events(run_id, kinds=("step",)))).data["step"])
+            assert "not 'atlantis'. (expected one of nexus, " in told
+            assert "echo" in told
+            assert not place.events("onward_refused")
 
     asyncio.run(test())
 

@@ -140,8 +140,15 @@ class NexusAdapter:
         barred = {
             "enter_game": "" if any(game.status == "available" for game in games) else "no world is available",
             "abandon_meta_goal": "" if pursuits else "you have no meta-goal",
+            "game_details": "" if games else "there are no worlds",
             "say": "" if present else "nobody else is here",
             "tell_team": "" if team else "you are in no team",
+        }
+        named = [avatar_id for game in games for avatar_id in _ids(bodies, game.game)]
+        choices: dict[str, dict[str, Sequence[str]]] = {
+            "game_details": {"game": [game.game for game in games]},
+            "enter_game": {"game": [g.game for g in games if g.status == "available"], "avatar": [*named, "new"]},
+            "abandon_meta_goal": {"goal": [pursuit.goal.id for pursuit in pursuits]},
         }
         return NexusObservation(
             step=self._step,
@@ -149,8 +156,12 @@ class NexusAdapter:
             recent_events=tuple(happened),
             messages=tuple(letter.message for letter in letters),
             available_actions=tuple(
-                protocol.ActionAvailability(name, not barred.get(name), barred.get(name, ""))
-                for name in NEXUS_ACTIONS.names
+                protocol.ActionAvailability(name, False, barred[name])
+                if barred.get(name)
+                else protocol.Possible(name, choices=choices[name])
+                if name in choices
+                else protocol.ActionAvailability(name)
+                for name in NEXUS_ACTIONS.listed().names
             ),
             agent=agent.name,
             skills=skills,
@@ -234,6 +245,10 @@ def _terms(given: Mapping[str, Any]) -> EntryRequest:
     return EntryRequest(
         (goals,) if goals else (), steps=steps, **{name: str(given[name]) for name in named if given.get(name)}
     )
+
+
+def _ids(bodies: Sequence[AvatarRecord], game: str) -> list[str]:
+    return [body.avatar.avatar_id for body in bodies if body.game == game]
 
 
 def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:

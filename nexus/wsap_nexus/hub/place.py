@@ -61,7 +61,8 @@ _GOAL_TYPES = "survive_steps|visit_game|earn_achievement|reach_skill_level|compl
 
 NEXUS_ACTIONS = protocol.ActionSpace(
     (
-        protocol.ActionDef("list_games", "List all worlds and their status", (), (), "nexus"),
+        # The observation shows what it returns, so that no observation offers it.
+        protocol.ActionDef("list_games", "List all worlds and their status", (), (), "nexus", unlisted=True),
         protocol.ActionDef(
             "game_details", "Read more about one world", (protocol.ParamDef("game", "a world's name"),), (), "nexus"
         ),

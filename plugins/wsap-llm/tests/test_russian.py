@@ -56,7 +56,7 @@ SEEN = Observation(
 )
 NAMES = re.compile(
     r"""<[^<>\n]*>|"\w{1,12}":?|\{[^{}]*\}|\b(?:wait|speak|go|ask|text|steps|well|JSON|name|params|reasoning|id|see"""
-    r"""|action|fly|hurt|blocked)\b"""
+    r"""|action|fly|hurt|blocked|word)\b"""
 )
 """Names of actions, tools and members, which are the same in every language."""
 

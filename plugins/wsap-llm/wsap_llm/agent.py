@@ -23,11 +23,12 @@ from wsap_core.untrusted import sanitize, single_line
 from wsap_core.worlds import GAME_OVER
 from wsap_llm.asking import Asker, Decision, DecisionTurn
 from wsap_llm.cadence import Cadence
-from wsap_llm.choosing import ChooseStyle, offer, options_of
+from wsap_llm.choosing import ChooseStyle, options_of
 from wsap_llm.constraint import ConstraintState
 from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
 from wsap_llm.middleware.measure import UsageCounter
+from wsap_llm.offers import not_looked_up, offerable, only_refusals, phrased, possible_now, tool_lines
 from wsap_llm.options import PROFILES, LLMOptions, Profile, profile_for
 from wsap_llm.pictures import Vision
 from wsap_llm.prompts import Prompts
@@ -120,7 +121,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             await self._prepare()
         self._tools = {tool.definition.name: tool for tool in await self._toolbox.open()}
         self._vision.check()
-        self._description, self._space = game_desc, action_space
+        self._description, self._space = game_desc, offerable(action_space)
         self._begin(self.options.profile or profile_for(self.backend.abilities))
         self._cadence = Cadence()
         self._seen = self._paused = None
@@ -133,9 +134,9 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._profile = profile
         self._style = self._style_for(self.backend.abilities, profile, style)
         self._constraint.check(self._style.constrains(self.backend.abilities))
-        tools = list(self._tools.values())
-        listed = self._space.listed().actions
-        finals, lookups = split(listed)
+        tools = list(self._offered_tools.values())
+        finals, lookups = split(self._space.listed().actions)
+        listed = [*finals, *lookups] if self._looks_up else finals
         words = self._prompts.words
         system = self._prompts.render(
             "brief_system" if profile == "brief" else "system",
@@ -144,8 +145,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             objective=single_line(self.options.objective),
             game_description=(profile == "brief" and self.options.brief) or dedent(self._description),
             action_space=ActionSpace(finals).to_text(words),
-            lookups=ActionSpace(lookups).to_text(words),
-            tools="\n".join(f"- {t.definition.name}: {single_line(t.definition.description)}" for t in tools),
+            lookups=ActionSpace(lookups if self._looks_up else ()).to_text(words),
+            tools=tool_lines([tool.definition for tool in tools], words),
             how_to_answer=self._style.how_to_answer(self._prompts, listed, tools),
         )
         self._conversation.begin(system, steps=self.options.window_for(profile))
@@ -194,7 +195,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         """
         if self.options.hidden:
             observation = replace(observation, available_actions=None)
-        action = await self._decide(observation, self._idle.without(legal_actions(self._space, observation)))
+        action = await self._decide(observation, self._offered(observation))
         self._seen = (observation, action)
         return action
 
@@ -233,7 +234,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
     async def _ask_for_action(
         self, paused: PausedTurn, legal: Sequence[ActionDef], options: Mapping[str, Action]
     ) -> Decision:
-        turn = DecisionTurn(paused, legal, self._space.actions, self._tools, self._constraint, self._asker, options)
+        declared, tools = self._space.actions, self._offered_tools
+        turn = DecisionTurn(paused, legal, declared, tools, self._constraint, self._asker, options)
         self._constraint.asks(self._style.name, self._profile)
         try:
             decision = await self._asking(options).decide(turn)
@@ -365,11 +367,30 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._constraint.reason = unbound
 
     @property
+    def _looks_up(self) -> bool:
+        return self._style.looks_up and self.options.tool_calls > 0
+
+    @property
+    def _offered_tools(self) -> Mapping[str, AgentTool]:
+        return self._tools if self._looks_up else {}
+
+    def _offered(self, observation: Observation) -> Sequence[ActionDef]:
+        """Return the legal actions, which are both told and bound."""
+        legal = self._idle.without(legal_actions(self._space, observation))
+        return legal if self._looks_up else split(legal)[0]
+
+    @property
     def _chooses(self) -> bool:
         return isinstance(self._style, ChooseStyle) and self._constraint.wanted and self.backend.abilities.choose
 
     def _asking(self, options: Mapping[str, Action]) -> Style:
         return self._style if options or not isinstance(self._style, ChooseStyle) else self._style.written
+
+    def _tells_what_is_possible(self, observation: Observation, legal: Sequence[ActionDef]) -> bool:
+        """Return whether the system message alone does not tell what is legal now, nor does the game's own text."""
+        if self.options.complete_turns or self.options.hidden:
+            return False
+        return observation.available_actions is not None or len(legal) < len(self._space.listed().actions)
 
     def _show(
         self,
@@ -382,13 +403,20 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         seen, explanation = quoted(observation, self._random)
         question = self._asking(options).question(self._prompts)
         brief = self._profile == "brief"
-        if brief or self._chooses:
-            question = f"{offer(legal, phrases, options, words)}\n\n{question}"
+        listed = brief or self._chooses
+        missing = not_looked_up(self._space, legal, words) if self._looks_up else ""
+        if listed:
+            offer = phrased(legal, phrases, options, words)
+            question = "\n\n".join(filter(None, (offer, missing, question)))
+        elif self.options.complete_turns and missing:
+            question = f"{missing}\n\n{question}"
         steps = self._cadence.report(self._prompts, self._untold.left_out)
         news = [event for event in seen.recent_events if not (self._report and event.type == "achievement")]
         events = bullets(event.description for event in news)
-        now = replace(seen, recent_events=())
+        now = only_refusals(replace(seen, recent_events=()))
         told = now.to_brief() if brief else self._conversation.news_of(now)
+        if not listed and self._tells_what_is_possible(observation, legal):
+            told = f"{told}\n\n{possible_now(self._space, legal, observation, words)}"
         about = "" if self.memory is None else observation.to_text()
         opening = (steps, self._report, f"{words.say('RECENT EVENTS')}:\n{events}" if events else "")
         return self._prompts.render(
