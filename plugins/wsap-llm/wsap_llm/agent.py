@@ -16,7 +16,7 @@ from wsap_core.protocol.lines import bullets, dedent
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.agent import DecisionInfo, GetDefault, GetView, ReflectionInfo
 from wsap_core.seams.game import Snapshots
-from wsap_core.seams.memory import AgentMemory
+from wsap_core.seams.memory import AgentMemory, Recollection
 from wsap_core.seams.model import Abilities, Backend, Message
 from wsap_core.seams.tool import AgentTool, ToolSource
 from wsap_core.untrusted import sanitize, single_line
@@ -105,6 +105,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._paused: PausedTurn | None = None
         self._untold = Untold()
         self._report = ""
+        self._reported: int | None = None
         self._idle = IdleActions()
         self._fallback = Fallback(own.fallback, self._random)
 
@@ -225,7 +226,9 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             self._paused = replace(paused, pending=decision.pending)
             return action
         said = decision.said or Message("assistant", f'{{"action": "{action.name}", "params": {{}}}}')
-        self._conversation.add(HistoryTurn(paused.shown, str(said.content), paused.picture, tuple(said.calls)))
+        self._conversation.add(
+            HistoryTurn(paused.shown, str(said.content), paused.picture, tuple(said.calls), paused.step)
+        )
         self._cadence.begin(observation, legal, action, decision.steps)
         self._untold = paused.late
         self._paused = None
@@ -259,18 +262,18 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         observation, action = seen or (result.observation, GAME_OVER)
         told = not (self.options.complete_turns and result.success)
         self._report = report_of(action, result, self._prompts.words) if told else ""
+        self._reported = observation.step
         if paused is None:
             self._idle.note(observation, action, result)
         if self.memory is None:
             return
-        self.memory.remember(
-            HistoryEntry(observation, action, result, world=self.options.game_name, step=observation.step)
-        )
+        entry = HistoryEntry(observation, action, result, world=self.options.game_name, step=observation.step)
+        self.memory.remember(entry)
         compacted = self.memory.compact()
         if inspect.isawaitable(compacted):
             await compacted
         if self._reflector is not None:
-            self.last_reflection = await self._reflector.after(result)
+            self.last_reflection = await self._reflector.after(entry, result)
         self._take_over()
 
     async def conclude(self) -> None:
@@ -310,6 +313,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             "plan": self._plan,
             "pace": {**self._cadence.snapshot(), **encode(self._untold)},
             "report": self._report,
+            "reported": self._reported,
             "idle": dict(self._idle.counts),
             "open": self._paused.to_json() if self._paused is not None else None,
             "unbound": self._constraint.reason,
@@ -337,6 +341,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             self._cadence.restore(found["pace"])
             idle = {str(name): int(count) for name, count in found.get("idle", {}).items()}
             report = str(found.get("report", ""))
+            reported = found.get("reported")
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
             version, state, gauss = found["random"]
@@ -361,6 +366,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._paused = paused
         self._untold = untold
         self._report = report
+        self._reported = None if reported is None else int(reported)
         self._idle.counts.update(idle)
         self._asker.number.made = requests
         self._conversation.refused_size = refused_size
@@ -385,6 +391,12 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
 
     def _asking(self, options: Mapping[str, Action]) -> Style:
         return self._style if options or not isinstance(self._style, ChooseStyle) else self._style.written
+
+    def _stands_in_prompt(self, found: Recollection) -> bool:
+        """Return whether a memory is of a step in the conversation, or of the last one, whose result is told."""
+        shown = self._conversation.steps_shown | ({self._reported} if self._report else set())
+        here = found.kind == "event" and found.world in ("", self.options.game_name)
+        return here and found.step in shown - {None} and found.run == getattr(self.memory, "run", "")
 
     def _tells_what_is_possible(self, observation: Observation, legal: Sequence[ActionDef]) -> bool:
         """Return whether the system message alone does not tell what is legal now, nor does the game's own text."""
@@ -424,7 +436,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             # Events come first; the rest of the text describes the current state.
             observation="\n\n".join(filter(None, (*opening, told))),
             plan=self._plan,
-            memories=recalled(self.memory, about, self.options.recall_tokens, words),
+            memories=recalled(self.memory, about, self.options.recall_tokens, words, self._stands_in_prompt),
             question=f"{explanation}\n\n{question}" if explanation else question,
         )
 

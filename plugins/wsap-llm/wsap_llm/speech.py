@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from wsap_core.protocol.words import Words
-from wsap_core.seams.memory import AgentMemory
+from wsap_core.seams.memory import AgentMemory, Recollection
 from wsap_core.seams.model import Message, Request
 from wsap_core.untrusted import sanitize, strip_control
 from wsap_llm.asking import Asker
+from wsap_llm.memory.cells import within
 from wsap_llm.quoting import Quoter
 from wsap_llm.thinking import split_thinking
 
@@ -63,7 +64,19 @@ async def speak(asker: Asker, memory: AgentMemory | None, purpose: str, facts: S
     return strip_control(split_thinking(reply.text).said).strip()[:LONGEST]
 
 
-def recalled(memory: AgentMemory | None, about: str, tokens: int, words: Words) -> list[str]:
-    """Return memories about a text for a prompt, one line each, in at most about `tokens` tokens."""
-    found = memory.recall(about, budget=tokens) if memory is not None and tokens else ()
+def recalled(
+    memory: AgentMemory | None,
+    about: str,
+    tokens: int,
+    words: Words,
+    known: Callable[[Recollection], bool] | None = None,
+) -> list[str]:
+    """Return memories about a text for a prompt, one line each, in at most about `tokens` tokens, without those that
+    the prompt holds already by `known`."""
+    if memory is None or not tokens:
+        return []
+    found = memory.recall(about, budget=tokens)
+    if known is not None and any(map(known, found)):  # others in their place
+        more = memory.recall(about, budget=4 * tokens)
+        found = within([recollection for recollection in more if not known(recollection)], tokens)
     return [sanitize(words.say(recollection.text), 400) for recollection in found]
