@@ -15,8 +15,10 @@ from wsap_llm.memory.cells import within
 from wsap_llm.quoting import Quoter
 from wsap_llm.thinking import split_thinking
 
-PURPOSES = ("talk", "diary")
+PURPOSES = ("talk", "diary", "keep")
 """The purposes that have templates."""
+KEPT = 5
+"""Number of core memories, and of strategies, that are asked for."""
 LONGEST = 4000
 """Maximum length of a text in characters."""
 MOST_TOKENS = 400
@@ -28,7 +30,8 @@ class Speaks(Protocol):
     """An agent that writes texts in its own words."""
 
     async def speak(self, purpose: str, facts: Sequence[str], said: str = "") -> str:
-        """Return a text to a person ("talk") or for the agent's diary ("diary").
+        """Return a text to a person ("talk"), for the agent's diary ("diary"), or what it keeps in mind for every world
+        ("keep"): lines that begin with "MEMORY:" or "STRATEGY:".
 
         `facts` are sentences about the agent and its experiences; `said` is a message from a person. Raises ValueError
         for an unknown purpose, and BackendError if the request to its model fails.
@@ -53,6 +56,7 @@ async def speak(asker: Asker, memory: AgentMemory | None, purpose: str, facts: S
         purpose,
         said=quoter.quote(said, "a person", lines=True) if said else "",
         explanation=quoter.explain(prompts.words) if said else "",
+        most=KEPT,
     )
     request = Request(
         (Message("system", system), Message("user", question)),

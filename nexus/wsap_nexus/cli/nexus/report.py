@@ -256,6 +256,9 @@ def agent_report(tx: Transaction, name: str) -> dict[str, Any]:
         **asdict(agent_row(tx, agent, session)),
         "created": agent.created,
         "persona": agent.persona,
+        "core_memories": list(agent.core_memories),
+        "strategies": list(agent.strategies),
+        "origins": dict(agent.origins),
         "team": team_of(tx, name),
         "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in sorted(agent.policies.items())},
         "playtime": agent.playtime,
@@ -287,6 +290,8 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
     lines.append("decided by: " + (", ".join(deciders) or "each game's default agent"))
     skills = sorted(found["skills"].items(), key=lambda pair: -pair[1])
     lines.append("skills: " + (", ".join(f"{name} {level:.2f}" for name, level in skills) or "none yet"))
+    lines += [f"core memory: {line}{_from(found, line)}" for line in found["core_memories"]]
+    lines += [f"strategy: {line}{_from(found, line)}" for line in found["strategies"]]
     for title, entries in (
         ("achievements", [f"{a['name']} ({a['game']})" for a in found["achievements"]]),
         ("items", [f"{i['item']['name']} ({i['place']})" for i in found["items"] if i["place"] != "lost"]),
@@ -307,6 +312,11 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {session['opened'][:16].replace('T', ' ')}  {session['game']}: {steps}, {ended}"
                      f"  (wsap replay {session['run_id']})")  # fmt: skip
     return [single_line(line) if not line.startswith("  ") else "  " + single_line(line) for line in lines]
+
+
+def _from(found: Mapping[str, Any], line: str) -> str:
+    origin = found["origins"].get(line)
+    return f" (from the session {origin})" if origin else ""
 
 
 def _decider(policy: Mapping[str, Any]) -> str:
