@@ -14,17 +14,20 @@ from life_kit import Place, Script, at_desk, host_with, nexus_at
 from wsap_core import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol import JackOutResult
 from wsap_core.protocol.wire import Codec
+from wsap_core.seams.clock import SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
-from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.model_errors import BudgetReachedError, NoServerError
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.memory.fulltext import create as fulltext
 from wsap_nexus.agents import lore
+from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.agents.messages import HUMAN_SENDER, inbox
 from wsap_nexus.agents.metagoals import TEMPLATES
 from wsap_nexus.hub.live_session import LiveSession
+from wsap_nexus.hub.model_waits import FIRST
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.hub.seating import KeptVenue
 from wsap_nexus.runs.logged import read_step
@@ -632,5 +635,44 @@ def test_a_wanderer_sets_itself_a_meta_goal(tmp_path: Path) -> None:
         async with nexus_at(tmp_path, {"w22": {"nexus": Policy("wanderer")}}, host=host_with(ROVER)) as place:
             (goal,) = await place.until_events("meta_goal_set")
             assert goal.body["goal"] in TEMPLATES
+
+    asyncio.run(test())
+
+
+def test_an_agent_whose_model_is_away_comes_back_by_itself_after_growing_pauses(tmp_path: Path) -> None:
+    class Hasty(SystemClock):
+        """Sleeps no long time."""
+
+        async def sleep(self, seconds: float) -> None:
+            if FIRST <= seconds < 600:
+                slept.append(seconds)
+                states.append(failure())
+            await super().sleep(0.0)
+
+    slept: list[float] = []
+    states: list[str] = []
+    where: list[NexusStore] = []
+
+    def failure() -> str:
+        with where[0].look() as tx:
+            return failure_of(tx, "w30")
+
+    def decide(request: Request) -> object:
+        away = len(slept) < 3
+        wait = json.dumps({"action": "wait_for_game", "params": {"timeout": 600}})
+        return NoServerError("No server answers at 127.0.0.1.") if away else wait
+
+    clock, script = Hasty(), Script({"decide": decide})
+
+    async def test() -> None:
+        policies = {"w30": {"*": Policy("llm", MODEL)}}
+        async with nexus_at(tmp_path, policies, host=host_with(script=script), clock=clock) as place:
+            where.append(place.nexus.nexus_store)
+            await place.until_events("agent_resumed", 3)
+            await place.until(lambda: len(slept) == 3 and script.requests[-1].purpose == "decide")
+            with place.nexus.nexus_store.look() as tx:
+                assert tx.agent("w30").state == "active"
+        assert slept == [30.0, 60.0, 120.0]
+        assert set(states) == {"waits for its model: No server answers at 127.0.0.1."}
 
     asyncio.run(test())

@@ -13,8 +13,9 @@ import pytest
 from llm_server import ModelServer, Say
 
 from wsap_core.protocol import ActionDef, ActionResult, ActionSpace, Observation
+from wsap_core.seams.constraints import FunctionDef
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Message, Reply, Request, Sampling
+from wsap_core.seams.model import CallConstraint, FunctionCall, Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError, RateLimitError
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.backends.openai import OpenAIBackend
@@ -217,6 +218,15 @@ def test_a_reply_in_parts_is_read(server: ModelServer) -> None:
     [
         {"content": None, "tool_calls": [{"function": {"name": "go", "arguments": "{}"}}]},
         {"content": "", "tool_calls": [{"index": 0, "function": {"name": "go", "arguments": {}}}]},
+        {"content": None, "function_call": {"name": "go", "arguments": "{}"}},
+        {"content": [{"type": "tool_use", "id": "toolu_1", "name": "go", "input": {}}]},
+        {"content": "<|channel|>commentary to=functions.go <|constrain|>json<|message|>{}<|call|>"},
+        {
+            "content": "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant to=functions.go<|channel|>"
+            "commentary json<|message|>{}<|call|>"
+        },
+        {"content": None, "reasoning_content": '{"action": "go", "params": {}}'},
+        {"content": "", "reasoning": 'I could {"wait"}, but no.\n{"action": "go", "params": {}}'},
     ],
 )
 def test_a_reply_in_the_form_of_a_tool_call_is_an_action(server: ModelServer, message: dict[str, Any]) -> None:
@@ -224,6 +234,38 @@ def test_a_reply_in_the_form_of_a_tool_call_is_an_action(server: ModelServer, me
     assert agent.last_decision is not None
     assert not agent.last_decision.forced
     assert len(server.requests) == 1
+
+
+def test_a_refusal_is_no_action_whatever_it_says(server: ModelServer) -> None:
+    refusal = raw({"content": None, "refusal": '{"action": "go", "params": {}}'})
+    agent, _ = decide(server, refusal, refusal)
+    assert agent.last_decision is not None
+    assert agent.last_decision.forced
+    assert agent.last_decision.cause.startswith("the model refused")
+
+
+def test_thoughts_that_were_cut_off_or_say_no_more_than_thoughts_are_no_answer(server: ModelServer) -> None:
+    for message, finish in (
+        ({"content": None, "reasoning_content": '{"action": "go", "params": {}}'}, "length"),
+        ({"content": None, "reasoning_content": 'Maybe {"action": "go", "params": {}} is wrong.'}, "stop"),
+    ):
+        server.say(raw(message, finish))
+        reply = using(server, lambda backend, told: backend.complete(REQUEST))
+        assert (reply.text, reply.thinking) == ("", message["reasoning_content"])
+
+
+def test_calls_with_one_index_and_two_ids_are_two_calls(server: ModelServer) -> None:
+    def call(number: str, **function: str) -> dict[str, Any]:
+        return {"index": 0, "id": number, "function": function}
+
+    two = [call("a", name="go", arguments="{}"), call("b", name="wait", arguments='{"n": 1}')]
+    server.say(raw({"content": None, "tool_calls": two}, "tool_calls"))
+    constraint = CallConstraint(
+        [FunctionDef("go", "", {"type": "object"}), FunctionDef("wait", "", {"type": "object"})]
+    )
+    request = replace(REQUEST, constraint=constraint)
+    reply = using(server, lambda backend, told: backend.complete(request))
+    assert reply.calls == (FunctionCall("go", {}), FunctionCall("wait", {"n": 1}))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -40,10 +41,30 @@ def said_and_called(
 ) -> tuple[str, tuple[FunctionCall, ...]]:
     """Return text and calls of a reply. If the request declares no functions, calls that come without a text are the
     text: some servers convert replies in JSON to calls."""
-    calls = calls_of(given)
+    text, written = _harmony(text)
+    calls = calls_of([*given, *written])
     if isinstance(request.constraint, CallConstraint):
         return text.strip() if calls else text, calls
     return (text if text.strip() else Message("assistant", text, calls).text()), ()
+
+
+_HARMONY = re.compile(
+    r"<\|(?:start|channel)\|>[^<]{0,80}to=functions\.(?P<name>[\w.-]{1,64})[^<]{0,40}"
+    r"(?:<\|channel\|>[^<]{0,40})?(?:<\|constrain\|>[^<]{0,20})?<\|message\|>(?P<given>.*?)(?:<\|call\|>|<\|end\|>|\Z)",
+    re.DOTALL,
+)
+"""A call in the format of gpt-oss that a server passed on as text."""
+
+
+def _harmony(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a text without the calls that it holds in the format of gpt-oss, and these calls."""
+    if "to=functions." not in text:
+        return text, []
+    found = [(match["name"], match["given"]) for match in _HARMONY.finditer(text)]
+    if not found:
+        return text, []
+    rest = _HARMONY.sub("", text)
+    return re.sub(r"<\|channel\|>analysis<\|message\|>.*?(?:<\|end\|>|\Z)", "", rest, flags=re.DOTALL), found
 
 
 def call_in(text: str) -> Message | None:

@@ -12,7 +12,7 @@ from wsap_core.protocol.lines import plural
 from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
 from wsap_nexus import state
-from wsap_nexus.agents.chronicle import failure_of
+from wsap_nexus.agents.chronicle import failure_line, failure_of
 from wsap_nexus.agents.messages import team_of
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.reconciliation import unresolved_transfers
@@ -280,7 +280,7 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
     state = "" if found["state"] == "active" else f", {found['state']}"
     lines = [f"{found['name']} ({found['id']}), {where}{state}"]
     if found["paused_because"]:
-        lines.append(f"failed: {found['paused_because']}")
+        lines.append(failure_line(found["paused_because"]))
     if found["persona"]:
         lines.append(found["persona"])
     played = f"{plural(found['lifetime_steps'], 'decision')} in games, {plural(round(found['playtime']), 'second')}"
