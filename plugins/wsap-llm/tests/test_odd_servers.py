@@ -15,9 +15,10 @@ from llm_server import ModelServer, Say
 from wsap_core.protocol import ActionDef, ActionResult, ActionSpace, Observation
 from wsap_core.seams.constraints import FunctionDef
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import CallConstraint, FunctionCall, Message, Reply, Request, Sampling
+from wsap_core.seams.model import CallConstraint, FunctionCall, JsonConstraint, Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError, RateLimitError
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.backends.dialects import DIALECTS, request_body
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.openai_options import OpenAIOptions
 from wsap_llm.middleware import Model
@@ -193,6 +194,31 @@ def test_a_server_that_takes_a_schema_as_json_object_alone_is_sent_it_so(server:
     assert agent.last_decision is not None
     assert not agent.last_decision.unconstrained
     assert not told
+
+
+@pytest.mark.parametrize(("counted", "told"), [(2048, True), (9000, False)])
+def test_a_prompt_that_was_cut_in_silence_is_told_once(server: ModelServer, counted: int, told: bool) -> None:
+    usage = json.dumps({"prompt_tokens": counted, "completion_tokens": 2})
+    server.say(*[raw({"content": "Hello."}, usage=usage)] * 2)
+    request = replace(REQUEST, messages=[Message("user", "word " * 12000)])
+    said: list[str] = []
+
+    async def twice(backend: OpenAIBackend, _: list[str]) -> None:
+        model = Model(backend, [Measure(Meter(), "openai/it", said.append)])
+        await model.complete(request)
+        await model.complete(request)
+
+    using(server, twice)
+    assert [("counted 2048 tokens in a prompt of about 12" in line) for line in said] == [True] * told
+
+
+def test_llama_cpp_gets_no_length_that_it_would_refuse() -> None:
+    text = {"type": "string", "maxLength": 2000}
+    schema = {"type": "object", "properties": {"maxLength": text, "short": {"type": "string", "maxLength": 400}}}
+    request = replace(REQUEST, constraint=JsonConstraint(schema))
+    body = request_body("qwen", request, DIALECTS["llama.cpp"], images=False, stream=False, options={})
+    sent = body["response_format"]["schema"]["properties"]
+    assert sent == {"maxLength": {"type": "string"}, "short": {"type": "string", "maxLength": 400}}
 
 
 # --- shapes -----------------------------------------------------------------------------------
