@@ -31,6 +31,7 @@ from wsap_llm.tools.notes import Notes
 Offered = dict[str, dict[str, frozenset[str] | None]]
 """Action or tool -> parameter -> the words to choose from, None if it has none."""
 
+KINDS = "number|string|integer|boolean|list|object|text|words"
 ABILITIES = {
     "json": Abilities(json_schema=True),
     "calls": Abilities(calls=True),
@@ -60,15 +61,16 @@ class Player(ScriptedBackend):
         first = not any(m.role == "user" for m in request.messages[:-1])
         if first and request.purpose == "decide":
             self.decided += 1
-            told, accepted = named(request), accepted_by(bound, self.spaces)
+            told = named(request)
+            accepted = accepted_by(bound, self.spaces, told)
             for name, parameters in told.items():
                 elsewhere = [p for p in parameters if p in self._by_name and parameters[p] is None]
                 accepted.get(name, {}).update(dict.fromkeys(elsewhere))
             if told != accepted:
                 self.problems.append(f"named {told}\nbound to {accepted}\n{request.messages[-1].text()[-800:]}")
-        return self._chosen(bound)
+        return self._chosen(bound, named(request))
 
-    def _chosen(self, bound: Constraint) -> Reply:
+    def _chosen(self, bound: Constraint, told: Offered) -> Reply:
         if isinstance(bound, ChooseConstraint):
             return Reply(self._random.choice(list(bound.options)))
         if isinstance(bound, JsonConstraint):
@@ -80,7 +82,7 @@ class Player(ScriptedBackend):
             function = self._random.choice(list(bound.functions))
             given = {k: self._value(s) for k, s in function.parameters["properties"].items()}
             return Reply("", calls=(FunctionCall(function.name, given),))
-        some = [text for name, given in accepted_tags(bound.pattern, self.spaces).items() for text in given]
+        some = [text for name, given in accepted_tags(bound.pattern, self.spaces, told).items() for text in given]
         return Reply(self._random.choice(some))
 
     def _value(self, schema: Mapping[str, Any]) -> Any:
@@ -155,16 +157,17 @@ def _parameters(signature: str, between: str) -> dict[str, frozenset[str] | None
     found: dict[str, frozenset[str] | None] = {}
     for part in re.split(rf"{re.escape(between)}(?=\w+\??(?::|,|;|$))", signature) if signature else ():
         name, _, kind = part.partition(": ")
-        words = re.match(r"[^ ,]*(?:[^,]*\|[^,]*)+", kind)
-        found[name.removesuffix("?")] = frozenset(words[0].split("|")) if words and "|" in words[0] else None
+        # An only word to choose from stands alone, like a kind of value.
+        words = re.match(rf"[^ ,]*(?:[^,]*\|[^,]*)+|(?!(?:{KINDS})$)[a-z]\w*$", kind)
+        found[name.removesuffix("?")] = frozenset(words[0].split("|")) if words else None
     return found
 
 
 # --- what the constraint accepts -------------------------------------------------------------------------
 
 
-def accepted_by(bound: Constraint, spaces: Sequence[ActionSpace]) -> Offered:
-    """Return what a constraint accepts; of a pattern, by trying all that the games declare."""
+def accepted_by(bound: Constraint, spaces: Sequence[ActionSpace], told: Offered) -> Offered:
+    """Return what a constraint accepts; of a pattern, by trying all that the games declare and the prompt tells."""
     if isinstance(bound, ChooseConstraint):
         return {option: {} for option in bound.options}
     if isinstance(bound, CallConstraint):
@@ -177,10 +180,12 @@ def accepted_by(bound: Constraint, spaces: Sequence[ActionSpace]) -> Offered:
                 found[name] = _of(branch["properties"]["params"]["properties"])
         return found
     assert isinstance(bound, RegexConstraint)
-    for name, given in accepted_tags(bound.pattern, spaces).items():
+    for name, given in accepted_tags(bound.pattern, spaces, told).items():
         definition = declared(spaces)[name]
         found[name] = {
-            p.name: frozenset(str(values[p.name]) for values in given.values()) if p.choices() else None
+            p.name: frozenset(str(values[p.name]) for values in given.values())
+            if _words(p, told.get(name, {}))
+            else None
             for p in definition.parameters
         }
     return found
@@ -194,14 +199,17 @@ def declared(spaces: Sequence[ActionSpace]) -> dict[str, ActionDef | Tool]:
     }
 
 
-def accepted_tags(pattern: str, spaces: Sequence[ActionSpace]) -> dict[str, dict[str, Mapping[str, Any]]]:
+def accepted_tags(
+    pattern: str, spaces: Sequence[ActionSpace], told: Offered
+) -> dict[str, dict[str, Mapping[str, Any]]]:
     """Return name -> text -> parameters for what fits the pattern of a continued thought."""
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for name, definition in declared(spaces).items():
-        needed = [p for p in definition.parameters if not p.optional or p.choices()]
-        for values in product(*(p.choices() or [_example(p)] for p in needed)):
-            given = dict(zip([p.name for p in needed], values, strict=True))
-            if len(definition.parameters) == 1 and needed:
+        words = {p.name: _words(p, told.get(name, {})) for p in definition.parameters}
+        tried = [p for p in definition.parameters if not p.optional or words[p.name]]
+        for values in product(*([*words[p.name], _example(p)] for p in tried)):
+            given = dict(zip([p.name for p in tried], values, strict=True))
+            if len(definition.parameters) == 1 and tried:
                 content = str(values[0])
             else:
                 content = json.dumps(given) if definition.parameters else ""
@@ -210,6 +218,11 @@ def accepted_tags(pattern: str, spaces: Sequence[ActionSpace]) -> dict[str, dict
                 if re.fullmatch(pattern, text):
                     found.setdefault(name, {})[text] = given
     return found
+
+
+def _words(parameter: ParamDef, told: Mapping[str, frozenset[str] | None]) -> Sequence[str]:
+    """Return the words to choose from that are declared or told."""
+    return sorted({*(parameter.choices() or ()), *(told.get(parameter.name) or ())})
 
 
 def _example(parameter: ParamDef) -> Any:
