@@ -52,7 +52,7 @@ def phrased(legal: Sequence[ActionDef], phrases: Mapping[str, str], options: Map
     return f"{words.say('POSSIBLE NOW')}:\n{bullets(listed)}"
 
 
-def not_looked_up(space: ActionSpace, legal: Sequence[ActionDef], words: Words) -> str:
+def not_looked_up(space: ActionSpace, legal: Sequence[ActionDef], words: Words = ENGLISH) -> str:
     """Return the line that names the look-ups of the system message which are not possible now; empty if all are."""
     now = {action.name for action in legal}
     missing = [a.name for a in split(space.listed().actions)[1] if a.name not in now]
