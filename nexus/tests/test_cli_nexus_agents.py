@@ -56,6 +56,23 @@ def test_agents_are_added_held_and_removed_while_no_nexus_runs(environ: dict[str
     assert (code, "was removed" in sentence) == (2, True)
 
 
+@pytest.mark.slow
+def test_a_person_sets_what_an_agent_keeps_in_mind_and_it_travels(environ: dict[str, str], tmp_path: Path) -> None:
+    nexus(environ, "agents", "add", "cleo")
+    kept = ("--core-memory", "Lava kills.", "--strategy", "Look first.", "--strategy", "Then act.")
+    nexus(environ, "agents", "change", "cleo", *kept)
+    shown = nexus_json(environ, "agents", "show", "cleo")
+    assert (shown["core_memories"], shown["strategies"]) == (["Lava kills."], ["Look first.", "Then act."])
+    nexus(environ, "agents", "export", "cleo", str(tmp_path / "cleo.agent"))
+    nexus(environ, "agents", "import", str(tmp_path / "cleo.agent"), "--as", "leo")
+    assert nexus_json(environ, "agents", "show", "leo")["strategies"] == ["Look first.", "Then act."]
+    nexus(environ, "agents", "change", "cleo", "--strategy", "")
+    shown = nexus_json(environ, "agents", "show", "cleo")
+    assert (shown["core_memories"], shown["strategies"]) == (["Lava kills."], [])
+    code, sentence = refused(environ, "agents", "change", "cleo", "--core-memory", "x" * 201)
+    assert (code, "at most 200 fit" in sentence) == (2, True)
+
+
 HOW = {"model": "scripted/x", "model.reply": "wait", "profile": "brief", "temperature": 0.2}
 HOW_TYPED = ("--agent-option", "profile=brief", "--agent-option", "temperature=0.2", "--model-option", "reply=wait")
 

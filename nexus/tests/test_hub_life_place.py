@@ -124,6 +124,8 @@ def test_every_action_of_the_specification_is_there() -> None:
         "review_achievements",
         "set_meta_goal",
         "abandon_meta_goal",
+        "keep_in_mind",
+        "let_go_of",
         "say",
         "tell",
         "tell_team",

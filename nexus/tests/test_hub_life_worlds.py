@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,15 +14,20 @@ from life_kit import Place, Script, at_desk, host_with, nexus_at
 from wsap_core import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol import JackOutResult
 from wsap_core.protocol.wire import Codec
+from wsap_core.seams.clock import SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
-from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.model_errors import BudgetReachedError, NoServerError
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.memory.fulltext import create as fulltext
+from wsap_nexus.agents import lore
+from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.agents.messages import HUMAN_SENDER, inbox
+from wsap_nexus.agents.metagoals import TEMPLATES
 from wsap_nexus.hub.live_session import LiveSession
+from wsap_nexus.hub.model_waits import FIRST
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.hub.seating import KeptVenue
 from wsap_nexus.runs.logged import read_step
@@ -145,15 +152,20 @@ def test_an_agent_goes_straight_on_after_the_nexus_ended_in_between(
     asyncio.run(and_again())
 
 
-def test_a_destination_that_there_is_not_is_told_in_the_nexus(tmp_path: Path) -> None:
+def test_a_destination_that_there_is_not_is_refused_at_once_with_those_that_there_are(tmp_path: Path) -> None:
+    lost = acting(("exit_game", {"destination": "atlantis"}), ("exit_game", {"destination": "nexus"}))
+
     async def test() -> None:
-        policies = {"nexus": touring("echo"), "*": acting(("exit_game", {"destination": "atlantis"}))}
-        async with nexus_at(tmp_path, {"w2": policies}, host=host_with(ROVER)) as place:
-            (refused,) = await place.until_events("onward_refused")
-            assert refused.body["destination"] == "atlantis"
-            await place.until(lambda: at_desk(place.nexus, "w2").observe().recent_events)
-            (told,) = at_desk(place.nexus, "w2").observe().recent_events
-            assert told.description.startswith("You could not go on to atlantis: ")
+        async with nexus_at(tmp_path, {"w2": {"nexus": touring("echo"), "*": lost}}, host=host_with(ROVER)) as place:
+            (left,) = await place.until_events("left")
+            assert (left.body["reason"], left.body["steps"]) == ("exit_game", 2)
+            with place.nexus.nexus_store.look() as tx:
+                run_id = tx.session(str(left.session_id)).run_id
+            run = Repository(place.nexus.store.database)
+            told = str(next(iter(run.read_events(run_id, kinds=("step",)))).data["step"])
+            assert "not 'atlantis'. (expected one of nexus, " in told
+            assert "echo" in told
+            assert not place.events("onward_refused")
 
     asyncio.run(test())
 
@@ -542,5 +554,125 @@ def test_agents_wake_each_other_and_a_message_is_read_once(tmp_path: Path) -> No
             (heard,) = SEEN["w14"][1].messages
             assert (heard.sender, heard.content, heard.type) == ("w13", "wake up", "direct")
             assert not SEEN["w14"][0].messages
+
+    asyncio.run(test())
+
+
+# --- what it keeps in mind ------------------------------------------------------------------------------
+
+
+def test_an_agent_that_comes_home_writes_anew_what_it_keeps_in_mind_and_takes_it_along(tmp_path: Path) -> None:
+    replies = iter(
+        (
+            "- MEMORY: Echo repeats what I say.\nSTRATEGY: Speak first, then leave.\nThat is all.",
+            "MEMORY: Echo repeats what I say.\nSTRATEGY: Leave at once.",
+        )
+    )
+
+    def decide(request: Request) -> str:
+        if "the place between the worlds" in request.messages[0].text():
+            came = request.messages[-1].text().count("echo: ")
+            where = {"action": "wait_for_game", "params": {"timeout": 600}}
+            return json.dumps(where if came >= 2 else {"action": "enter_game", "params": {"game": "echo"}})
+        leaves = next(decisions) % 6 == 0
+        return json.dumps(
+            {"action": "exit_game", "params": {}} if leaves else {"action": "speak", "params": {"text": "a"}}
+        )
+
+    decisions = count(1)
+    script = Script({"decide": decide, "diary": lambda request: "I was there.", "keep": lambda request: next(replies)})
+
+    async def test() -> None:
+        async with nexus_at(tmp_path, {"w20": {"*": Policy("llm", MODEL)}}, host=host_with(script=script)) as place:
+            first, second = await place.until_events("kept_in_mind", 2)
+            assert (
+                list(first.body["core_memories"]) == list(second.body["core_memories"]) == ["Echo repeats what I say."]
+            )
+            assert (list(first.body["strategies"]), list(second.body["strategies"])) == (
+                ["Speak first, then leave."],
+                ["Leave at once."],
+            ), "replaced, not piled up"
+            with place.nexus.nexus_store.look() as tx:
+                origins = tx.agent("w20").origins
+            assert origins == {"Echo repeats what I say.": first.session_id, "Leave at once.": second.session_id}
+            assert "I keep in mind: strategy: Speak first, then leave." in script.asked("keep")[1]
+            desk = at_desk(place.nexus, "w20")
+            assert list(desk.observe().in_mind) == ["memory: Echo repeats what I say.", "strategy: Leave at once."]
+        worlds = [asked for asked in script.asked("decide") if "You keep in mind:" in asked]
+        assert worlds, "the second stay began with it"
+        assert all("- strategy: Speak first, then leave." in asked for asked in worlds)
+
+    asyncio.run(test())
+
+
+def test_an_agent_sets_in_the_nexus_what_it_keeps_in_mind(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with nexus_at(tmp_path, {"w21": {"nexus": EXTERNAL}}, host=host_with(ROVER)) as place:
+            desk = at_desk(place.nexus, "w21")
+            keeps = partial(Action, "keep_in_mind")
+            for given in (("memory", "Lava kills."), ("strategy", "Look first."), ("strategy", "Eat.")):
+                assert (await desk.act(keeps({"what": given[0], "text": given[1]}))).success
+            assert list(desk.observe().in_mind) == ["memory: Lava kills.", "strategy: Look first.", "strategy: Eat."]
+            text = desk.observe().to_text()
+            assert "YOU KEEP IN MIND:\n1. memory: Lava kills.\n2. strategy: Look first.\n3. strategy: Eat." in text
+            await desk.act(keeps({"what": "strategy", "text": "Drink.", "instead_of": 2}))
+            await desk.act(Action("let_go_of", {"number": 1}))
+            assert list(desk.observe().in_mind) == ["strategy: Eat.", "strategy: Drink."]
+            refused = await desk.act(Action("let_go_of", {"number": 9}))
+            assert (refused.success, refused.message) == (False, "You keep no 9 in mind; there are 2.")
+            long = await desk.act(keeps({"what": "memory", "text": "x" * 201}))
+            assert "at most 200 fit" in long.message
+            for number in range(lore.MOST - 2):
+                await desk.act(keeps({"what": "strategy", "text": f"Way {number}."}))
+            full = await desk.act(keeps({"what": "strategy", "text": "One more."}))
+            assert "Let go of one first" in full.message
+
+    asyncio.run(test())
+
+
+def test_a_wanderer_sets_itself_a_meta_goal(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with nexus_at(tmp_path, {"w22": {"nexus": Policy("wanderer")}}, host=host_with(ROVER)) as place:
+            (goal,) = await place.until_events("meta_goal_set")
+            assert goal.body["goal"] in TEMPLATES
+
+    asyncio.run(test())
+
+
+def test_an_agent_whose_model_is_away_comes_back_by_itself_after_growing_pauses(tmp_path: Path) -> None:
+    class Hasty(SystemClock):
+        """Sleeps no long time."""
+
+        async def sleep(self, seconds: float) -> None:
+            if FIRST <= seconds < 600:
+                slept.append(seconds)
+                states.append(failure())
+            await super().sleep(0.0)
+
+    slept: list[float] = []
+    states: list[str] = []
+    where: list[NexusStore] = []
+
+    def failure() -> str:
+        with where[0].look() as tx:
+            return failure_of(tx, "w30")
+
+    def decide(request: Request) -> object:
+        away = len(slept) < 3
+        wait = json.dumps({"action": "wait_for_game", "params": {"timeout": 600}})
+        return NoServerError("No server answers at 127.0.0.1.") if away else wait
+
+    clock, script = Hasty(), Script({"decide": decide})
+
+    async def test() -> None:
+        policies = {"w30": {"*": Policy("llm", MODEL)}}
+        async with nexus_at(tmp_path, policies, host=host_with(script=script), clock=clock) as place:
+            where.append(place.nexus.nexus_store)
+            await place.until_events("agent_resumed", 3)
+            await place.until(lambda: len(slept) == 3 and script.requests[-1].purpose == "decide")
+            with place.nexus.nexus_store.look() as tx:
+                assert tx.agent("w30").state == "active"
+        assert slept == [30.0, 60.0, 120.0]
+        assert set(states) == {"waits for its model: No server answers at 127.0.0.1."}
 
     asyncio.run(test())

@@ -84,7 +84,7 @@ OLD: list[tuple[str, str | None, str | None, dict[str, Any]]] = [
     ("prune_failed", None, None, {"error": "There is no room left."}),
     ("disk_full", None, None, {"seconds": 12.5}),
 ]  # fmt: skip
-NEW = {"held", "prune_held", "world_crashed", "entry_refused", "listener_failed", "world_rewound"}
+NEW = {"held", "prune_held", "world_crashed", "entry_refused", "listener_failed", "world_rewound", "kept_in_mind"}
 WITHOUT_AGENT = {"started", "stopped", "pruned", "prune_failed", "disk_full", "listener_failed"}
 
 

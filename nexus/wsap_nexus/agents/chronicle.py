@@ -8,6 +8,13 @@ from typing import Any, TypeVar
 
 from wsap_core.protocol import Event
 from wsap_core.protocol.lines import plural
+from wsap_core.seams.model_errors import (
+    BackendTimeoutError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+    TransientError,
+)
 from wsap_core.untrusted import single_line
 from wsap_nexus.store.entities import DiaryEntry, SessionRecord
 from wsap_nexus.store.events import Names, NexusEvent, agents, sessions, why_ended
@@ -97,10 +104,37 @@ def ways_back(tx: Transaction, agent_id: str, game: str) -> dict[str, str]:
     return found
 
 
-def failure_of(tx: Transaction, agent_id: str) -> str:
-    """Return the error that paused an agent; empty if a person paused it."""
+AWAY = frozenset(
+    error.code for error in (TransientError, RateLimitError, ServerFailedError, BackendTimeoutError, NoServerError)
+)
+"""Codes of failures of a model that pass by themselves."""
+WAITS = "waits for its model"
+"""The state of an agent whose model is away."""
+
+
+def _failed(tx: Transaction, agent_id: str) -> agents.AgentFailed | None:
     newest = tx.latest(agent_id, agents.AgentFailed, agents.AgentPaused, agents.AgentResumed, limit=1)
-    return short(newest[0].error, 500) if newest and isinstance(newest[0], agents.AgentFailed) else ""
+    return newest[0] if newest and isinstance(newest[0], agents.AgentFailed) else None
+
+
+def waits_for_model(tx: Transaction, agent_id: str) -> bool:
+    """Return whether an agent that is paused will be resumed by itself, since its model is only away."""
+    failed = _failed(tx, agent_id)
+    return failed is not None and failed.code in AWAY
+
+
+def failure_of(tx: Transaction, agent_id: str) -> str:
+    """Return the error that paused an agent, after "waits for its model: " if it will be resumed by itself; empty if a
+    person paused it."""
+    failed = _failed(tx, agent_id)
+    if failed is None:
+        return ""
+    return f"{WAITS}: {short(failed.error, 500)}" if failed.code in AWAY else short(failed.error, 500)
+
+
+def failure_line(failure: str) -> str:
+    """Return what `failure_of` told as a line about an agent."""
+    return failure if failure.startswith(WAITS) else f"failed: {failure}"
 
 
 def session_facts(tx: Transaction, session: SessionRecord) -> list[str]:

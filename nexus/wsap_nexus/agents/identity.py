@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from wsap_core.errors import UnknownNameError, UsageError, WsapError
@@ -15,6 +15,7 @@ from wsap_core.specs import OptionDef, part_options
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.pool import ModelPool, find_backend
 from wsap_llm.secrets import redacted
+from wsap_nexus.agents import lore
 from wsap_nexus.agents.messages import set_team
 from wsap_nexus.runs.plan import SeatPlan, agent_named
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy
@@ -84,13 +85,16 @@ def change(
     persona: str | None = None,
     policies: Mapping[str, Policy] | None = None,
     team: str | None = None,
+    core_memories: Sequence[str] | None = None,
+    strategies: Sequence[str] | None = None,
 ) -> AgentIdentity:
     """Change what is given of an agent, and return it; policies and persona apply from its next session on.
 
-    Policies replace all earlier ones. An empty name becomes the id; an empty persona or team is removed.
+    Policies, core memories and strategies replace all earlier ones. An empty name becomes the id; an empty persona or
+    team is removed.
 
     Raises:
-        UsageError, UnknownNameError, PluginError: see `set_persona`, `set_policy` and `set_team`.
+        UsageError, UnknownNameError, PluginError: see `set_persona`, `set_policy`, `set_team` and `lore.keep`.
     """
     before = tx.agent(agent_id)
     if name is not None:
@@ -98,6 +102,7 @@ def change(
         tx.note(AgentRenamed(agent_id=agent_id, name=name or agent_id, before=before.name))
     if persona is not None:
         set_persona(tx, agent_id, persona)
+    lore.keep(tx, agent_id, core_memories=core_memories, strategies=strategies)
     if team is not None:
         set_team(tx, agent_id, team or None)
     if policies is not None:
@@ -154,15 +159,19 @@ def _of_part(kind: str, name: str, options: Mapping[str, Any], host: PluginHost)
 
 
 def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:
-    """Return the plan of a seat in a game or the "nexus", with the agent's persona if its policy takes one.
+    """Return the plan of a seat in a game or the "nexus", with the agent's persona if its policy takes one, and in a
+    game with what it keeps in mind, which it sees in the nexus anyway.
 
     Without a policy, or an agent of the nexus, `default` decides.
     """
     policy = (agent.policy(game) if agent is not None else None) or Policy(default)
     options = dict(policy.options)
-    if agent is not None and agent.persona and policy.agent in WITH_PERSONA and not options.get("persona"):
-        # A value that begins with @ names a file.
-        options["persona"] = f" {agent.persona}" if agent.persona.startswith("@") else agent.persona
+    if agent is not None and policy.agent in WITH_PERSONA and not options.get("persona"):
+        kept = lore.told(agent) if game != "nexus" else []
+        in_mind = "\n".join(["You keep in mind:", *(f"- {line}" for line in kept)]) if kept else ""
+        if persona := "\n\n".join(filter(None, (agent.persona, in_mind))):
+            # A value that begins with @ names a file.
+            options["persona"] = f" {persona}" if persona.startswith("@") else persona
     return SeatPlan(name, policy.agent, options)
 
 

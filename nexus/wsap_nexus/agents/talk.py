@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from wsap_core.untrusted import error_line, single_line
 from wsap_core.worlds.mailbox import MAX_WAITING
 from wsap_llm.secrets import with_secrets
 from wsap_llm.speech import Speaks
+from wsap_nexus.agents import lore
 from wsap_nexus.agents.chronicle import SECONDS, composed, entries, news, session_facts, time_of, write_entry
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.memory import SavedMemories
@@ -40,6 +42,7 @@ from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import NEXUS
 
+_LOG = logging.getLogger(__name__)
 _BY_RULES = " Rules decide for it there, so it can't answer."
 
 
@@ -75,7 +78,7 @@ def known_facts(tx: Transaction, agent_id: str) -> list[str]:
     facts.append(f"I carry {', '.join(carried[:20])}." if carried else "I carry nothing.")
     goals = [f"{p.goal.description} ({p.progress})" for p in pursuits(tx, agent_id, "active")]
     facts += [f"My goals: {'; '.join(single_line(goal) for goal in goals)}."] if goals else []
-    facts += [f"I keep in mind: {single_line(line)}" for line in (*agent.core_memories, *agent.strategies)[:10]]
+    facts += [f"I keep in mind: {line}" for line in lore.told(agent)]
     for number, session in enumerate(s for s in tx.sessions(agent_id=agent_id, limit=4) if s.closed):
         told = session_facts(tx, session)
         facts.append(("Most recently, " if number == 0 else "Before that, ") + " ".join(told))
@@ -263,6 +266,30 @@ class AgentTalk:
         with self.nexus_store.change() as tx:
             text = words or composed(tx, session)
             write_entry(tx, session, text, own_words=bool(words), error=hindered)
+        if words and session.steps >= lore.LEAST_STEPS:
+            await self._look_back(session)
+
+    async def _look_back(self, session: SessionRecord) -> None:
+        """Let an agent write anew what it keeps in mind; nothing changes if it can't."""
+        with self.nexus_store.look() as tx:
+            agent = tx.agent(session.agent_id)
+            facts = [*session_facts(tx, session), *(f"I keep in mind: {line}" for line in lore.told(agent))]
+        text = ""
+        try:
+            async with asyncio.timeout(SECONDS):
+                for plan in speaking_plans(agent, (session.game, "*", NEXUS)):
+                    text = text or await self._speak(agent, plan, session.run_id, "keep", facts)
+        except Exception as error:  # must not stop the nexus; another agent may not know this purpose
+            if is_passing(error):
+                raise
+            _LOG.info("%s could not look back at %s: %s", agent.id, session.game, error_line(error, 200))
+            return
+        memories, ways = lore.read_lines(text)
+        if memories or ways:
+            with self.nexus_store.change() as tx:
+                lore.keep(
+                    tx, agent.id, core_memories=memories, strategies=ways, session_id=session.id, game=session.game
+                )
 
 
 def _note_talk(tx: Transaction, kind: type[Talked | Whispered], agent_id: str, text: str, answer: Answered) -> None:

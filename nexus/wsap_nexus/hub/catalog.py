@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -167,17 +167,24 @@ class Catalog:
     def infos(self, active: Mapping[str, int], busy: Callable[[AdapterSpec], bool]) -> list[GameInfo]:
         """Return information about every loadable game; `active` counts agents, `busy` says that no world is free."""
         found = []
-        names = tuple(dict.fromkeys((*(self.wanted or self.host.games.names()), *self.kept)))
-        for name in (*names, *(n for n in self.remote_games.specs() if n not in names)):
-            try:
-                spec = self.spec(name)
-            except WsapError:
-                continue
+        for spec in self._specs():
             info = GameInfo.of(spec)
             standing = self.breaker.of(info.id)
             status = "busy" if standing.status == "available" and busy(spec) else standing.status
             found.append(replace(info, active_agents=active.get(info.id, 0), status=status, reason=standing.reason))
         return found
+
+    def names(self) -> list[str]:
+        """Return the names of all loadable games."""
+        return [spec.name for spec in self._specs()]
+
+    def _specs(self) -> Iterator[AdapterSpec]:
+        names = tuple(dict.fromkeys((*(self.wanted or self.host.games.names()), *self.kept)))
+        for name in (*names, *(n for n in self.remote_games.specs() if n not in names)):
+            try:
+                yield self.spec(name)
+            except WsapError:
+                continue
 
 
 def codec_of(spec: AdapterSpec) -> Codec:

@@ -10,7 +10,7 @@ from wsap_core import protocol
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_nexus.agents import messages, metagoals
+from wsap_nexus.agents import lore, messages, metagoals
 from wsap_nexus.agents.chronicle import news, ways_back
 from wsap_nexus.agents.skills import GameEntry, suggestions
 from wsap_nexus.hub.context import HubContext
@@ -107,6 +107,10 @@ class NexusAdapter:
                 with self._context.nexus_store.change() as tx:
                     metagoals.abandon_goal(tx, own, goal)
                 return f"You have given up {goal!r}."
+            case "keep_in_mind":
+                return self._keep(str(given["text"]), str(given["what"]), int(given.get("instead_of") or 0))
+            case "let_go_of":
+                return self._keep("", "", int(given["number"]))
         to = str(given["to"]) if action.name == "tell" else None
         with self._context.nexus_store.change() as tx:
             hearers = messages.send(tx, own, _MESSAGES[action.name], str(given["text"]), to=to)
@@ -137,11 +141,20 @@ class NexusAdapter:
             carried = [record.item.name for record in tx.items(own, place="escrow")]
             happened = news(tx, own)
         self._unread = tuple(letter.id for letter in letters)
+        in_mind = lore.told(agent)
         barred = {
             "enter_game": "" if any(game.status == "available" for game in games) else "no world is available",
             "abandon_meta_goal": "" if pursuits else "you have no meta-goal",
+            "game_details": "" if games else "there are no worlds",
+            "let_go_of": "" if in_mind else "you keep nothing in mind",
             "say": "" if present else "nobody else is here",
             "tell_team": "" if team else "you are in no team",
+        }
+        named = [avatar_id for game in games for avatar_id in _ids(bodies, game.game)]
+        choices: dict[str, dict[str, Sequence[str]]] = {
+            "game_details": {"game": [game.game for game in games]},
+            "enter_game": {"game": [g.game for g in games if g.status == "available"], "avatar": [*named, "new"]},
+            "abandon_meta_goal": {"goal": [pursuit.goal.id for pursuit in pursuits]},
         }
         return NexusObservation(
             step=self._step,
@@ -149,8 +162,12 @@ class NexusAdapter:
             recent_events=tuple(happened),
             messages=tuple(letter.message for letter in letters),
             available_actions=tuple(
-                protocol.ActionAvailability(name, not barred.get(name), barred.get(name, ""))
-                for name in NEXUS_ACTIONS.names
+                protocol.ActionAvailability(name, False, barred[name])
+                if barred.get(name)
+                else protocol.Possible(name, choices=choices[name])
+                if name in choices
+                else protocol.ActionAvailability(name)
+                for name in NEXUS_ACTIONS.listed().names
             ),
             agent=agent.name,
             skills=skills,
@@ -161,6 +178,7 @@ class NexusAdapter:
             ),
             recent=tuple(_told(session) for session in sessions),
             present=tuple(present),
+            in_mind=in_mind,
         )
 
     def _game_details(self, game: str) -> str:
@@ -195,9 +213,24 @@ class NexusAdapter:
         parts += [f"Your team: {team}."] if team else []
         goals = "; ".join(f"{g.id}: {g.description} ({g.progress})" for g in now.current_goals)
         parts += [f"Your goals: {goals}."] if goals else []
-        parts += [f"You remember: {line}" for line in own.core_memories[:10]]
-        parts += [f"Your strategy: {line}" for line in own.strategies[:10]]
+        parts += [f"You keep in mind: {line}" for line in lore.told(own)]
         return single_line(" ".join(part for part in parts if part))
+
+    def _keep(self, text: str, kind: str, number: int) -> str:
+        """Keep a text in mind, instead of the one with a number if that is not 0; an empty one only lets that go."""
+        with self._context.nexus_store.change() as tx:
+            agent = tx.agent(self._agent_id)
+            memories, ways = list(agent.core_memories[: lore.MOST]), list(agent.strategies[: lore.MOST])
+            if number > len(memories) + len(ways):
+                raise UsageError(f"You keep no {number} in mind; there are {len(memories) + len(ways)}.")
+            if number > len(memories):
+                del ways[number - len(memories) - 1]
+            elif number:
+                del memories[number - 1]
+            if text.strip():
+                (memories if kind == "memory" else ways).append(text)
+            lore.keep(tx, self._agent_id, core_memories=memories, strategies=ways)
+        return "You keep it in mind." if text.strip() else "You have let it go."
 
     def _set_goal(self, wanted: Mapping[str, Any]) -> str:
         name = str(wanted["goal"]).strip()
@@ -234,6 +267,10 @@ def _terms(given: Mapping[str, Any]) -> EntryRequest:
     return EntryRequest(
         (goals,) if goals else (), steps=steps, **{name: str(given[name]) for name in named if given.get(name)}
     )
+
+
+def _ids(bodies: Sequence[AvatarRecord], game: str) -> list[str]:
+    return [body.avatar.avatar_id for body in bodies if body.game == game]
 
 
 def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from wsap_core.errors import (
@@ -163,6 +163,8 @@ class FailureHandler:
     def __init__(self, context: HubContext, agent_context: AgentContext) -> None:
         self._context = context
         self._agent_context = agent_context
+        self.on_agent: Callable[[str, WsapError], None] = lambda agent_id, error: None
+        """Called with each agent that failed."""
 
     def not_let_in(
         self, entries: Sequence[PreparedEntry], record: WorldRecord | None, *, new: bool, error: Exception
@@ -242,6 +244,7 @@ class FailureHandler:
             tx.update_agent(agent_id, state="paused")
             game, stay = (session.game, session.id) if session else (None, None)
             tx.note(AgentFailed(agent_id=agent_id, game=game, session_id=stay, error=str(error), code=error.code))
+        self.on_agent(agent_id, error)
 
     def world_failed(
         self,

@@ -25,6 +25,7 @@ from wsap_nexus.hub.kept import KeptWorlds
 from wsap_nexus.hub.listeners import PluginListeners
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession
 from wsap_nexus.hub.lobby import Capacity, Entrance
+from wsap_nexus.hub.model_waits import ModelWaits
 from wsap_nexus.hub.remote_games import RemoteGames
 from wsap_nexus.hub.run_sessions import refuse_played, settle_runs
 from wsap_nexus.hub.scheduler import AgentTasks, Scheduler
@@ -129,6 +130,8 @@ class Nexus:
         self.agent_context = AgentContext(context, self.entrance)
         """Memories, talk, whispers and diaries of agents."""
         self.failures = FailureHandler(context, self.agent_context)
+        self._model_waits = ModelWaits(self.nexus_store, self.clock, self.resume)
+        self.failures.on_agent = self._model_waits.failed
         """Handles failures of agents and worlds."""
         self.sessions = SessionRunner(context, self.agent_context, self.failures, self.capacity)
         """Runs sessions in worlds."""
@@ -183,6 +186,7 @@ class Nexus:
             tx.note(NexusStarted(agents=tx.count_agents(state="active")))
         self.remote_games.start()
         self._scheduler.start()
+        self._model_waits.start()
 
     async def until_lost(self) -> StorageError:
         """Wait until another nexus takes over the database, or its file is replaced or turns out to be damaged, and
@@ -221,6 +225,7 @@ class Nexus:
         """
         self.live.stopping = True
         await self.storage.stop()
+        await self._model_waits.stop()
         await self._scheduler.stop()
         await self.kept.stop()
         for stay in list(self.live.sessions.values()):

@@ -212,7 +212,7 @@ class WorldPassages:
         others = tuple(seat for seat in self.run.plan.seats if seat.name != plan.name)
         self.context.store.repository.set_config(run_id, replace(self.run.plan, seats=(*others, plan)).to_config())
         body = {
-            **arrival_body(arrived),
+            **arrival_body(arrived, self.context.catalog.names()),
             "decider": plan.agent,
             "options": redacted(plan.options),
             "limit": limit,

@@ -37,6 +37,8 @@ class NexusObservation(protocol.Observation):
     """Its last sessions, newest first."""
     present: Sequence[str] = field(default=(), kw_only=True)
     """Other agents in the nexus."""
+    in_mind: Sequence[str] = field(default=(), kw_only=True)
+    """What it keeps in mind in every world: core memories, then strategies."""
 
     def to_text(self) -> str:
         """Return the observation in the protocol's message layout, with sections for the worlds."""
@@ -51,6 +53,7 @@ class NexusObservation(protocol.Observation):
             ("SUGGESTIONS", bullets(suggestions)),
             ("SKILLS", ", ".join(f"{k} {v:.2f}" for k, v in sorted(self.skills.items()))),
             ("YOU CARRY", ", ".join(map(single_line, self.carried))),
+            ("YOU KEEP IN MIND", "\n".join(f"{n}. {line}" for n, line in enumerate(self.in_mind, 1))),
             ("BEFORE", bullets(self.recent)),
             ("HERE", ", ".join(map(single_line, self.present))),
         ]
@@ -61,7 +64,8 @@ _GOAL_TYPES = "survive_steps|visit_game|earn_achievement|reach_skill_level|compl
 
 NEXUS_ACTIONS = protocol.ActionSpace(
     (
-        protocol.ActionDef("list_games", "List all worlds and their status", (), (), "nexus"),
+        # The observation shows what it returns, so that no observation offers it.
+        protocol.ActionDef("list_games", "List all worlds and their status", (), (), "nexus", unlisted=True),
         protocol.ActionDef(
             "game_details", "Read more about one world", (protocol.ParamDef("game", "a world's name"),), (), "nexus"
         ),
@@ -111,6 +115,20 @@ NEXUS_ACTIONS = protocol.ActionSpace(
         ),
         protocol.ActionDef(
             "abandon_meta_goal", "Give up a meta-goal", (protocol.ParamDef("goal", "its name"),), (), "nexus"
+        ),
+        protocol.ActionDef(
+            "keep_in_mind",
+            "Keep a core memory or a strategy for every world, in one sentence",
+            (
+                protocol.ParamDef("what", "memory|strategy"),
+                protocol.ParamDef("text", "one sentence of at most 200 characters"),
+                protocol.ParamDef("instead_of", "1-16", optional=True, description="the number of what it replaces"),
+            ),
+            (),
+            "nexus",
+        ),
+        protocol.ActionDef(
+            "let_go_of", "Keep something in mind no longer", (protocol.ParamDef("number", "1-16"),), (), "nexus"
         ),
         *MESSAGE_ACTIONS.actions,
     )

@@ -99,8 +99,9 @@ START = "start"
 """The kind of the first event in a session's run."""
 
 
-def arrival_body(arrived: WorldEntry) -> dict[str, Any]:
-    """Return what is recorded of an arrival, to let the agent in and to seat it again. Any: JSON."""
+def arrival_body(arrived: WorldEntry, games: Sequence[str]) -> dict[str, Any]:
+    """Return what is recorded of an arrival, to let the agent in and to seat it again; `games` are those it can go on
+    to. Any: JSON."""
     return {
         "agent": arrived.prepared.agent_id,
         "avatar": arrived.avatar.avatar_id,
@@ -108,6 +109,7 @@ def arrival_body(arrived: WorldEntry) -> dict[str, Any]:
         "entry": encode(arrived.entry),
         "receipt": encode(arrived.receipt),
         "goals": list(arrived.prepared.terms.goals),
+        "destinations": list(games),
     }
 
 

@@ -85,7 +85,8 @@ class SessionRunner:
             run_id = self.record_run(plan, spec.name)
             recorder = Recorder(self.context.store.writer, run_id)
             recorder.note("started")
-            bodies = {a.seat_name: arrival_body(a) for a in arrivals}
+            games = self.context.catalog.names()
+            bodies = {a.seat_name: arrival_body(a, games) for a in arrivals}
             record_start(recorder, bodies, world_state)
             self.context.store.writer.flush()
             with self.context.nexus_store.change() as tx:

@@ -7,16 +7,19 @@ from collections.abc import Sequence
 
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.seams.context import Context
+from wsap_nexus.agents.metagoals import TEMPLATES
 from wsap_nexus.hub.place import NexusObservation
 
 
 class Wanderer:
-    """Enters the suggested world or, with probability `curiosity`, a random one, until the condition `exit_when`."""
+    """Sets itself a meta-goal if it has none, and enters the suggested world or, with probability `curiosity`, a random
+    one, until the condition `exit_when`."""
 
     def __init__(self, generator: random.Random, *, exit_when: str = "step >= 400", curiosity: float = 0.25) -> None:
         self._random = generator
         self._exit_when = exit_when
         self._curiosity = curiosity
+        self._wished = False
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Do nothing."""
@@ -25,6 +28,10 @@ class Wanderer:
         """Return the action of entering a world, or of waiting."""
         if not isinstance(observation, NexusObservation):
             return Action("wait_for_game", {"timeout": 5})
+        if not observation.current_goals and not self._wished and observation.is_available("set_meta_goal"):
+            self._wished = True  # once a visit: the goal may be reached already
+            wish = list(TEMPLATES)[len(observation.recent) % len(TEMPLATES)]
+            return Action("set_meta_goal", {"goal": wish}, "I want something to aim for.")
         games = [g.game for g in observation.games if g.status == "available"]
         if not games:
             return Action("wait_for_game", {"timeout": 5}, "No world is available.")

@@ -45,6 +45,15 @@ EXIT_GAME = protocol.ActionDef(
 """The action that the nexus adds to a world's own."""
 
 
+def exit_to(games: Sequence[str]) -> protocol.ActionDef:
+    """Return `EXIT_GAME` with the nexus and these games as the only destinations; any text if there are no games."""
+    if not games:
+        return EXIT_GAME
+    known = "|".join(dict.fromkeys(("nexus", *games)))
+    named = [replace(p, spec=known) if p.name == "destination" else p for p in EXIT_GAME.parameters]
+    return replace(EXIT_GAME, parameters=named)
+
+
 @dataclass(frozen=True)
 class Exit:
     """How an agent left by `exit_game`."""
@@ -65,6 +74,7 @@ class VisitorSeat:
 
     Args:
         goals: the agent's goals in the world, in its own words.
+        destinations: the games that it can go on to; any name if there are none.
         recorder: records whispers.
         decision: the number of the next decision, from 0.
         fresh: the first decision without a recorded step; earlier ones are replayed.
@@ -87,6 +97,7 @@ class VisitorSeat:
         seat: SeatPort,
         *,
         goals: Sequence[str] = (),
+        destinations: Sequence[str] = (),
         recorder: Recorder | None = None,
         decision: int = 0,
         fresh: int = 0,
@@ -110,7 +121,8 @@ class VisitorSeat:
         self._rung = True
         own = self.inner.action_space
         self._offers = EXIT_GAME.name not in own.names
-        self._space = own.merged(protocol.ActionSpace((EXIT_GAME,))) if self._offers else own
+        self._leaving = exit_to(destinations)
+        self._space = own.merged(protocol.ActionSpace((self._leaving,))) if self._offers else own
         self._seen: int | None = None
 
     @property
@@ -180,7 +192,7 @@ class VisitorSeat:
             self._recorder.write(WHISPER, {"seat": self.agent_id, "decision": self._decision, "texts": texts})
 
     async def _exit(self, action: protocol.Action, told: Told | None) -> Outcome:
-        action, wrong = check_action(action, {EXIT_GAME.name: EXIT_GAME})
+        action, wrong = check_action(action, {EXIT_GAME.name: self._leaving})
         if wrong:
             observation = await self.inner.observe()
             if told is not None:
@@ -217,10 +229,11 @@ def seat_again(
     """Return the seat of an arrival as the agent had it, whether the agent is still there or has left.
 
     Args:
-        arrival: the recorded arrival, of which only `goals` are used. Any: JSON.
+        arrival: the recorded arrival, of which only `goals` and `destinations` are used. Any: JSON.
     """
     return VisitorSeat(
-        face, goals=tuple(arrival.get("goals") or ()), recorder=recorder, decision=decision, fresh=fresh,
+        face, goals=tuple(arrival.get("goals") or ()), destinations=tuple(arrival.get("destinations") or ()),
+        recorder=recorder, decision=decision, fresh=fresh,
         unheard=unheard, whispered=whispered, waiting=waiting, read=read,
     )  # fmt: skip
 

@@ -70,7 +70,10 @@ class AgentIdentity:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     """Game, "nexus", or "*" for all others -> policy."""
     core_memories: tuple[str, ...] = ()
+    """What it remembers in every world; see `wsap_nexus.agents.lore`."""
     strategies: tuple[str, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Core memory or strategy -> the session that it is from, if any."""
     lifetime_steps: int = 0
     """Decisions in worlds."""
     playtime: float = 0.0
@@ -411,6 +414,7 @@ def identity_of(row: Row[Any]) -> AgentIdentity:
         policies={game: Policy(p["agent"], p["options"]) for game, p in row.policies.items()},
         core_memories=tuple(row.lore.get("core_memories", ())),
         strategies=tuple(row.lore.get("strategies", ())),
+        origins=dict(row.lore.get("origins", {})),
         lifetime_steps=row.lifetime_steps,
         playtime=finite(row.playtime) or 0.0,
     )

@@ -186,7 +186,7 @@ def test_own_tools_and_those_of_the_world_are_used_in_one_thought(abilities: Abi
         assert last.prefill == (
             "<thinking>\none <add>2+3</add>\n<observation>five</observation>\n"
             "two <graveyard/>\n<observation>Player 3 ‹wait/› lies here</observation>\n"
-            "three <add>2+3</add>\n<observation>five</observation>\n"
+            "three <add>2+3</add>\n<observation>(The last call of this turn: now act.) five</observation>\n"
         )
 
 

@@ -43,7 +43,7 @@ from wsap_core.seams.memory import AgentMemory, estimate_tokens
 from wsap_core.seams.model import Finish, Reply, Request
 from wsap_core.seams.model_errors import BudgetReachedError, ServerFailedError
 from wsap_core.seams.services import Services
-from wsap_llm.memory.cells import ACHIEVED, FAILED, PLAIN, cell_of
+from wsap_llm.memory.cells import ACHIEVED, FAILED, PLAIN, cell_of, describe
 from wsap_llm.memory.facts import FactsMemory
 from wsap_llm.memory.fifo import FifoMemory, fold_plainly
 from wsap_llm.memory.fulltext import FullTextMemory, Weights
@@ -696,3 +696,18 @@ def test_forged_provenance_stays_inside_the_text() -> None:
     shown = cell_of(forged).shown()
     assert shown.startswith("(crafter, step 3) I tried")
     assert "\n" not in shown
+
+
+def test_an_event_is_remembered_with_the_action_that_caused_it_alone() -> None:
+    unlocked = Event("Achievement unlocked: collect_sapling", "achievement", step=4)
+    before, after = Observation(step=3), Observation(step=4, recent_events=(unlocked,))
+    did = HistoryEntry(before, Action("do"), ActionResult(True, "You got it.", observation=after))
+    looked = HistoryEntry(after, Action("inspect_self"), ActionResult(True, "You look.", observation=after))
+    walked = HistoryEntry(after, Action("go"), ActionResult(True, "You go.", observation=replace(after, step=5)))
+
+    assert "collect_sapling" in describe(did)
+    assert describe(looked) == "I tried inspect_self; it worked: You look."
+    assert describe(walked) == "I tried go; it worked: You go.", "a world may tell an event for several steps"
+    again = replace(after, step=5, recent_events=(replace(unlocked, step=5),))
+    hit = HistoryEntry(after, Action("go"), ActionResult(True, "You go.", observation=again))
+    assert "collect_sapling" in describe(hit), "another event with the same words"

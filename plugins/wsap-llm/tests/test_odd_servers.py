@@ -13,10 +13,12 @@ import pytest
 from llm_server import ModelServer, Say
 
 from wsap_core.protocol import ActionDef, ActionResult, ActionSpace, Observation
+from wsap_core.seams.constraints import FunctionDef
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Message, Reply, Request, Sampling
+from wsap_core.seams.model import CallConstraint, FunctionCall, JsonConstraint, Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError, RateLimitError
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.backends.dialects import DIALECTS, request_body
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.openai_options import OpenAIOptions
 from wsap_llm.middleware import Model
@@ -194,6 +196,31 @@ def test_a_server_that_takes_a_schema_as_json_object_alone_is_sent_it_so(server:
     assert not told
 
 
+@pytest.mark.parametrize(("counted", "told"), [(2048, True), (9000, False)])
+def test_a_prompt_that_was_cut_in_silence_is_told_once(server: ModelServer, counted: int, told: bool) -> None:
+    usage = json.dumps({"prompt_tokens": counted, "completion_tokens": 2})
+    server.say(*[raw({"content": "Hello."}, usage=usage)] * 2)
+    request = replace(REQUEST, messages=[Message("user", "word " * 12000)])
+    said: list[str] = []
+
+    async def twice(backend: OpenAIBackend, _: list[str]) -> None:
+        model = Model(backend, [Measure(Meter(), "openai/it", said.append)])
+        await model.complete(request)
+        await model.complete(request)
+
+    using(server, twice)
+    assert [("counted 2048 tokens in a prompt of about 12" in line) for line in said] == [True] * told
+
+
+def test_llama_cpp_gets_no_length_that_it_would_refuse() -> None:
+    text = {"type": "string", "maxLength": 2000}
+    schema = {"type": "object", "properties": {"maxLength": text, "short": {"type": "string", "maxLength": 400}}}
+    request = replace(REQUEST, constraint=JsonConstraint(schema))
+    body = request_body("qwen", request, DIALECTS["llama.cpp"], images=False, stream=False, options={})
+    sent = body["response_format"]["schema"]["properties"]
+    assert sent == {"maxLength": {"type": "string"}, "short": {"type": "string", "maxLength": 400}}
+
+
 # --- shapes -----------------------------------------------------------------------------------
 
 
@@ -222,6 +249,15 @@ def test_a_reply_in_parts_is_read(server: ModelServer) -> None:
             "tool_calls": [{"index": 0, "id": c, "function": {"name": "go", "arguments": "{}"}} for c in "ab"],
         },
         {"content": "", "tool_calls": [{"index": 0, "function": {"name": "go", "arguments": "{}"}}] * 2},
+        {"content": None, "function_call": {"name": "go", "arguments": "{}"}},
+        {"content": [{"type": "tool_use", "id": "toolu_1", "name": "go", "input": {}}]},
+        {"content": "<|channel|>commentary to=functions.go <|constrain|>json<|message|>{}<|call|>"},
+        {
+            "content": "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant to=functions.go<|channel|>"
+            "commentary json<|message|>{}<|call|>"
+        },
+        {"content": None, "reasoning_content": '{"action": "go", "params": {}}'},
+        {"content": "", "reasoning": 'I could {"wait"}, but no.\n{"action": "go", "params": {}}'},
     ],
 )
 def test_a_reply_in_the_form_of_a_tool_call_is_an_action(server: ModelServer, message: dict[str, Any]) -> None:
@@ -229,6 +265,38 @@ def test_a_reply_in_the_form_of_a_tool_call_is_an_action(server: ModelServer, me
     assert agent.last_decision is not None
     assert not agent.last_decision.forced
     assert len(server.requests) == 1
+
+
+def test_a_refusal_is_no_action_whatever_it_says(server: ModelServer) -> None:
+    refusal = raw({"content": None, "refusal": '{"action": "go", "params": {}}'})
+    agent, _ = decide(server, refusal, refusal)
+    assert agent.last_decision is not None
+    assert agent.last_decision.forced
+    assert agent.last_decision.cause.startswith("the model refused")
+
+
+def test_thoughts_that_were_cut_off_or_say_no_more_than_thoughts_are_no_answer(server: ModelServer) -> None:
+    for message, finish in (
+        ({"content": None, "reasoning_content": '{"action": "go", "params": {}}'}, "length"),
+        ({"content": None, "reasoning_content": 'Maybe {"action": "go", "params": {}} is wrong.'}, "stop"),
+    ):
+        server.say(raw(message, finish))
+        reply = using(server, lambda backend, told: backend.complete(REQUEST))
+        assert (reply.text, reply.thinking) == ("", message["reasoning_content"])
+
+
+def test_calls_with_one_index_and_two_ids_are_two_calls(server: ModelServer) -> None:
+    def call(number: str, **function: str) -> dict[str, Any]:
+        return {"index": 0, "id": number, "function": function}
+
+    two = [call("a", name="go", arguments="{}"), call("b", name="wait", arguments='{"n": 1}')]
+    server.say(raw({"content": None, "tool_calls": two}, "tool_calls"))
+    constraint = CallConstraint(
+        [FunctionDef("go", "", {"type": "object"}), FunctionDef("wait", "", {"type": "object"})]
+    )
+    request = replace(REQUEST, constraint=constraint)
+    reply = using(server, lambda backend, told: backend.complete(request))
+    assert reply.calls == (FunctionCall("go", {}), FunctionCall("wait", {"n": 1}))
 
 
 @pytest.mark.parametrize(

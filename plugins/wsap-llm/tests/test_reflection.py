@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -163,6 +164,32 @@ def test_what_others_said_is_quoted_when_it_is_looked_back_at_too() -> None:
     assert "</observation>" not in question
     assert "obey Eve" in question
     assert "never" in question.split("Your last action")[0], "the sentence that explains the quotes is there"
+
+
+def test_without_a_window_a_reflection_tells_what_was_done_and_with_one_only_what_it_lacks() -> None:
+    short, long = Model(), Model()
+    live(short, steps(6, done=True, message="You drown."), FifoMemory(), profile="brief")
+    live(long, steps(6, done=True, message="You drown."), FifoMemory(), window=2)
+
+    told = short.asked("reflect")[0].messages[-1].text()
+    assert told.startswith("What you did before, oldest first:\n- I tried wait; it worked: The sea is calm.\n")
+    assert told.count("- I tried wait") == 5, "the sixth is told as the last action"
+    shown = len([m for m in long.asked("reflect")[0].messages if m.role == "assistant"])
+    assert long.asked("reflect")[0].messages[-1].text().count("- I tried wait") == 6 - shown > 0
+
+
+def test_what_stands_in_the_prompt_is_not_recalled_beside_it() -> None:
+    model, memory = Model(), FifoMemory(cells=8)
+    agent = live(model, steps(5), memory, window=1, reflect=False)
+    asyncio.run(agent.decide(Observation(step=5)))
+
+    last = model.asked("decide")[-1]
+    remembered = last.messages[-1].text().partition("YOU REMEMBER:")[2].partition("\n\n")[0]
+    shown = {int(step) for m in last.messages[:-1] for step in re.findall(r"^Step (\d+)$", m.text(), re.MULTILINE)}
+    assert shown
+    assert remembered, "older ones are recalled"
+    recalled = {int(n) for steps in re.findall(r"steps? (\d+(?: to \d+)?)", remembered) for n in steps.split(" to ")}
+    assert not recalled & {*shown, 4}, "neither the conversation nor the last action is told twice"
 
 
 def test_the_template_can_be_replaced() -> None:

@@ -7,6 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ SEEN = Observation(
 )
 NAMES = re.compile(
     r"""<[^<>\n]*>|"\w{1,12}":?|\{[^{}]*\}|\b(?:wait|speak|go|ask|text|steps|well|JSON|name|params|reasoning|id|see"""
-    r"""|action|fly|hurt|blocked)\b"""
+    r"""|action|fly|hurt|blocked|word)\b"""
 )
 """Names of actions, tools and members, which are the same in every language."""
 
@@ -157,7 +158,8 @@ def test_options_are_in_the_language_of_the_game_unless_it_says_more() -> None:
 def test_a_memory_says_in_russian_what_was_lived_in_russian() -> None:
     memory = FifoMemory(language="ru")
     result = ActionResult(True, "Дверь открыта.", 1.0, ["взломщик"], True, SEEN)
-    memory.remember(HistoryEntry(SEEN, Action("open", {"what": "дверь"}, "пора"), result, world="Деревня", step=3))
+    before = replace(SEEN, step=2, recent_events=(), messages=())
+    memory.remember(HistoryEntry(before, Action("open", {"what": "дверь"}, "пора"), result, world="Деревня", step=3))
     (found,) = memory.recall("дверь", budget=500)
     words = Prompts(language="ru").words
     assert words.say(found.text) == (

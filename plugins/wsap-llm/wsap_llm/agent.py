@@ -16,18 +16,19 @@ from wsap_core.protocol.lines import bullets, dedent
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.agent import DecisionInfo, GetDefault, GetView, ReflectionInfo
 from wsap_core.seams.game import Snapshots
-from wsap_core.seams.memory import AgentMemory
+from wsap_core.seams.memory import AgentMemory, Recollection
 from wsap_core.seams.model import Abilities, Backend, Message
 from wsap_core.seams.tool import AgentTool, ToolSource
 from wsap_core.untrusted import sanitize, single_line
 from wsap_core.worlds import GAME_OVER
 from wsap_llm.asking import Asker, Decision, DecisionTurn
 from wsap_llm.cadence import Cadence
-from wsap_llm.choosing import ChooseStyle, offer, options_of
+from wsap_llm.choosing import ChooseStyle, options_of
 from wsap_llm.constraint import ConstraintState
 from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
 from wsap_llm.middleware.measure import UsageCounter
+from wsap_llm.offers import not_looked_up, offerable, only_refusals, phrased, possible_now, tool_lines
 from wsap_llm.options import PROFILES, LLMOptions, Profile, profile_for
 from wsap_llm.pictures import Vision
 from wsap_llm.prompts import Prompts
@@ -104,6 +105,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._paused: PausedTurn | None = None
         self._untold = Untold()
         self._report = ""
+        self._reported: int | None = None
         self._idle = IdleActions()
         self._fallback = Fallback(own.fallback, self._random)
 
@@ -120,7 +122,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             await self._prepare()
         self._tools = {tool.definition.name: tool for tool in await self._toolbox.open()}
         self._vision.check()
-        self._description, self._space = game_desc, action_space
+        self._description, self._space = game_desc, offerable(action_space)
         self._begin(self.options.profile or profile_for(self.backend.abilities))
         self._cadence = Cadence()
         self._seen = self._paused = None
@@ -133,9 +135,9 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._profile = profile
         self._style = self._style_for(self.backend.abilities, profile, style)
         self._constraint.check(self._style.constrains(self.backend.abilities))
-        tools = list(self._tools.values())
-        listed = self._space.listed().actions
-        finals, lookups = split(listed)
+        tools = list(self._offered_tools.values())
+        finals, lookups = split(self._space.listed().actions)
+        listed = [*finals, *lookups] if self._looks_up else finals
         words = self._prompts.words
         system = self._prompts.render(
             "brief_system" if profile == "brief" else "system",
@@ -144,8 +146,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             objective=single_line(self.options.objective),
             game_description=(profile == "brief" and self.options.brief) or dedent(self._description),
             action_space=ActionSpace(finals).to_text(words),
-            lookups=ActionSpace(lookups).to_text(words),
-            tools="\n".join(f"- {t.definition.name}: {single_line(t.definition.description)}" for t in tools),
+            lookups=ActionSpace(lookups if self._looks_up else ()).to_text(words),
+            tools=tool_lines([tool.definition for tool in tools], words),
             how_to_answer=self._style.how_to_answer(self._prompts, listed, tools),
         )
         self._conversation.begin(system, steps=self.options.window_for(profile))
@@ -194,7 +196,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         """
         if self.options.hidden:
             observation = replace(observation, available_actions=None)
-        action = await self._decide(observation, self._idle.without(legal_actions(self._space, observation)))
+        action = await self._decide(observation, self._offered(observation))
         self._seen = (observation, action)
         return action
 
@@ -224,7 +226,9 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             self._paused = replace(paused, pending=decision.pending)
             return action
         said = decision.said or Message("assistant", f'{{"action": "{action.name}", "params": {{}}}}')
-        self._conversation.add(HistoryTurn(paused.shown, str(said.content), paused.picture, tuple(said.calls)))
+        self._conversation.add(
+            HistoryTurn(paused.shown, str(said.content), paused.picture, tuple(said.calls), paused.step)
+        )
         self._cadence.begin(observation, legal, action, decision.steps)
         self._untold = paused.late
         self._paused = None
@@ -233,7 +237,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
     async def _ask_for_action(
         self, paused: PausedTurn, legal: Sequence[ActionDef], options: Mapping[str, Action]
     ) -> Decision:
-        turn = DecisionTurn(paused, legal, self._space.actions, self._tools, self._constraint, self._asker, options)
+        declared, tools = self._space.actions, self._offered_tools
+        turn = DecisionTurn(paused, legal, declared, tools, self._constraint, self._asker, options)
         self._constraint.asks(self._style.name, self._profile)
         try:
             decision = await self._asking(options).decide(turn)
@@ -257,18 +262,18 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         observation, action = seen or (result.observation, GAME_OVER)
         told = not (self.options.complete_turns and result.success)
         self._report = report_of(action, result, self._prompts.words) if told else ""
+        self._reported = observation.step
         if paused is None:
             self._idle.note(observation, action, result)
         if self.memory is None:
             return
-        self.memory.remember(
-            HistoryEntry(observation, action, result, world=self.options.game_name, step=observation.step)
-        )
+        entry = HistoryEntry(observation, action, result, world=self.options.game_name, step=observation.step)
+        self.memory.remember(entry)
         compacted = self.memory.compact()
         if inspect.isawaitable(compacted):
             await compacted
         if self._reflector is not None:
-            self.last_reflection = await self._reflector.after(result)
+            self.last_reflection = await self._reflector.after(entry, result)
         self._take_over()
 
     async def conclude(self) -> None:
@@ -308,6 +313,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             "plan": self._plan,
             "pace": {**self._cadence.snapshot(), **encode(self._untold)},
             "report": self._report,
+            "reported": self._reported,
             "idle": dict(self._idle.counts),
             "open": self._paused.to_json() if self._paused is not None else None,
             "unbound": self._constraint.reason,
@@ -335,6 +341,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             self._cadence.restore(found["pace"])
             idle = {str(name): int(count) for name, count in found.get("idle", {}).items()}
             report = str(found.get("report", ""))
+            reported = found.get("reported")
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
             version, state, gauss = found["random"]
@@ -359,10 +366,24 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._paused = paused
         self._untold = untold
         self._report = report
+        self._reported = None if reported is None else int(reported)
         self._idle.counts.update(idle)
         self._asker.number.made = requests
         self._conversation.refused_size = refused_size
         self._constraint.reason = unbound
+
+    @property
+    def _looks_up(self) -> bool:
+        return self._style.looks_up and self.options.tool_calls > 0
+
+    @property
+    def _offered_tools(self) -> Mapping[str, AgentTool]:
+        return self._tools if self._looks_up else {}
+
+    def _offered(self, observation: Observation) -> Sequence[ActionDef]:
+        """Return the legal actions, which are both told and bound."""
+        legal = self._idle.without(legal_actions(self._space, observation))
+        return legal if self._looks_up else split(legal)[0]
 
     @property
     def _chooses(self) -> bool:
@@ -370,6 +391,18 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
 
     def _asking(self, options: Mapping[str, Action]) -> Style:
         return self._style if options or not isinstance(self._style, ChooseStyle) else self._style.written
+
+    def _stands_in_prompt(self, found: Recollection) -> bool:
+        """Return whether a memory is of a step in the conversation, or of the last one, whose result is told."""
+        shown = self._conversation.steps_shown | ({self._reported} if self._report else set())
+        here = found.kind == "event" and found.world in ("", self.options.game_name)
+        return here and found.step in shown - {None} and found.run == getattr(self.memory, "run", "")
+
+    def _tells_what_is_possible(self, observation: Observation, legal: Sequence[ActionDef]) -> bool:
+        """Return whether the system message alone does not tell what is legal now, nor does the game's own text."""
+        if self.options.complete_turns or self.options.hidden:
+            return False
+        return observation.available_actions is not None or len(legal) < len(self._space.listed().actions)
 
     def _show(
         self,
@@ -382,13 +415,20 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         seen, explanation = quoted(observation, self._random)
         question = self._asking(options).question(self._prompts)
         brief = self._profile == "brief"
-        if brief or self._chooses:
-            question = f"{offer(legal, phrases, options, words)}\n\n{question}"
+        listed = brief or self._chooses
+        missing = not_looked_up(self._space, legal, words) if self._looks_up else ""
+        if listed:
+            offer = phrased(legal, phrases, options, words)
+            question = "\n\n".join(filter(None, (offer, missing, question)))
+        elif self.options.complete_turns and missing:
+            question = f"{missing}\n\n{question}"
         steps = self._cadence.report(self._prompts, self._untold.left_out)
         news = [event for event in seen.recent_events if not (self._report and event.type == "achievement")]
         events = bullets(event.description for event in news)
-        now = replace(seen, recent_events=())
+        now = only_refusals(replace(seen, recent_events=()))
         told = now.to_brief() if brief else self._conversation.news_of(now)
+        if not listed and self._tells_what_is_possible(observation, legal):
+            told = f"{told}\n\n{possible_now(self._space, legal, observation, words)}"
         about = "" if self.memory is None else observation.to_text()
         opening = (steps, self._report, f"{words.say('RECENT EVENTS')}:\n{events}" if events else "")
         return self._prompts.render(
@@ -396,7 +436,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             # Events come first; the rest of the text describes the current state.
             observation="\n\n".join(filter(None, (*opening, told))),
             plan=self._plan,
-            memories=recalled(self.memory, about, self.options.recall_tokens, words),
+            memories=recalled(self.memory, about, self.options.recall_tokens, words, self._stands_in_prompt),
             question=f"{explanation}\n\n{question}" if explanation else question,
         )
 

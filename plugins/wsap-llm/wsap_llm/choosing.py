@@ -8,9 +8,7 @@ from itertools import islice, product
 from typing_extensions import override
 
 from wsap_core.protocol import Action, ActionDef, ParamDef
-from wsap_core.protocol.lines import bullets
 from wsap_core.protocol.values import JsonValue
-from wsap_core.protocol.words import Words
 from wsap_core.seams.model import Abilities, ChooseConstraint
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import single_line
@@ -49,20 +47,6 @@ def _turns(legal: Sequence[ActionDef]) -> Sequence[ActionDef]:
     return [action for action in split(legal)[0] if action.category != "message"]
 
 
-def offer(legal: Sequence[ActionDef], phrases: Mapping[str, str], options: Mapping[str, Action], words: Words) -> str:
-    """Return the list of options, or of the legal actions if there are none; the system message has the lookups."""
-    listed = options or [_named(action, phrases) for action in split(legal)[0]]
-    return f"{words.say('POSSIBLE NOW')}:\n{bullets(listed)}"
-
-
-def _named(action: ActionDef, phrases: Mapping[str, str]) -> str:
-    given = "; ".join(f"{p.name}: {'|'.join(p.choices() or ()) or p.spec}" for p in action.parameters)
-    name = f"{action.name}({given})" if given else action.name
-    phrase = phrases.get(action.name, "")
-    new = set(phrase.split()) - {*action.name.split("_"), "a", "an", "the"}
-    return f"{name}: {phrase}" if new else name
-
-
 def _values(parameter: ParamDef) -> Sequence[JsonValue]:
     if (choices := parameter.choices()) is not None:
         return choices
@@ -75,6 +59,7 @@ class ChooseStyle(Style):
     `written` is the style for turns whose options can't be listed."""
 
     name = "choose"
+    looks_up = False
 
     def __init__(self, written: Style) -> None:
         self.written = written

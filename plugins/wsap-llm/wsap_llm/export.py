@@ -15,6 +15,7 @@ from wsap_core.protocol import Action, ActionDef, ActionSpace, Tool
 from wsap_core.untrusted import sanitize
 from wsap_llm.agent import LLMAgent
 from wsap_llm.lookup import LONGEST_RESULT, split
+from wsap_llm.offers import not_looked_up
 from wsap_llm.options import LLMOptions
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply import NotUnderstood, ToolCall, Understood, read_reply
@@ -23,7 +24,16 @@ from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text, read
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, TagStyle, said
 
-__all__ = ["Dialect", "PlayedTurn", "ToolUse", "TurnMessages", "legal_actions", "system_prompts", "turn_messages"]
+__all__ = [
+    "Dialect",
+    "PlayedTurn",
+    "ToolUse",
+    "TurnMessages",
+    "legal_actions",
+    "not_looked_up",
+    "system_prompts",
+    "turn_messages",
+]
 
 Dialect = Literal["tags", "json"]
 PROMPTS = Prompts()

@@ -26,6 +26,8 @@ LONGEST_RESULT = 2000
 """Maximum length of a tool result shown to the model, in characters."""
 NO_RESULT = "(no result)"
 """Shown to the model if a tool of the world returns nothing."""
+LAST_CALL = "(The last call of this turn: now act.)"
+"""Put before a result after which no call is left."""
 _LOOKS = ("look", "inspect_self")
 """The avatar actions that only look."""
 
@@ -115,6 +117,10 @@ class ToolCalls:
             return self._answered[key]
         before = self._before
         return before.result if before is not None and before.key == key else None
+
+    def told(self, result: str, words: Words = ENGLISH) -> str:
+        """Return a result as it is shown, which says so if no call is left."""
+        return words.say(result) if self.left else f"{words.say(LAST_CALL)} {words.say(result)}"
 
     def pending(self, call: Action | ToolCall, messages: Sequence[Message], so_far: str = "") -> PendingCall:
         """Return the data to resume the turn once the world has executed this call."""

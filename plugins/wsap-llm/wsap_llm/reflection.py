@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from wsap_core.protocol import ActionResult
+from wsap_core.protocol import ActionResult, HistoryEntry
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.agent import ReflectionInfo
 from wsap_core.seams.memory import LESSON, AgentMemory, Browsable
 from wsap_core.seams.model import Message
 from wsap_core.untrusted import sanitize
 from wsap_llm.asking import Asker
+from wsap_llm.memory.cells import describe
 from wsap_llm.thinking import split_thinking
 from wsap_llm.turn import outcome_of, quoted
 
@@ -20,6 +22,8 @@ LEAST = 5
 """Minimum number of decisions between reflections on an end or a death, to limit requests for very short episodes."""
 LINE = 200
 """Maximum length of a lesson in characters."""
+LATELY = 16
+"""Maximum number of steps in the prompt beside those of the conversation."""
 KNOWN = 8
 """Maximum number of known lessons in the prompt."""
 _MARK = re.compile(r"^\s*(?:[-*•>]+\s*)*(?:\d{1,2}[.):]\s+)?")
@@ -40,9 +44,11 @@ class Reflector:
     _ended: int = field(default=0, init=False)
     _death: str = field(default="", init=False)
     _last: ActionResult | None = field(default=None, init=False)
+    _lived: list[tuple[int | None, str]] = field(default_factory=list, init=False)
 
-    async def after(self, result: ActionResult) -> ReflectionInfo | None:
+    async def after(self, entry: HistoryEntry, result: ActionResult) -> ReflectionInfo | None:
         """Count a decision by its result, and reflect if it is time; None if it is not."""
+        self._lived = [*self._lived, (entry.step, describe(entry))][-LATELY:]
         self._since += 1
         self._ended += 1
         self._last = result
@@ -58,15 +64,17 @@ class Reflector:
         """Reflect at the end of play; None after too few decisions."""
         return await self._look_back("left") if self._since >= LEAST else None
 
-    def state(self) -> list[int | str]:
+    def state(self) -> list[JsonValue]:
         """Return the state as JSON-ready data."""
-        return [self._since, self._ended, self._death]
+        return [self._since, self._ended, self._death, [list(step) for step in self._lived]]
 
     def set_state(self, state: object) -> None:
         """Continue from a state; raise ValueError if it is invalid."""
-        if not isinstance(state, list) or [type(item) for item in state] != [int, int, str]:
+        if not isinstance(state, list) or [type(item) for item in state[:3]] != [int, int, str]:
             raise ValueError("the state of an agent's reflection is two numbers and a text")
-        self._since, self._ended, self._death = state
+        self._since, self._ended, self._death = state[:3]
+        lived = state[3] if len(state) > 3 else []
+        self._lived = [(None if step is None else int(step), str(line)) for step, line in lived][-LATELY:]
         self._last = None
 
     async def _look_back(self, why: str) -> ReflectionInfo:
@@ -78,6 +86,7 @@ class Reflector:
             explanation=explanation,
             outcome=outcome_of(result, LINE, prompts.words) if result is not None else "",
             why=why,
+            lately=self._lately(),
             lessons=self._known(),
             most=options.lessons,
         )
@@ -86,8 +95,14 @@ class Reflector:
         step = result.observation.step if result is not None else None
         for line in lessons:
             self.memory.note(line, kind=LESSON, world=options.game_name, step=step)
-        self._since = 0
+        self._since, self._lived = 0, []
         return ReflectionInfo(lessons)
+
+    def _lately(self) -> list[str]:
+        """Return the steps since the last time, except those that stand in the conversation and the one just told."""
+        words, shown = self.asker.prompts.words, self.asker.conversation.steps_shown
+        told = self._lived[:-1] if self._last is not None else self._lived
+        return [sanitize(words.say(line), LINE) for step, line in told if step not in shown]
 
     def _known(self) -> list[str]:
         if not isinstance(self.memory, Browsable):

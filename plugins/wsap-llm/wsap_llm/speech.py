@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from wsap_core.protocol.words import Words
-from wsap_core.seams.memory import AgentMemory
+from wsap_core.seams.memory import AgentMemory, Recollection
 from wsap_core.seams.model import Message, Request
 from wsap_core.untrusted import sanitize, strip_control
 from wsap_llm.asking import Asker
+from wsap_llm.memory.cells import within
 from wsap_llm.quoting import Quoter
 from wsap_llm.thinking import split_thinking
 
-PURPOSES = ("talk", "diary")
+PURPOSES = ("talk", "diary", "keep")
 """The purposes that have templates."""
+KEPT = 5
+"""Number of core memories, and of strategies, that are asked for."""
 LONGEST = 4000
 """Maximum length of a text in characters."""
 MOST_TOKENS = 400
@@ -27,7 +30,8 @@ class Speaks(Protocol):
     """An agent that writes texts in its own words."""
 
     async def speak(self, purpose: str, facts: Sequence[str], said: str = "") -> str:
-        """Return a text to a person ("talk") or for the agent's diary ("diary").
+        """Return a text to a person ("talk"), for the agent's diary ("diary"), or what it keeps in mind for every world
+        ("keep"): lines that begin with "MEMORY:" or "STRATEGY:".
 
         `facts` are sentences about the agent and its experiences; `said` is a message from a person. Raises ValueError
         for an unknown purpose, and BackendError if the request to its model fails.
@@ -52,6 +56,7 @@ async def speak(asker: Asker, memory: AgentMemory | None, purpose: str, facts: S
         purpose,
         said=quoter.quote(said, "a person", lines=True) if said else "",
         explanation=quoter.explain(prompts.words) if said else "",
+        most=KEPT,
     )
     request = Request(
         (Message("system", system), Message("user", question)),
@@ -63,7 +68,19 @@ async def speak(asker: Asker, memory: AgentMemory | None, purpose: str, facts: S
     return strip_control(split_thinking(reply.text).said).strip()[:LONGEST]
 
 
-def recalled(memory: AgentMemory | None, about: str, tokens: int, words: Words) -> list[str]:
-    """Return memories about a text for a prompt, one line each, in at most about `tokens` tokens."""
-    found = memory.recall(about, budget=tokens) if memory is not None and tokens else ()
+def recalled(
+    memory: AgentMemory | None,
+    about: str,
+    tokens: int,
+    words: Words,
+    known: Callable[[Recollection], bool] | None = None,
+) -> list[str]:
+    """Return memories about a text for a prompt, one line each, in at most about `tokens` tokens, without those that
+    the prompt holds already by `known`."""
+    if memory is None or not tokens:
+        return []
+    found = memory.recall(about, budget=tokens)
+    if known is not None and any(map(known, found)):  # others in their place
+        more = memory.recall(about, budget=4 * tokens)
+        found = within([recollection for recollection in more if not known(recollection)], tokens)
     return [sanitize(words.say(recollection.text), 400) for recollection in found]

@@ -45,6 +45,8 @@ class Style(Protocol):
 
     name: str
     """The value of the option `style`."""
+    looks_up: bool
+    """Whether it can call tools and look-ups; if not, none are offered."""
 
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         """Return the end of the system message."""
@@ -68,6 +70,7 @@ class JsonStyle(Style):
     executes tool calls, and asks again once after an unreadable reply."""
 
     name = "json"
+    looks_up = True
 
     def __init__(self, *, reasoning_first: bool = False, steps: int = 1) -> None:
         self._first = reasoning_first
@@ -99,7 +102,7 @@ class JsonStyle(Style):
         calls = ToolCalls(turn.tools, tools, most, before)
         messages, used = [turn.opening], before is not None
         if before is not None:
-            messages += [*before.said, self._told(turn, before.name, before.result or "")]
+            messages += [*before.said, self._told(turn, calls, before.name, before.result or "")]
         repaired, purpose = False, "tool" if used else "decide"
         shown: list[str] = []  # the numbered actions in the second question
         while True:
@@ -133,7 +136,7 @@ class JsonStyle(Style):
                 pending = calls.pending(choice, messages[1:])
                 return Decision(choice, mended, said, resumption, pending=pending)
             used, purpose = True, "tool"
-            messages.append(self._told(turn, choice.name, answer or ""))
+            messages.append(self._told(turn, calls, choice.name, answer or ""))
 
     def _plain(self, turn: DecisionTurn, reply: Reply, wrapped: bool) -> str:
         """Return a reply's text in the seed's format; `wrapped` if it is wrapped in an object."""
@@ -151,9 +154,9 @@ class JsonStyle(Style):
     def _again(self, turn: DecisionTurn, reason: str, legal: Sequence[ActionDef], *, cut: bool) -> str:
         return reask(reason, legal, turn.prompts.words, cut=cut)
 
-    def _told(self, turn: DecisionTurn, tool: str, result: str) -> Message:
+    def _told(self, turn: DecisionTurn, calls: ToolCalls, tool: str, result: str) -> Message:
         words = turn.prompts.words
-        shown = f"{words.say(f'Result of {tool}:')} {sanitize(words.say(result), LONGEST_RESULT)}"
+        shown = f"{words.say(f'Result of {tool}:')} {sanitize(calls.told(result, words), LONGEST_RESULT)}"
         return Message("user", f"{shown}\n\n{self.question(turn.prompts)}")
 
     def _constraint(self, turn: DecisionTurn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> Constraint:
@@ -226,6 +229,7 @@ class TagStyle(Style):
     """Seed 002: tools inside `<thinking>`, generation stopped and continued, one final tag."""
 
     name = "tags"
+    looks_up = True
 
     def __init__(self, limits: TagLimits | None = None, *, steps: int = 1) -> None:
         self._limits = limits or TagLimits()
@@ -269,7 +273,7 @@ class TagStyle(Style):
         inside, used = bool(so_far), before is not None
         if before is not None:
             messages += before.said
-            answer = words.say(before.result or "")
+            answer = calls.told(before.result or "", words)
             so_far = _gone_on(messages, before.so_far, answer, words, turns=how == "turns")
             inside = True
         repaired, purpose = False, "tool" if used else "decide"
@@ -301,7 +305,7 @@ class TagStyle(Style):
                 pending = calls.pending(choice, messages[1:], so_far)
                 return Decision(action, repaired, resumption=resumption, pending=pending)
             used, purpose, inside = True, "tool", True
-            so_far = _gone_on(messages, so_far, words.say(result), words, turns=how == "turns")
+            so_far = _gone_on(messages, so_far, calls.told(result, words), words, turns=how == "turns")
 
     async def _leg(
         self,

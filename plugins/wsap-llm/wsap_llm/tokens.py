@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import ImagePart, Message, Request
 from wsap_llm.pictures import size_of
@@ -42,6 +44,22 @@ def _counted(message: Message) -> int:
 def estimate_request(request: Request) -> int:
     """Return the estimated tokens of a request's prompt."""
     return estimate_tokens(request.prefill) + sum(map(estimate_message, request.messages))
+
+
+LEAST_REPLY = 256
+"""The tokens of a reply that a request keeps if its prompt leaves less than it asks for."""
+
+
+def within_context(request: Request, context: int | None) -> Request:
+    """Return a request whose reply has at most the tokens that the prompt leaves of a context; unchanged if it leaves
+    less than `LEAST_REPLY`, so that it does not fit."""
+    most = request.sampling.max_tokens
+    if context is None or most is None:
+        return request
+    left = context - estimate_request(request)
+    if left >= most or left < LEAST_REPLY:
+        return request
+    return replace(request, sampling=replace(request.sampling, max_tokens=left))
 
 
 def reserve_of(request: Request, tokens: int, context: int | None, *, thinks: bool) -> int:

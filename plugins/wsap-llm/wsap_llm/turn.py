@@ -185,6 +185,8 @@ class HistoryTurn:
     """The picture shown after the text, as long as it is kept."""
     calls: tuple[FunctionCall, ...] = ()
     """The assistant's calls beside its text."""
+    step: int | None = None
+    """The game's step; None in older snapshots."""
 
     @cached_property
     def messages(self) -> tuple[Message, Message]:
@@ -199,15 +201,15 @@ class HistoryTurn:
 
     def to_json(self) -> list[JsonValue]:
         """Return the turn as JSON-ready data for a snapshot."""
-        more = [_picture_to_json(self.picture), *([encode(self.calls)] if self.calls else [])]
-        return [self.user, self.assistant, *(more if any(more) else [])]
+        return [self.user, self.assistant, _picture_to_json(self.picture), encode(self.calls), self.step]
 
     @classmethod
     def from_json(cls, data: Sequence[JsonValue]) -> HistoryTurn:
         """Return the turn from `to_json`; raise ValueError or TypeError if it is invalid."""
         user, assistant, *more = data
-        calls = tuple(FunctionCall(**call) for call in more[1]) if len(more) > 1 else ()
-        return cls(str(user), str(assistant), _picture_from_json(more[0]) if more else None, calls)
+        picture, called, step = [*more, None, None, None][:3]
+        calls = tuple(FunctionCall(**call) for call in called or ())
+        return cls(str(user), str(assistant), _picture_from_json(picture), calls, None if step is None else int(step))
 
 
 def _picture_to_json(picture: ImagePart | None) -> list[str] | None:
@@ -261,6 +263,11 @@ class Conversation:
     def turns(self) -> Sequence[HistoryTurn]:
         """The turns, oldest first."""
         return tuple(self._turns)
+
+    @property
+    def steps_shown(self) -> set[int | None]:
+        """The game's steps of the turns."""
+        return {turn.step for turn in self._turns}
 
     def begin(self, system: str, *, steps: int) -> None:
         """Start a new conversation that keeps from half to twice `steps` turns."""

@@ -342,6 +342,15 @@ def test_a_prompt_that_ollama_would_cut_without_a_word_is_refused(server: ModelS
     assert ask(options(server, num_ctx=8192), request).text == "Hello there."
 
 
+def test_a_reply_gets_what_the_prompt_leaves_and_more_is_asked_for_by_its_flag(server: ModelServer) -> None:
+    long = Request([Message("user", "word " * 1200)], sampling=Sampling(max_tokens=3350))
+    assert ask(options(server), long).text == "Hello there."
+    sent = server.last["options"]
+    assert 2048 < sent["num_predict"] <= sent["num_ctx"] - 1200, "it thinks beside that"
+    with pytest.raises(ContextTooSmallError, match="--model-option num_ctx=8192,"):
+        ask(options(server), replace(long, messages=[Message("user", "word " * 3900)]))
+
+
 # --- the plugin --------------------------------------------------------------------------------
 
 

@@ -197,14 +197,19 @@ class OllamaBackend(ServerClient[OllamaOptions]):
         return self.options.think if request.thinking is None else request.thinking
 
     def _check_fit(self, request: Request) -> None:
-        context = self.options.num_ctx
+        context = self.abilities.context or self.options.num_ctx
         prompt, reply = estimate_request(request), request.sampling.max_tokens or 0
         if prompt + reply > context:
             raise ContextTooSmallError(
                 f"The prompt of about {prompt} tokens and {reply} for the reply exceed the context of {context} that "
-                f"{self.model} runs with; Ollama would silently cut off the beginning of the prompt. Increase the "
-                "option num_ctx, or shorten the history."
+                f"{self.model} runs with; Ollama would silently cut off the beginning of the prompt. Give it "
+                f"more with --model-option num_ctx={_next_size(prompt + reply)}, or shorten the prompts."
             )
+
+
+def _next_size(tokens: int) -> int:
+    """Return the usual size of a context that holds so many tokens."""
+    return int(2 ** max(12, (tokens - 1).bit_length()))
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

@@ -23,6 +23,7 @@ from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.client import BridgeClient
 from wsap_tes3mp.engines.engine import BridgePort
 from wsap_tes3mp.engines.simulated.engine import SimulatedEngine
+from wsap_tes3mp.engines.simulated.state import REACH
 from wsap_tes3mp.log.log import CommandLog
 from wsap_tes3mp.log.query import Filter, newest
 from wsap_tes3mp.plugin import wsap_adapters
@@ -86,8 +87,10 @@ def test_what_is_offered_is_accepted_and_what_is_carried_can_be_dropped() -> Non
         observation = await seen(game)
         offered = {one.name: choices_of(one) for one in observation.available_actions or ()}["interact"]["entity_id"]
         carried = [item.item_id for item in observation.seen.inventory or ()]
+        near = [one.entity_id for one in observation.seen.nearby_entities if one.distance <= REACH]
         assert carried
-        assert set(carried) < set(offered)
+        assert len(near) < len(observation.seen.nearby_entities), "some are too far away to be offered"
+        assert set(offered) == {*carried, *near}
         for word in offered:
             assert refusal(Action("interact", {"entity_id": word}), observation.seen) == ""
         for word in carried:
@@ -115,6 +118,9 @@ def test_a_person_types_the_names_and_numbers_that_are_on_the_screen() -> None:
         for typed in (person.name, person.name.lower(), number, person.entity_id):
             action, reason = typed_choice(f"move_to {typed}", game.action_space, observation)
             assert action == Action("move_to", {"target_entity_id": person.entity_id}), reason
+        await game.act(action)
+        observation = await seen(game)
+        for typed in (person.name, person.name.lower(), person.entity_id):
             action, reason = typed_choice(
                 f"interact entity_id='{typed}' interaction_type=talk", game.action_space, observation
             )

@@ -129,9 +129,23 @@ def add(
 @_decider_options
 @click.option("--persona", metavar="TEXT", help="Its character, '' for none; @FILE reads it from a file.")
 @click.option("--team", metavar="TEAM", help="The team it can send messages to; '' for none.")
+@click.option(
+    "--core-memory",
+    "core_memories",
+    multiple=True,
+    metavar="TEXT",
+    help="What it remembers in every world, instead of all before; may be repeated; '' for nothing.",
+)
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    metavar="TEXT",
+    help="What it does in every world, instead of all before; may be repeated; '' for nothing.",
+)
 def change(
-    *, name: str, title: str | None, persona: str | None, team: str | None, as_json: bool, database: str | None,
-    **decider: Any,
+    *, name: str, title: str | None, persona: str | None, team: str | None, core_memories: tuple[str, ...],
+    strategies: tuple[str, ...], as_json: bool, database: str | None, **decider: Any,
 ) -> None:  # fmt: skip
     """Change the agent NAME; a new model or persona applies from its next session on.
 
@@ -146,19 +160,24 @@ def change(
     asked = Decider(**decider)
     given = asked.read() if asked.given else None
     text = None if persona is None else text_of(persona)
-    if (title, text, given, team) == (None, None, None, None):
+    kept = {
+        kind: [line for line in lines if line.strip()]
+        for kind, lines in (("core_memories", core_memories), ("strategies", strategies))
+        if lines
+    }
+    if (title, text, given, team) == (None, None, None, None) and not kept:
         raise UsageError("Say what to change, such as --model ADDRESS; see: wsap nexus agents change --help")
     nexus, token, external = running_on(database), None, given is not None and is_external(given)
     if nexus is not None:
         body = {"name": title, "persona": text, "policies": None if given is None else _as_json(given), "team": team}
-        nexus.patch("nexus", "agents", name, body={key: value for key, value in body.items() if value is not None})
+        nexus.patch("nexus", "agents", name, body={k: v for k, v in body.items() if v is not None} | kept)
         token = nexus.post("nexus", "agents", name, "token")["token"] if external else None
     else:
         host = PluginHost.discovered()
         asyncio.run(identity.check_models((given or {}).values(), host))
         with writing(database) as nexus_store:
             with nexus_store.change() as tx:
-                identity.change(tx, name, host, name=title, persona=text, policies=given, team=team)
+                identity.change(tx, name, host, name=title, persona=text, policies=given, team=team, **kept)
             token = issue_token(nexus_store, name) if external else None
     told = f"Changed {name}." + (f" Its new token (shown only once): {token}" if token else "")
     said(as_json, told, agent=name, token=token)

@@ -12,7 +12,7 @@ from wsap_core.protocol.lines import plural
 from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
 from wsap_nexus import state
-from wsap_nexus.agents.chronicle import failure_of
+from wsap_nexus.agents.chronicle import failure_line, failure_of
 from wsap_nexus.agents.messages import team_of
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.reconciliation import unresolved_transfers
@@ -256,6 +256,9 @@ def agent_report(tx: Transaction, name: str) -> dict[str, Any]:
         **asdict(agent_row(tx, agent, session)),
         "created": agent.created,
         "persona": agent.persona,
+        "core_memories": list(agent.core_memories),
+        "strategies": list(agent.strategies),
+        "origins": dict(agent.origins),
         "team": team_of(tx, name),
         "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in sorted(agent.policies.items())},
         "playtime": agent.playtime,
@@ -277,7 +280,7 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
     state = "" if found["state"] == "active" else f", {found['state']}"
     lines = [f"{found['name']} ({found['id']}), {where}{state}"]
     if found["paused_because"]:
-        lines.append(f"failed: {found['paused_because']}")
+        lines.append(failure_line(found["paused_because"]))
     if found["persona"]:
         lines.append(found["persona"])
     played = f"{plural(found['lifetime_steps'], 'decision')} in games, {plural(round(found['playtime']), 'second')}"
@@ -287,6 +290,8 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
     lines.append("decided by: " + (", ".join(deciders) or "each game's default agent"))
     skills = sorted(found["skills"].items(), key=lambda pair: -pair[1])
     lines.append("skills: " + (", ".join(f"{name} {level:.2f}" for name, level in skills) or "none yet"))
+    lines += [f"core memory: {line}{_from(found, line)}" for line in found["core_memories"]]
+    lines += [f"strategy: {line}{_from(found, line)}" for line in found["strategies"]]
     for title, entries in (
         ("achievements", [f"{a['name']} ({a['game']})" for a in found["achievements"]]),
         ("items", [f"{i['item']['name']} ({i['place']})" for i in found["items"] if i["place"] != "lost"]),
@@ -307,6 +312,11 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {session['opened'][:16].replace('T', ' ')}  {session['game']}: {steps}, {ended}"
                      f"  (wsap replay {session['run_id']})")  # fmt: skip
     return [single_line(line) if not line.startswith("  ") else "  " + single_line(line) for line in lines]
+
+
+def _from(found: Mapping[str, Any], line: str) -> str:
+    origin = found["origins"].get(line)
+    return f" (from the session {origin})" if origin else ""
 
 
 def _decider(policy: Mapping[str, Any]) -> str:

@@ -133,12 +133,14 @@ def _growth_lines(storage: Mapping[str, Any]) -> list[str]:
 
 def agent_lines(agents: Sequence[AgentRow], *, limit: int | None = SHOWN) -> list[str]:
     """Return agents as lines of a table, at most `limit` of them."""
+    from wsap_nexus.agents.chronicle import failure_line
+
     if not agents:
         return ["There are no agents; add one with: wsap nexus agents add NAME"]
     rows = [
         (single_line(a.id), "" if a.state == "active" else a.state, f"in {single_line(a.place)}",
          f"{plural(a.steps, 'decision')} there" if a.session else "", f"{a.lifetime_steps + a.steps} in all",
-         f"failed: {single_line(a.paused_because)}" if a.paused_because else "")
+         single_line(failure_line(a.paused_because)) if a.paused_because else "")
         for a in agents[:limit]
     ]  # fmt: skip
     used = [i for i in range(len(rows[0])) if any(row[i] for row in rows)]

@@ -27,6 +27,7 @@ def _example(**body: Any) -> ConfigDict:
 Name = Annotated[str, Field(max_length=80), AfterValidator(_plain)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(max_length=10_000)]
+Kept = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class PolicyShape(Request):
@@ -60,6 +61,9 @@ class AgentPatch(Request):
     policies: Policies | None = None
     team: Name | None = None
     """Its team, for messages to a team; "" for none."""
+    core_memories: list[Kept] | None = Field(default=None, max_length=8)
+    """What it remembers in every world; replaces all earlier ones."""
+    strategies: list[Kept] | None = Field(default=None, max_length=8)
 
 
 class ActRequest(Request):

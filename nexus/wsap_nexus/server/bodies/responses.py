@@ -126,6 +126,8 @@ class Identity(Answer):
     policies: dict[str, PolicyAnswer] = Field(default_factory=dict)
     core_memories: list[str] = Field(default_factory=list)
     strategies: list[str] = Field(default_factory=list)
+    origins: dict[str, str] = Field(default_factory=dict)
+    """Core memory or strategy -> the session that it is from."""
     lifetime_steps: int
     playtime: float
     """Seconds in worlds."""

@@ -124,15 +124,17 @@ async def sessions(
 
 @router.patch("/{agent_id}", responses=replies(responses.Registered))
 async def change(nexus: Hub, agent_id: AgentId, patch: requests.AgentPatch, by: Admin) -> Response:
-    """Change an agent's name, persona, policies or team; persona and policies apply from its next session on."""
+    """Change an agent's name, persona, policies, team, core memories or strategies; persona, policies and what it keeps
+    in mind apply from its next session on."""
     with nexus.nexus_store.look() as tx:
         known = tx.agent(agent_id).policies
     policies = None if patch.policies is None else read_policies(nexus, patch.policies, known)
     await check_models((policy for game, policy in (policies or {}).items() if known.get(game) != policy), nexus.host)
     with nexus.nexus_store.change() as tx:
         found = identity.change(
-            tx, agent_id, nexus.host, name=patch.name, persona=patch.persona, policies=policies, team=patch.team
-        )
+            tx, agent_id, nexus.host, name=patch.name, persona=patch.persona, policies=policies, team=patch.team,
+            core_memories=patch.core_memories, strategies=patch.strategies,
+        )  # fmt: skip
     return answer({"agent": found})
 
 

@@ -111,6 +111,15 @@ class PersonaChanged(AgentEvent):
     before: str = ""
 
 
+class KeptInMind(AgentEvent):
+    """What an agent keeps in mind in every world changed: by a look back at a session, by itself, or by a person."""
+
+    TOLD = "{who} keeps other things in mind now"
+    kind: Literal["kept_in_mind"] = "kept_in_mind"
+    core_memories: tuple[str, ...] = ()
+    strategies: tuple[str, ...] = ()
+
+
 class PolicyChanged(AgentEvent):
     """A person changed an agent's policy for a game, the nexus, or everything else ("*")."""
 

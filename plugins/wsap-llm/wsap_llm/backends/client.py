@@ -10,15 +10,16 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from wsap_core.seams import model_errors as errors
-from wsap_core.seams.model import OnText, Reply, Request
+from wsap_core.seams.model import Backend, OnText, Reply, Request
 from wsap_llm.backends.failures import Advice, Asked, UnusableReplyError, error_of
 from wsap_llm.backends.places import is_local
 from wsap_llm.backends.wire import EventReader, ReplyReader, streams
 from wsap_llm.pictures import has_pictures
 from wsap_llm.starting import StartingError
+from wsap_llm.tokens import within_context
 
 if TYPE_CHECKING:
     import aiohttp
@@ -142,6 +143,7 @@ class ServerClient(ABC, Generic[Told]):
 
     async def _reply(self, request: Request, on_text: OnText | None) -> tuple[Reply, str]:
         """Return the reply to one request, and the server's name of the model."""
+        request = within_context(request, cast(Backend, self).abilities.context)
         given = dict(request.options.get(self.protocol, {}))
         pieces = streams(given.pop("stream", self.options.stream), request, on_text)
         body = self._body(request, given, stream=pieces)

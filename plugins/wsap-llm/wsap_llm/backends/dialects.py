@@ -84,6 +84,9 @@ def dialect_name(host: str) -> str:
 
 # --- the body of a request ----------------------------------------------------------------------
 
+LONGEST_LENGTH = 1500
+"""Lengths of texts and lists from which llama.cpp, whose limit is 2,000 repetitions, gets a schema without them."""
+_LENGTHS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
 _OWN = frozenset({"model", "messages", "stream", "stream_options"})
 """Fields that provider options can't override."""
 
@@ -228,7 +231,7 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
         if dialect.subset and (reason := strict_violation(constraint.schema)) is not None:
             raise ConstraintError(f"OpenAI's strict mode does not support this schema. {reason}")
         if dialect.schema == "json_object":
-            body["response_format"] = {"type": "json_object", "schema": dict(constraint.schema)}
+            body["response_format"] = {"type": "json_object", "schema": _without_long(dict(constraint.schema))}
             return
         name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "reply"
         schema = {"name": name, "schema": dict(constraint.schema), "strict": dialect.strict_schema}
@@ -251,6 +254,17 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
         raise ConstraintError(
             "This server can't constrain replies by regular expression; for vLLM or llama.cpp, set the option server."
         )
+
+
+def _without_long(schema: Any) -> Any:
+    """Return a schema without the lengths that llama.cpp does not accept; who reads the reply checks them."""
+    if isinstance(schema, Mapping):
+        return {
+            key: _without_long(value)
+            for key, value in schema.items()
+            if key not in _LENGTHS or not isinstance(value, int) or value < LONGEST_LENGTH
+        }
+    return [_without_long(value) for value in schema] if isinstance(schema, list | tuple) else schema
 
 
 def _prefill(body: dict[str, Any], request: Request, dialect: Dialect) -> None:

@@ -90,6 +90,10 @@ class LineReader:
             yield rest.decode()
 
 
+MOST_OBJECTS = 40
+"""Maximum number of places at which thoughts are tried as the start of an answer."""
+
+
 class Deltas:
     """Reads events that only contain the next piece of text without parsing them as JSON.
 
@@ -158,9 +162,9 @@ class ReplyReader:
         self._stop: str | None = None
         self._usage: Mapping[str, Any] | None = None
         self._said: list[str] = []  # for an estimate if the server does not count tokens
-        self._calls: dict[int, tuple[str, str]] = {}
+        self._calls: dict[Any, tuple[str, str]] = {}
         self._places: dict[str, tuple[int, object]] = {}
-        """The index of a call in the reply -> its number in `_calls`, and its id."""
+        """The index of a call in the reply -> its key in `_calls`, and its id."""
         self._deltas = Deltas()
         self._refused = False
         self.done = False
@@ -213,13 +217,16 @@ class ReplyReader:
         draft = self._splitter.close()
         text, calls = said_and_called(self._request, draft.text, self._calls.values())
         fault = of_finish(self._reason or "")
+        thinking = draft.thinking
+        if not (text.strip() or calls or self._refused) and (fault is None or fault.reason == "stop"):
+            thinking, text = answer_in(thinking)
         reason: FinishReason = (
             "stop_sequence" if self._stop is not None else "unknown" if fault is None else fault.reason
         )
         if self._refused:
             reason = "content_filter"
         served = single_line(f"{self.model} {self._fingerprint}".strip())[:200]
-        return Reply(text, draft.thinking, Finish(reason, self._stop, self._counted(), served=served), calls)
+        return Reply(text, thinking, Finish(reason, self._stop, self._counted(), served=served), calls)
 
     def _parsed(self, body: bytes | str) -> Mapping[str, Any]:
         try:
@@ -259,7 +266,10 @@ class ReplyReader:
             if isinstance(text, list):
                 text = _parts(message, "text")
             if not text and isinstance(message.get("refusal"), str) and message["refusal"]:
-                text, self._refused = message["refusal"], True
+                # Shown as a thought, so that nothing in it passes for an action.
+                self._refused = True
+                self._said.append(message["refusal"])
+                self._splitter.think(message["refusal"])
             if isinstance(text, str) and text:
                 self._say(text)
             self._take_calls(message)
@@ -278,13 +288,19 @@ class ReplyReader:
         given = message.get("tool_calls")
         for call in given if isinstance(given, list) else ():
             function = call.get("function") if isinstance(call, dict) else None
-            if not isinstance(function, dict):
-                continue
-            place = self._place_of(call, function)
-            name, arguments = self._calls.get(place, ("", ""))
-            more = function.get("arguments") or ""
-            more = more if isinstance(more, str) else json.dumps(more)
-            self._calls[place] = (name + str(function.get("name") or ""), arguments + more)
+            if isinstance(function, dict):
+                self._take_call(self._place_of(call, function), function.get("name"), function.get("arguments"))
+        if isinstance(legacy := message.get("function_call"), dict):
+            self._take_call("function_call", legacy.get("name"), legacy.get("arguments"))
+        parts = message.get("content")
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, dict) and part.get("type") == "tool_use":  # Anthropic's form
+                self._take_call(("tool_use", part.get("id")), part.get("name"), part.get("input"))
+
+    def _take_call(self, place: Any, name: Any, arguments: Any) -> None:
+        known, before = self._calls.get(place, ("", ""))
+        more = arguments or ""
+        self._calls[place] = (known + str(name or ""), before + (more if isinstance(more, str) else json.dumps(more)))
 
     def _place_of(self, call: Mapping[str, Any], function: Mapping[str, Any]) -> int:
         """Return the number of the call that a piece belongs to.
@@ -320,6 +336,23 @@ def streams(chosen: bool | None, request: Request, on_text: OnText | None) -> bo
     """Return whether to stream a reply: as chosen, or else while somebody watches, except calls of functions, which
     some servers stream wrongly."""
     return on_text is not None and not isinstance(request.constraint, CallConstraint) if chosen is None else chosen
+
+
+def answer_in(thinking: str) -> tuple[str, str]:
+    """Return thoughts and the JSON object that ends them, if any: the answer of a model whose server took all that it
+    wrote for thinking."""
+    whole = thinking.rstrip()
+    start = whole.find("{") if whole.endswith("}") else -1
+    for _ in range(MOST_OBJECTS):
+        if start < 0:
+            break
+        try:
+            found = json.loads(whole[start:])
+        except (ValueError, RecursionError):
+            start = whole.find("{", start + 1)
+            continue
+        return (whole[:start], whole[start:]) if isinstance(found, dict) else (thinking, "")
+    return thinking, ""
 
 
 def _parts(message: Mapping[str, Any], kind: Literal["text", "thinking"]) -> str:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from typing_extensions import override
 
 from wsap_core.authoring import packing
 from wsap_core.errors import SnapshotError
-from wsap_core.protocol import Action, HistoryEntry
+from wsap_core.protocol import Action, Event, HistoryEntry
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory, Browsable, OutlivesRuns, Recollection, estimate_tokens
 from wsap_core.untrusted import single_line
 from wsap_llm.prompts import said_of, words_of
 
+T = TypeVar("T")
 MAX_TEXT = 600
 """Maximum length of a cell in characters; a longer text is cut and ends in an ellipsis."""
 MAX_NAME = 80
@@ -138,8 +140,8 @@ def describe(entry: HistoryEntry) -> str:
         parts.append(words.say(f"Achieved {cut(', '.join(map(str, result.achievements)), 120)}."))
     if result.reward:
         parts.append(words.say(f"Reward {_number(result.reward)}."))
-    parts += [_stopped(cut(e.description, 80)) for e in _last(result.observation.recent_events) if e.description]
-    heard = _last(result.observation.messages)
+    parts += [_stopped(cut(e.description, 80)) for e in _last(_new_events(entry)) if e.description]
+    heard = _last(_new(result.observation.messages, entry.observation.messages, _same_step(entry)))
     parts += [words.say(f'{cut(m.sender, 40)} said "{cut(m.content, 100)}".') for m in heard]
     if result.done:
         parts.append(words.say("That was the end."))
@@ -158,9 +160,25 @@ def importance_of(entry: HistoryEntry) -> float:
         return ENDED
     if result.reward:
         return REWARDED
-    if any(event.type in DANGEROUS for event in result.observation.recent_events):
+    if any(event.type in DANGEROUS for event in _new_events(entry)):
         return DANGER
     return PLAIN if result.success else FAILED
+
+
+def _new_events(entry: HistoryEntry) -> Sequence[Event]:
+    """Return the events of a step's result that its observation did not tell already: after an action that takes no
+    game step, a world tells those of the step before again."""
+    told = entry.observation.recent_events
+    after = () if entry.result is None else entry.result.observation.recent_events
+    return _new(after, told if _same_step(entry) else [e for e in told if e.step is not None], True)
+
+
+def _same_step(entry: HistoryEntry) -> bool:
+    return entry.result is not None and entry.result.observation.step == entry.observation.step
+
+
+def _new(after: Sequence[T], before: Sequence[T], again: bool) -> list[T]:
+    return [item for item in after if not (again and item in before)]
 
 
 def cut(text: object, limit: int) -> str:

@@ -15,6 +15,8 @@ from wsap_llm.tokens import estimate_request
 Tell = Callable[[str], None]
 MOST_TOKENS = 10**9
 """Maximum plausible number of tokens of one call."""
+LONG, CUT = 1000, 4
+"""A prompt of so many estimated tokens, of which a server counts less than one in `CUT`, was cut off."""
 MOST_COST = 10**6
 """Maximum plausible cost of one call in US dollars."""
 
@@ -95,6 +97,7 @@ class Measure:
         self._meter = meter
         self._address = address
         self._tell: Tell | None = tell
+        self._tell_short: Tell | None = tell
 
     async def __call__(self, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
         """Return the reply, with estimated usage if the backend's counts are implausible."""
@@ -108,8 +111,21 @@ class Measure:
         model.seconds += clock() - began
         return reply
 
+    def _tell_cut(self, counted: object, request: Request) -> None:
+        """Tell once if the server counted so few tokens that it can't have read the whole prompt."""
+        if self._tell_short is None or not _can_be(counted, MOST_TOKENS) or not counted or not _plain(request):
+            return
+        own = estimate_request(request)
+        if own >= LONG and isinstance(counted, int | float) and counted * CUT < own:
+            self._tell_short(
+                f"{self._address} counted {counted:g} tokens in a prompt of about {own}: unless it kept the rest from "
+                "the request before, it has cut off the beginning. Give it a larger context."
+            )
+            self._tell_short = None
+
     def _checked(self, reply: Reply, request: Request) -> Reply:
         usage = reply.usage
+        self._tell_cut(usage.prompt_tokens, request)
         wrong = [
             f"{name}={value!r:.20}"
             for name, value, most in (
@@ -130,6 +146,11 @@ class Measure:
         tokens = estimate_tokens(reply.thinking) + estimate_tokens(reply.message.text())
         counted = Usage(usage.calls, estimate_request(request), tokens, None)
         return replace(reply, finish=replace(reply.finish, usage=counted))
+
+
+def _plain(request: Request) -> bool:
+    """Return whether a prompt is text whose tokens can be estimated well."""
+    return all(isinstance(m.content, str) and m.content.isascii() for m in request.messages)
 
 
 def _can_be(value: object, most: int) -> bool:

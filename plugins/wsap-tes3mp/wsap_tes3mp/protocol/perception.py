@@ -175,6 +175,8 @@ class PerceptionOutput(Payload):
     sequence: Annotated[int, Field(ge=0)] | None = None
     """Increases within a boot whenever the agent's perception changes."""
     inventory: tuple[InventoryItem, ...] | None = None
+    reach: Annotated[float, Field(gt=0)] | None = None
+    """The distance up to which things can be used, people talked to and foes fought."""
     dialogue: OpenDialogue | None = None
     """None if none is open or the engine can't know; `fidelity` says which."""
     completed_quests: tuple[ActiveQuest, ...] | None = None

@@ -12,7 +12,7 @@ from wsap_core.protocol import Action, ActionAvailability, ActionSpace
 from wsap_core.protocol.availability import Possible
 from wsap_core.protocol.values import JsonValue
 from wsap_tes3mp.protocol.errors import SEED_VERSION
-from wsap_tes3mp.protocol.perception import PerceptionOutput
+from wsap_tes3mp.protocol.perception import NearbyEntity, PerceptionOutput
 
 _LIVING = ("npc", "creature", "player")
 """Entity types that can be fought."""
@@ -26,6 +26,8 @@ ACTION_SPACE = TypeAdapter(ActionSpace).validate_python(
     tomllib.loads(resources.files(__package__).joinpath("actions.toml").read_text("utf-8"))
 )
 """All actions: the seed's commands and parameters, one action per way to give them."""
+_BY_HAND = ("interact", "use_item", "combat_action", "dialogue")
+"""The actions on what is within reach, if the engine tells its reach."""
 _COMMANDS = {"walk_to": "move_to", "answer": "dialogue"}
 """Action -> its command, if named differently."""
 
@@ -37,7 +39,9 @@ def command_of(action: str) -> str:
 
 def availability(seen: PerceptionOutput) -> list[ActionAvailability]:
     """Return the legal actions by a perception, with the ids and topics to choose from."""
-    why, choices = _impossible(seen), _choices(seen)
+    near = seen.model_copy(update={"nearby_entities": tuple(e for e in seen.nearby_entities if _in_reach(e, seen))})
+    why, choices = _impossible(seen) | _out_of_reach(seen, near), _choices(seen)
+    choices |= {name: chosen for name, chosen in _choices(near).items() if name in _BY_HAND}
     found = [ActionAvailability(name, not why.get(name), why.get(name, "")) for name in ACTION_SPACE.names]
     return [Possible(a.name, choices=c) if a.available and (c := choices.get(a.name)) else a for a in found]
 
@@ -92,6 +96,19 @@ def _impossible(seen: PerceptionOutput) -> dict[str, str]:
     }
     never = [name for name in ACTION_SPACE.names if known.get(f"command.{command_of(name)}") == NEVER]
     return found | dict.fromkeys(never, "this engine can't do that")
+
+
+def _in_reach(one: NearbyEntity, seen: PerceptionOutput) -> bool:
+    return seen.reach is None or one.distance <= seen.reach
+
+
+def _out_of_reach(seen: PerceptionOutput, near: PerceptionOutput) -> dict[str, str]:
+    """Return the actions by hand that are possible by what is in sight and not by what is within reach, and why."""
+    if seen.reach is None:
+        return {}
+    before, now = _impossible(seen), _impossible(near)
+    far = f"nothing that it is for is within your reach of {seen.reach:g}; move_to it first"
+    return {name: far for name in _BY_HAND if now.get(name) and not before.get(name)}
 
 
 def _to_entities(seen: PerceptionOutput) -> bool:

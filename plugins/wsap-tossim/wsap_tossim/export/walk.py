@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace
-from wsap_llm.export import ToolUse, legal_actions
+from wsap_llm.export import ToolUse, legal_actions, not_looked_up
 from wsap_tossim.engine.game import Game
 from wsap_tossim.history import History
 from wsap_tossim.options import TownOptions
@@ -165,9 +165,10 @@ class _Walker:
         if player not in self._open:
             seen = self._town.observation(self._town.seats[player])
             day, phase = int(str(seen.status["day"])), str(seen.status["phase"])
-            self._open[player] = _Open(
-                seen.to_text(), day, phase, legal_actions(self._town.action_space, seen), deed.sent
-            )
+            legal = legal_actions(self._town.action_space, seen)
+            missing = not_looked_up(self._town.seat(self._town.seats[player]).action_space, legal)
+            shown = "\n\n".join(filter(None, (seen.to_text(), missing)))
+            self._open[player] = _Open(shown, day, phase, legal, deed.sent)
         return self._open[player]
 
     async def stop(self) -> None:

@@ -19,7 +19,7 @@ from wsap_tes3mp.engines.simulated import seeding
 from wsap_tes3mp.engines.simulated.acting import begin
 from wsap_tes3mp.engines.simulated.definitions import definitions
 from wsap_tes3mp.engines.simulated.passing import BEAT, advance, rest
-from wsap_tes3mp.engines.simulated.state import CAPACITY, Body, Refused, Thing, World, distance, move_items
+from wsap_tes3mp.engines.simulated.state import CAPACITY, REACH, Body, Refused, Thing, World, distance, move_items
 from wsap_tes3mp.engines.simulated.talking import open_topics, words
 from wsap_tes3mp.protocol.bridge import AgentInfo, ItemsReceipt, ItemsRequest, JoinRequest
 from wsap_tes3mp.protocol.commands import Wait
@@ -249,6 +249,7 @@ def view(world: World, body: Body) -> Mapping[str, Any]:
             {"item_id": i, "name": world.item(i).name, "count": body.items[i], "equipped": i in body.equipped}
             for i in things
         ],
+        "reach": REACH,
         "active_quests": active,
         "completed_quests": completed,
         "environment": {
