@@ -11,13 +11,22 @@ from typing import Any
 
 import click
 
-from wsap_core.cli.params import typed_pairs
+from wsap_core.cli.grouped import GroupedCommand
+from wsap_core.cli.params import FiniteRange, WholeNumber, typed_pairs
 from wsap_core.errors import ConfigError, UsageError
 
 # Any, in this module: options of games.
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=("wsap mcp crafter --config", "wsap mcp crafter --each", "wsap mcp --nexus --agent eve"),
+    sections={
+        "The game": ("seat", "opponents", "options", "each", "structured", "resume", "idle", "database"),
+        "The nexus": ("nexus_url", "agent"),
+        "Serving": ("port", "host", "token_file", "config"),
+    },
+)
 @click.argument("game", required=False)
 @click.option("--seat", metavar="NAME", help="The seat of the client; by default the first.")
 @click.option("--opponents", metavar="AGENT", help="The agent of the other seats; by default the game's own choice.")
@@ -43,7 +52,7 @@ from wsap_core.errors import ConfigError, UsageError
 @click.option(
     "--http",
     "port",
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     metavar="PORT",
     help="Serve HTTP on this port instead of one client over standard input and output; 0 for any.",
 )
@@ -56,7 +65,7 @@ from wsap_core.errors import ConfigError, UsageError
 )
 @click.option(
     "--idle",
-    type=click.FloatRange(1, 10**7),
+    type=FiniteRange(1, 10**7),
     default=1800.0,
     show_default=True,
     metavar="SECONDS",
