@@ -246,5 +246,5 @@ def test_the_reference_lists_every_event() -> None:
     spec.loader.exec_module(tool)
     page = tool.PAGE.read_text(encoding="utf-8")
     assert page == tool.page(), "run: python tools/write_event_reference.py"
-    told = {"thinking"}  # while it lasts, and not in the log
+    told = {"pulse", "thinking"}  # while they last, and not in the log
     assert set(re.findall(r"^### `(\w+)`$", page, re.MULTILINE)) == KINDS.keys() | told

@@ -71,7 +71,8 @@ def prompts(path: Path, game: str, *, url: str | None = None, workers: int = 0) 
     path.mkdir()
     asyncio.run(play())
     asked = [request for request in script.requests if request.purpose == "decide" and asked_column(request)]
-    return ["\n\n".join(f"[{m.role}]\n{m.text()}" for m in request.messages) for request in asked]
+    texts = ["\n\n".join(f"[{m.role}]\n{m.text()}" for m in request.messages) for request in asked]
+    return [text.replace("|far-matrix", "") for text in texts]  # one game more to go to
 
 
 def without_order(texts: list[str]) -> list[list[str]]:
