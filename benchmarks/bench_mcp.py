@@ -140,9 +140,7 @@ def main() -> int:
                 for name, value in row.items():
                     found.setdefault(name, []).append(value)
             rate = asyncio.run(together(address, options.games, 20))
-    print(
-        f"milliseconds a step of {options.game}, median of {options.rounds} rounds, and as a multiple of the world alone"
-    )
+    print(f"milliseconds a step of {options.game}: median of {options.rounds} rounds, and times the world alone")
     for name, values in found.items():
         times = [value / base for value, base in zip(values, found["the world alone"], strict=True)]
         print(f"{name:<24}{spread(values)}  x {spread(times).strip()}")

@@ -319,7 +319,7 @@ def test_a_day_limits_all_agents_of_a_nexus_together_also_after_it_was_started_a
 
     # So few that neither agent runs out of repetitions that need no model before both are told.
     limits = Budgets(day=BudgetLimits(calls=4))
-    script = Script({"decision": answer})
+    script = Script({"decide": answer})
 
     async def live(new: Mapping[str, Mapping[str, Policy]]) -> list[NexusEvent]:
         async with nexus_at(tmp_path, new, host=host_with(script=script), limits=limits) as place:

@@ -45,7 +45,7 @@ def print_table(
     widths = [max(map(_width, column)) for column in list(zip(*table, strict=True))[:-1]] if table else []
     left = sum(widths) + len(_GAP) * len(widths)
     width = shutil.get_terminal_size().columns if terminal else 0
-    room = max(20, width - left) if terminal else 0
+    room = max(16, width - left) if terminal else 0
     if terminal:
         click.echo(_styled(_line(list(columns), widths)))
     elif heading:

@@ -382,6 +382,7 @@ class SharedStatus(Meadow):
     "observing",
     # Whoever asks again sees something else, which several promises forbid.
     *("state-after", "undeclared-actions", "bad-parameters", "done", "reset", "snapshot-continues", "snapshot-refuses"),
+    "avatar-actions",
 )
 class ObservingTakesTime(Meadow):
     """Lets the wolf walk whenever somebody looks twice."""

@@ -1,0 +1,42 @@
+"""The family of games; neither Gymnasium nor numpy is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from wsap_core.hookspecs import hookimpl
+from wsap_core.specs import AdapterSpec, EpisodeSummary, OptionDef, ScoreMetric
+
+
+def mean_return(episodes: Sequence[EpisodeSummary]) -> float:
+    """Return the mean return of episodes; 0 without any."""
+    return sum(episode.reward for episode in episodes) / len(episodes) if episodes else 0.0
+
+
+@hookimpl
+def wsap_adapters() -> Iterable[AdapterSpec]:
+    """Offer `gymnasium:ID`."""
+    return [
+        AdapterSpec(
+            "gymnasium",
+            "Any Gymnasium environment that can be told in words or few numbers: gymnasium:FrozenLake-v1.",
+            "wsap_gymnasium.games:create",
+            title="Gymnasium",
+            abilities=("seed", "snapshot"),
+            variant="wsap_gymnasium.games:variant",
+            family="id",
+            default_agent="random-legal",
+            score_metrics=(
+                ScoreMetric(
+                    "return", "Mean sum of rewards of an episode.", "wsap_gymnasium.plugin:mean_return", of_set=True
+                ),
+            ),
+            wire_types=("wsap_gymnasium.telling:TextObservation",),
+            genre="foreign",
+            dimensions="text",
+            options=(
+                OptionDef("id", "The environment, such as FrozenLake-v1 or a_package:My-v0.", names="program"),
+                OptionDef("kwargs", "Arguments of the environment, as a JSON object.", "{}", "JSON", names="program"),
+            ),
+        )
+    ]
