@@ -218,6 +218,9 @@ def test_any_installed_game_but_no_file_can_be_chosen(tmp_path: Path) -> None:
                 refused = await client.call_tool("start_game", {"name": name})
                 assert refused.is_error
                 assert "executed" not in text(refused)
+            # A part of this name is a package that is imported.
+            refused = await client.call_tool("start_game", {"name": "gymnasium:os:Walk-v0"})
+            assert "where the server is started" in text(refused)
 
     within(use)
 

@@ -118,8 +118,8 @@ class Play:
     async def start(self, given: Arguments) -> Told:
         """Start a game."""
         name = self._terms.game or str(given["name"])
-        if self._terms.game is None and name not in self.host.games.names():
-            self.host.games.get(name)  # raises, with similar names: a client can't name a file
+        if self._terms.game is None:
+            self._check_choice(name)
         seed = given.get("seed", self._chance(SEED_LIMIT + 1))
         begin = partial(
             self._games.runs.play,
@@ -211,6 +211,13 @@ class Play:
         seat = self._terms.seat or spec.names_of_seats(spec.seats[1])[0]
         context = Context.create(0, config=Options(dict(self._terms.options)))
         return World.create(spec, context).open_seat(seat).action_space
+
+    def _check_choice(self, name: str) -> None:
+        """Raise an error unless a client may choose a game: an installed one, whose name does not make it run other code
+        of this machine."""
+        spec = self.host.games.get(name)  # raises, with similar names, for a file too
+        if any(option.names not in ("", "model") and option.name in spec.preset for option in spec.options):
+            raise UsageError(f"{name} is chosen where the server is started, with: wsap mcp {name}")
 
     def _spec(self, name: str) -> AdapterSpec:
         return load_adapter_spec(name, self.host).with_options(dict(self._terms.options))
