@@ -213,7 +213,7 @@ class Play:
         return World.create(spec, context).open_seat(seat).action_space
 
     def _check_choice(self, name: str) -> None:
-        """Raise an error unless a client may choose a game: an installed one, whose name does not make it run other code
+        """Raise an error unless a client may choose a game: an installed one, whose name makes it run no other code
         of this machine."""
         spec = self.host.games.get(name)  # raises, with similar names, for a file too
         if any(option.names not in ("", "model") and option.name in spec.preset for option in spec.options):
