@@ -116,6 +116,13 @@ def test_an_error_in_a_choice_is_of_the_class_of_its_status(server: ModelServer,
         (400, "Input data may contain inappropriate content.", "data_inspection_failed", "content_filter"),
         (400, "Content Exists Risk", "invalid_request_error", "content_filter"),
         (403, "Your input was flagged", None, "content_filter"),
+        # With the seed of a decision, the same would come five times.
+        (
+            500,
+            "The model produced output that does not match the expected peg-native format",
+            "server_error",
+            "invalid",
+        ),
     ],
 )
 def test_a_reply_that_the_server_refuses_is_an_unusable_reply_of_the_model(

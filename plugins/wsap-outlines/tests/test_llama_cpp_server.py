@@ -72,8 +72,8 @@ def file(model: Any, tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def address(file: Path) -> Iterator[str]:
-    """A server with a context of 1,024 tokens for each of two slots."""
-    with serving(file, context=1024, slots=2) as found:
+    """A server with a context of 2,048 tokens for each of two slots."""
+    with serving(file, context=2048, slots=2) as found:
         yield found
 
 
@@ -89,7 +89,7 @@ def test_context_size_and_slots_are_the_ones_that_the_server_tells(address: str,
             return found.abilities, found.backend
 
     abilities, backend = asyncio.run(main())
-    assert abilities.context == 1024
+    assert abilities.context == 2048
     assert abilities.parameters == sum(each.numel() for each in model.parameters())
     assert backend.most_in_flight == 2
 

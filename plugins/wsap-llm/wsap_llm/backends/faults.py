@@ -8,7 +8,7 @@ the model, the credit or the request itself is wrong. The status, a body with st
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,6 +29,7 @@ GEMINI = "https://ai.google.dev/api/generate-content#FinishReason"
 ANTHROPIC = "https://docs.anthropic.com/en/api/handling-stop-reasons"
 VLLM = "https://github.com/vllm-project/vllm/blob/main/vllm/v1/engine/__init__.py"
 TGI = "https://huggingface.co/docs/text-generation-inference/basic_tutorials/consuming_tgi"
+LLAMA_CPP = "https://github.com/ggml-org/llama.cpp/blob/master/common/chat.cpp"
 OLLAMA = "https://github.com/ollama/ollama/blob/main/llm/server.go"
 HTTP = "https://www.rfc-editor.org/rfc/rfc9110#section-15"
 
@@ -104,6 +105,12 @@ WORDS: tuple[tuple[re.Pattern[str], Fault], ...] = (
 )
 """By the words of an error without such a code, unless its status is 500 or more."""
 
+SERVER_WORDS: tuple[tuple[re.Pattern[str], Fault], ...] = (
+    # Its parser of a chat format fails, for instance where the limit of tokens ends a reply within a character.
+    (re.compile("model produced output that does not match", re.IGNORECASE), _model("invalid", LLAMA_CPP)),
+)
+"""By the words of an error whose status is 500 or more; the same request would fail again."""
+
 STATUSES: Mapping[int, Fault] = {
     400: Fault("request", HTTP, status=400),
     401: Fault("request", OPENAI_ERRORS, status=401),
@@ -131,9 +138,13 @@ def of_code(status: int, code: str, words: str) -> Fault | None:
     """Return whose fault an error is by its code, its type (`code` may hold several) and its words; None if they do not
     say."""
     if status >= 500:
-        return None
+        return _by_words(SERVER_WORDS, words)
     known = next((CODES[each] for each in code.lower().split() if each in CODES), None)
-    return known or next((fault for pattern, fault in WORDS if pattern.search(words)), None)
+    return known or _by_words(WORDS, words)
+
+
+def _by_words(known: Iterable[tuple[re.Pattern[str], Fault]], words: str) -> Fault | None:
+    return next((fault for pattern, fault in known if pattern.search(words)), None)
 
 
 def of_status(status: int) -> Fault:
