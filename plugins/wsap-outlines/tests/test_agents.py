@@ -118,7 +118,7 @@ def test_in_json_every_reply_of_a_model_that_knows_nothing_is_what_was_asked_for
 def test_in_tags_every_turn_is_well_formed_and_goes_on_after_a_tool_with_what_was_kept(
     host: PluginHost, tmp_path: Path, game: str
 ) -> None:
-    calls, taken = played_on(host, tmp_path, game, 10, style="tags", tools="calculator,notes")
+    calls, taken = played_on(host, tmp_path, game, 40, style="tags", tools="calculator,notes")
     lookups = {"look", "inspect_self"}  # of the game, answered in the same turn
     tools = {"calculator", "notes", *lookups}
     used = looked = repeated = 0
