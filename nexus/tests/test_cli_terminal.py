@@ -232,8 +232,8 @@ def test_a_person_sends_a_message_to_another_seat(environ: dict[str, str], typed
 
 
 SEATS = {
-    "crafter": "seat-1", "echo": "seat-1", "matrix": "row", "matrix-free": "row", "matrix-turns": "row",
-    "minigrid": "seat-1", "morrowind": "seat-1", "tossim": "player-1",
+    "crafter": "seat-1", "echo": "seat-1", "gymnasium": "seat-1", "matrix": "row", "matrix-free": "row",
+    "matrix-turns": "row", "minigrid": "seat-1", "morrowind": "seat-1", "tossim": "player-1",
     "village": "anna", "lighthouse": "clara", "sandbox": "anna",
 }  # fmt: skip
 """Installed game -> the seat of the person."""

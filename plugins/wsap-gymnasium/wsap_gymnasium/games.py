@@ -27,6 +27,7 @@ from wsap_core.seams.context import SEED_LIMIT, Context
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import error_line
 from wsap_core.worlds.legality import check_action
+from wsap_gymnasium.plugin import DEFAULT
 from wsap_gymnasium.telling import (
     MOST_NUMBERS,
     TextObservation,
@@ -52,14 +53,12 @@ AGAIN = "reset"
 
 
 def variant(spec: AdapterSpec, options: Mapping[str, Any]) -> AdapterSpec:
-    """Return the spec of one environment; UsageError if there is none of that id."""
-    name = str(options.get("id") or "")
-    if not name:
-        raise UsageError("Name the environment: gymnasium:FrozenLake-v1")
+    """Return the spec of one environment; one that there is not is refused where it is created."""
+    name = str(options.get("id", DEFAULT))
     try:
         known = None if ":" in name else gymnasium.spec(name)  # `make` imports what stands before the colon
-    except gymnasium.error.Error as error:
-        raise UsageError(f"Gymnasium has no environment {name!r}: {error_line(error, 300)}") from error
+    except gymnasium.error.Error:
+        known = None
     repeats = known is None or not known.nondeterministic
     return replace(spec, title=name.rpartition(":")[2], abilities=("seed", "snapshot") if repeats else ())
 
@@ -72,7 +71,7 @@ def create(context: Context) -> GymnasiumGame:
         PluginError: it can't be created; the message says what is missing.
     """
     config = context.config
-    name = str(config.get("id") or "")
+    name = str(config.get("id", DEFAULT))
     given: object = config.get("kwargs", "{}")
     if isinstance(given, str):
         try:

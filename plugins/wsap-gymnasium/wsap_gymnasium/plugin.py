@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from wsap_core.hookspecs import hookimpl
 from wsap_core.specs import AdapterSpec, EpisodeSummary, OptionDef, ScoreMetric
 
+DEFAULT = "FrozenLake-v1"
+"""The environment that is played if none is named."""
+
 
 def mean_return(episodes: Sequence[EpisodeSummary]) -> float:
     """Return the mean return of episodes; 0 without any."""
@@ -35,7 +38,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             genre="foreign",
             dimensions="text",
             options=(
-                OptionDef("id", "The environment, such as FrozenLake-v1 or a_package:My-v0.", names="program"),
+                OptionDef("id", "The environment, such as Taxi-v4 or a_package:My-v0.", DEFAULT, names="program"),
                 OptionDef("kwargs", "Arguments of the environment, as a JSON object.", "{}", "JSON", names="program"),
             ),
         )

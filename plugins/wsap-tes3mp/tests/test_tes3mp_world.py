@@ -118,7 +118,7 @@ def test_a_person_types_the_names_and_numbers_that_are_on_the_screen() -> None:
         for typed in (person.name, person.name.lower(), number, person.entity_id):
             action, reason = typed_choice(f"move_to {typed}", game.action_space, observation)
             assert action == Action("move_to", {"target_entity_id": person.entity_id}), reason
-        await game.act(action)
+        await game.act(Action("move_to", {"target_entity_id": person.entity_id}))
         observation = await seen(game)
         for typed in (person.name, person.name.lower(), person.entity_id):
             action, reason = typed_choice(
