@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
@@ -251,7 +252,6 @@ class Door:
 
     async def accept(self, listening: socket.socket, make: Callable[[], asyncio.Protocol]) -> None:
         """Accept connections until cancelled."""
-        loop = asyncio.get_running_loop()
         listening.setblocking(False)
         together = max(1, min(_TOGETHER, self.most // 4))
         accepted = 0
@@ -260,7 +260,7 @@ class Door:
                 self._closed.clear()
                 await self._closed.wait()
             try:
-                connection, _ = await loop.sock_accept(listening)
+                connection = await _accepted(listening)
             except OSError as error:  # the client is gone, or files are lacking in spite of the limit
                 _LOG.debug("A connection was not accepted: %s", error)
                 await asyncio.sleep(0.1)
@@ -383,6 +383,25 @@ class TimeoutProtocol(H11Protocol):
         self._late = None
         if repr(self.conn.their_state) == "IDLE" and not self.transport.is_closing():
             self.transport.close()
+
+
+async def _accepted(listening: socket.socket) -> socket.socket:
+    """Return the next connection. `loop.sock_accept` loses one that comes in the moment in which it is cancelled: its
+    client waits for an answer."""
+    loop = asyncio.get_running_loop()
+    if sys.platform == "win32":  # its loop tells of no readers
+        return (await loop.sock_accept(listening))[0]
+    while True:
+        try:
+            return listening.accept()[0]
+        except BlockingIOError:
+            pass
+        came = asyncio.Event()
+        loop.add_reader(listening, came.set)
+        try:
+            await came.wait()
+        finally:
+            loop.remove_reader(listening)
 
 
 @lru_cache(maxsize=1)
