@@ -110,7 +110,8 @@ class GymnasiumGame:
         self._doc = inspect.cleandoc(type(env.unwrapped).__doc__ or "")
         self._draws = env.render_mode == "ansi"
         count = numbers_in(env.observation_space)
-        if not self._draws and (count is None or count > MOST_NUMBERS):
+        self._told = count is not None and count <= MOST_NUMBERS
+        if not self._draws and not self._told:
             what = "pictures or other large arrays" if count else "what can't be told"
             raise UsageError(
                 f"{name} observes {what}, and has no text form, so no language model can read it; write an adapter."
@@ -213,8 +214,7 @@ class GymnasiumGame:
     def _show(self, seen: Any, info: Mapping[str, Any]) -> None:
         drawing = self._env.render() if self._draws else None
         text = drawn(drawing) if isinstance(drawing, str) else ""
-        count = numbers_in(self._env.observation_space)
-        values = told(seen, self._numbers) if count is not None and count <= MOST_NUMBERS else {}
+        values = told(seen, self._numbers) if self._told else {}
         self._seen = TextObservation(
             status=values, step=self._steps, drawing=text, available_actions=self._possible(info)
         )
