@@ -10,7 +10,7 @@ from typing import Any
 
 from wsap_core import PluginHost
 from wsap_core.host import Registration
-from wsap_core.seams.clock import Clock
+from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
@@ -29,6 +29,17 @@ from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
 
 Answers = Callable[[Request], Answer]
+
+
+class Hasty(SystemClock):
+    """Waits hardly at all, and notes how long it should have."""
+
+    def __init__(self) -> None:
+        self.waited: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        await asyncio.sleep(min(seconds, 0.01))
 
 
 def at_desk(nexus: Nexus, agent_id: str) -> NexusAdapter:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import hub_checks
 import pytest
-from life_kit import Place, Script, host_with, nexus_at
+from life_kit import Hasty, Place, Script, host_with, nexus_at
 
 from wsap_core import Action
 from wsap_core.host import Registration
-from wsap_core.seams.clock import SystemClock
 from wsap_core.seams.model import OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendError, BadRequestError, BudgetReachedError, NoServerError
 from wsap_core.seams.services import Player
@@ -35,17 +34,6 @@ from wsap_nexus.worlds.workers import frames
 
 RUN = "nexus-village"
 GAME = "sandbox:village"
-
-
-class Hasty(SystemClock):
-    """Waits hardly at all, and notes how long it should have."""
-
-    def __init__(self) -> None:
-        self.waited: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.waited.append(seconds)
-        await asyncio.sleep(min(seconds, 0.01))
 
 
 class Fickle:

@@ -14,7 +14,7 @@ import hub_checks
 import living_neighbours
 import pytest
 import sqlalchemy
-from life_kit import Place, at_desk, host_with, nexus_at
+from life_kit import Hasty, Place, at_desk, host_with, nexus_at
 from living_worlds import FAIR, MEADOW, Meadow
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
@@ -90,17 +90,6 @@ class Swamp(Meadow):
 
 
 SWAMP = replace(MEADOW, name="swamp", factory=Swamp)
-
-
-class Hasty(SystemClock):
-    """Waits hardly at all, and notes how long it should have."""
-
-    def __init__(self) -> None:
-        self.waited: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.waited.append(seconds)
-        await asyncio.sleep(min(seconds, 0.01))
 
 
 class Held(SystemClock):

@@ -17,6 +17,7 @@ from wsap_core.seams.context import SEED_LIMIT, Context
 from wsap_core.seams.options import Options
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
+from wsap_core.worlds.seat import Seat
 from wsap_mcp.games import OpenGame, OpenGames
 from wsap_mcp.telling import content_of, result_text, see_text, start_text
 from wsap_mcp.tools import NO_ARGUMENTS, Arguments, Offered, Readable, Told, schema_of
@@ -207,10 +208,7 @@ class Play:
         """Return the actions of the client's seat, in a world that is made for that alone."""
         if self.spec is None:
             raise UsageError("With --each, name the game: its actions become the tools.")
-        spec = self.spec
-        seat = self._terms.seat or spec.names_of_seats(spec.seats[1])[0]
-        context = Context.create(0, config=Options(dict(self._terms.options)))
-        return World.create(spec, context).open_seat(seat).action_space
+        return _opened(self.spec, self._terms.seat, self._terms.options).action_space
 
     def _check_choice(self, name: str) -> None:
         """Raise an error unless a client may choose a game: an installed one, whose name makes it run no other code
@@ -230,9 +228,7 @@ class Play:
         if self.spec is not None and name != self.spec.name:
             raise UsageError(f"This server plays {self.spec.name!r} only.")
         spec = self.spec or self.host.games.get(name).with_options({})
-        seat = World.create(spec, Context.create(0, config=Options({}))).open_seat(
-            spec.names_of_seats(spec.seats[1])[0]
-        )
+        seat = _opened(spec)
         return f"{seat.game_description.strip()}\n\nACTIONS:\n{seat.action_space.listed().to_text()}"
 
     async def _runs(self, rest: str) -> str:
@@ -253,6 +249,12 @@ class Play:
                 "summary": record.summary,
             }
         )
+
+
+def _opened(spec: AdapterSpec, seat: str | None = None, options: Mapping[str, Any] | None = None) -> Seat:
+    """Return a seat, by default the first, of a world that is made to be asked of its rules and actions."""
+    world = World.create(spec, Context.create(0, config=Options(dict(options or {}))))
+    return world.open_seat(seat or spec.names_of_seats(spec.seats[1])[0])
 
 
 def instructions_of(spec: AdapterSpec | None) -> str:
