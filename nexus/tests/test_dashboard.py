@@ -347,6 +347,27 @@ def test_a_person_goes_through_a_story_and_shares_where_they_are(opened: Callabl
     assert EVIL not in seen.text(".look")
 
 
+def test_a_view_that_arrives_takes_neither_focus_nor_selected_text_from_a_field(
+    opened: Callable[..., Seen], scene: Scene
+) -> None:
+    seen = opened()
+    numbers = "[...document.querySelectorAll('.timeline .n')].map((node) => Number(node.textContent)).join()"
+    seen.go(f"run/{scene.story}?tick=7&character=Quax")
+    seen.wait(f"{numbers} === '6'")
+    held: list[Any] = []
+    seen.page.route("**/view?*", lambda route: held.append(route), times=1)
+    seen.page.locator("#select-character").select_option("")
+    seen.page.locator("#select-tick").select_text()
+    while not held:
+        seen.page.wait_for_timeout(25)
+    held[0].continue_()
+    seen.wait(f"{numbers} === '5,6,7'")
+    seen.page.keyboard.type("3")
+    assert seen.page.locator("#select-tick").input_value() == "3"
+    seen.page.keyboard.press("Enter")
+    seen.wait(f"{numbers} === '1,2,3'")
+
+
 def test_a_story_that_goes_on_shows_its_new_ticks(opened: Callable[..., Seen], scene: Scene) -> None:
     with open_store(str(scene.served.folder / "wsap.db")) as store:
         run = record(store, [1, 2])

@@ -50,43 +50,83 @@ export function runLook(context, path, live) {
     return pick;
   }
 
-  // Redraws the selections, which change with new ticks; keeps the focus and a text being typed.
+  // A control for each selection. It stays while its selection does, so that a new tick takes neither focus nor what is typed.
+  let controls = [];
   let drawn = '';
   function drawBar(selections) {
-    const now = JSON.stringify(selections);
-    if (now === drawn) return;
-    drawn = now;
-    const at = bar.contains(document.activeElement) ? document.activeElement : null;
-    const typed = at?.matches('input') && at.value !== at.dataset.drawn ? at.value : null;
-    fill(bar, selections.map((s) => [el('label', { for: `select-${s.name}` }, s.title || s.name), s.highest ? number(s) : s.choices.length ? list(s) : text(s)]));
-    bar.hidden = !selections.length;
-    const again = at ? bar.querySelector(`#${CSS.escape(at.id)}`) : null;
-    if (again && typed !== null) again.value = typed;
-    again?.focus({ preventScroll: true });
+    const kinds = selections.map((s) => [s.name, s.title, s.highest ? 'number' : s.choices.length ? 'list' : 'text']);
+    const now = JSON.stringify(kinds);
+    if (now !== drawn) {
+      drawn = now;
+      controls = kinds.map(([name, title, kind]) => CONTROL[kind](name, title || name));
+      fill(bar, controls.map(({ nodes }, i) => [el('label', { for: `select-${kinds[i][0]}` }, kinds[i][1] || kinds[i][0]), nodes]));
+      bar.hidden = !selections.length;
+    }
+    selections.forEach((s, i) => controls[i].update(s));
   }
 
-  function list(s) {
-    const box = el('select', { id: `select-${s.name}` }, el('option', { value: '' }, 'all'), s.choices.map((c) => el('option', { value: c }, c)));
-    box.value = s.chosen;
-    box.addEventListener('change', () => choose(s.name, box.value));
-    return box;
+  function onEntered(input, listener) {
+    input.addEventListener('change', () => {
+      input.dataset.drawn = input.value;
+      listener(input.value);
+    });
   }
 
-  function text(s) {
-    const input = el('input', { type: 'search', id: `select-${s.name}`, value: s.chosen, 'data-drawn': s.chosen });
-    input.addEventListener('change', () => choose(s.name, input.value.trim()));
-    return input;
+  // Sets the value of a field, but not over one that somebody is changing.
+  function put(input, value) {
+    const typed = input === document.activeElement && input.value !== input.dataset.drawn;
+    input.dataset.drawn = value;
+    if (!typed && input.value !== String(value)) input.value = value;
   }
 
-  function number(s) {
-    const at = Number(s.chosen) || s.highest;
-    const input = el('input', { type: 'number', id: `select-${s.name}`, min: 1, max: s.highest, value: at, 'data-drawn': at, inputmode: 'numeric' });
-    const go = (n) => choose(s.name, n >= s.highest ? '' : Math.max(1, n));
-    input.addEventListener('change', () => { if (input.value) go(Number(input.value)); });
-    const step = (sign, by, what) => el('button', { type: 'button', id: `select-${s.name}-${what}`, 'aria-label': `${what} ${s.title || s.name}`, disabled: by < 0 ? at <= 1 : !s.chosen, onclick: () => go(at + by) }, sign);
-    return [step('‹', -1, 'Previous'), input, step('›', 1, 'Next'), el('small', {}, `of ${s.highest}`),
-      el('button', { type: 'button', id: `select-${s.name}-newest`, 'aria-pressed': String(!s.chosen), onclick: () => choose(s.name, '') }, 'Newest')];
+  function list(name) {
+    const box = el('select', { id: `select-${name}` });
+    let offered = '';
+    box.addEventListener('change', () => choose(name, box.value));
+    return {
+      nodes: box,
+      update(s) {
+        const now = JSON.stringify(s.choices);
+        if (now !== offered) fill(box, el('option', { value: '' }, 'all'), s.choices.map((c) => el('option', { value: c }, c)));
+        offered = now;
+        box.value = s.chosen;
+      },
+    };
   }
+
+  function text(name) {
+    const input = el('input', { type: 'search', id: `select-${name}` });
+    onEntered(input, (value) => choose(name, value.trim()));
+    return { nodes: input, update: (s) => put(input, s.chosen) };
+  }
+
+  function number(name, title) {
+    let highest = 1;
+    let at = 1;
+    const go = (n) => choose(name, n >= highest ? '' : Math.max(1, n));
+    const input = el('input', { type: 'number', id: `select-${name}`, min: 1, inputmode: 'numeric' });
+    onEntered(input, (value) => { if (value) go(Number(value)); });
+    const step = (sign, by, what) => el('button', { type: 'button', id: `select-${name}-${what}`, 'aria-label': `${what} ${title}`, onclick: () => go(at + by) }, sign);
+    const previous = step('‹', -1, 'Previous');
+    const next = step('›', 1, 'Next');
+    const of = el('small', {});
+    const newest = el('button', { type: 'button', id: `select-${name}-newest`, onclick: () => choose(name, '') }, 'Newest');
+    return {
+      nodes: [previous, input, next, of, newest],
+      update(s) {
+        highest = s.highest;
+        at = Number(s.chosen) || highest;
+        input.max = highest;
+        put(input, at);
+        previous.disabled = at <= 1;
+        next.disabled = !s.chosen;
+        say(of, `of ${highest}`);
+        newest.setAttribute('aria-pressed', String(!s.chosen));
+      },
+    };
+  }
+
+  const CONTROL = { number, list, text };
 
   const timer = setInterval(() => { if (!document.hidden && !waiting) load().catch(() => {}); }, live ? PLAYING : RESTING);
   context.undo(() => clearInterval(timer));
