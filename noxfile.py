@@ -37,8 +37,8 @@ nox.options.default_venv_backend = "venv"
 nox.options.sessions = ["lint", "types", "contracts", "tests", "docs"]
 nox.options.reuse_existing_virtualenvs = True
 
-TYPED_TESTS = ("plugins/wsap-tes3mp/tests",)
-"""Folders of tests that mypy checks, too; apart from the packages, since it takes either packages or folders."""
+TYPED = ("plugins/wsap-tes3mp/tests", "benchmarks")
+"""Other folders that mypy checks; apart from the packages, since it takes either packages or folders."""
 
 
 def _install(session: nox.Session, *groups: str, distributions: bool = True) -> None:
@@ -205,10 +205,10 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Mypy, strict, on all public packages, and on the tests that have types."""
+    """Mypy, strict, on all public packages, and on the tests that have types and the benchmarks."""
     _install(session, "types", "test")  # the extras of the tests have types
     session.run("mypy")
-    session.run("mypy", *TYPED_TESTS)
+    session.run("mypy", *TYPED)
 
 
 @nox.session

@@ -78,7 +78,7 @@ def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[
         close = backend.aclose
 
     async def ask() -> str:
-        return (await backend.complete(request)).text
+        return str((await backend.complete(request)).text)
 
     return ask, close
 

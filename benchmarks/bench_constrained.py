@@ -40,7 +40,8 @@ from wsap_core.seams.model import (
     Request,
     Sampling,
 )
-from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.agent import LLMAgent
+from wsap_llm.options import LLMOptions
 from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
 from wsap_llm.styles import JsonStyle, TagStyle
@@ -271,8 +272,9 @@ def well_formed(text: str) -> bool:
     if tags[0] == ("/", "thinking", ""):
         tags = tags[1:]
     if len(tags) == 1:
-        return tags[0][0] == "" and tags[0][2] == "/"
-    return [(slash, alone) for slash, _, alone in tags] == [("", ""), ("/", "")] and tags[0][1] == tags[1][1]
+        return bool(tags[0][0] == "" and tags[0][2] == "/")
+    pair = [(slash, alone) for slash, _, alone in tags] == [("", ""), ("/", "")]
+    return pair and bool(tags[0][1] == tags[1][1])
 
 
 async def agent_in_crafter(backend: Backend, style: str, decisions: int, seed: int, tally: Tally) -> None:

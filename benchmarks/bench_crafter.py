@@ -26,6 +26,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import crafter
@@ -48,7 +49,7 @@ class Player:
     reset: Callable[[], Any]
 
 
-class Unrendered(crafter.Env):
+class Unrendered(crafter.Env):  # type: ignore[misc]
     """The original without rendering."""
 
     def render(self, size: Any = None) -> Any:
@@ -144,7 +145,7 @@ def measure_resets(count: int, raw_count: int) -> dict[str, list[float]]:
     world, game = CrafterAdapter(Context(seed=0)), Unrendered(seed=0)
     game.reset()
     return {
-        "adapter": [timed(lambda s=seed: world.reset(s)) for seed in range(1, count + 1)],
+        "adapter": [timed(partial(world.reset, seed)) for seed in range(1, count + 1)],
         "raw": [timed(game.reset) for _ in range(raw_count)],
     }
 
@@ -160,7 +161,7 @@ def measure_snapshots(count: int) -> dict[str, list[float]]:
         found["snapshot_ms"].append(timed(world.snapshot))
         data = world.snapshot()
         found["bytes"].append(len(data))
-        found["restore_ms"].append(timed(lambda d=data: world.restore(d)))
+        found["restore_ms"].append(timed(partial(world.restore, data)))
         found["frame_ms"].append(timed(world.render))
     return found
 

@@ -26,6 +26,7 @@ import numpy as np
 from wsap_core import Action, Context
 from wsap_core.specs import EpisodeSummary
 from wsap_crafter.adapter import CrafterAdapter
+from wsap_crafter.observation import CrafterObservation
 from wsap_crafter.rules import GAME_ACTIONS
 from wsap_crafter.scores import official_score, progression, success_rates
 
@@ -41,6 +42,7 @@ def play(seed: int) -> EpisodeSummary:
         reward += result.reward
         if result.done:
             seen = result.observation
+            assert isinstance(seen, CrafterObservation)
             return EpisodeSummary(seed, seen.step, reward, tuple(sorted(seen.achievements_unlocked)), True)
 
 

@@ -32,6 +32,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
+from pydantic import JsonValue
 
 from wsap_core.seams.context import Context
 from wsap_crafter.adapter import CrafterAdapter
@@ -207,12 +208,12 @@ def main() -> int:
             alone.append(plain_short(max(1, seeds // 5), game))
             together.append(short_episodes(seeds, game))
         load = "" if not hasattr(os, "getloadavg") else f", load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
-        told = {
+        times = {
             "by time": spread([a[0] / b[0] for a, b in zip(alone, together, strict=True)]),
             "by processor time": spread([a[1] / sum(b[1:]) for a, b in zip(alone, together, strict=True)]),
         }
         print(f"short     {game}, {seeds} seeds{load}: evaluation / two plain processes")
-        print("          " + ", ".join(f"{how} {ratio}" for how, ratio in told.items()))
+        print("          " + ", ".join(f"{how} {ratio}" for how, ratio in times.items()))
         for name, place in (("this process", 1), ("workers", 2)):
             print(f"          milliseconds of the processor for an episode in {name}: "
                   f"{spread([1000 * b[place] for b in together])}")  # fmt: skip
@@ -233,7 +234,7 @@ def main() -> int:
         os.environ["OPENAI_API_KEY"] = "none"
         entry = GameEntry(game="echo", options={"length": TURNS})
         with slow_model() as base_url:
-            slow = {"model.base_url": base_url, "model.concurrency": 1000, "style": "json"}
+            slow: dict[str, JsonValue] = {"model.base_url": base_url, "model.concurrency": 1000, "style": "json"}
             numbers = range(given.entrants)
             many = tuple(Entrant(agent="openai/qwen3:8b", label=f"m{number}", options=slow) for number in numbers)
             share, told = rounds(given.rounds, lambda: TURNS * LATENCY / evaluated(entry, many, 1, 1))

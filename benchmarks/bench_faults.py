@@ -11,15 +11,17 @@ Six scripted agents play at four decisions a second in a nexus of its own proces
 - `import`: `wsap nexus agents import` of the largest permitted diary;
 - `all`: each in turn.
 
-Goals: during `silent`, `slow` and `import` the agents decide at 80 % of their rate or more, and every request for the
-nexus' health is answered within a second; during `lock` health is 503 with the reason. 30 seconds after each everything
-is as before, no agent is paused, and `wsap nexus stop` ends with 0. The exit status is 1 if one is missed.
+Goals: during `silent`, `slow` and `import` the agents decide at 80 % of their rate or more, every request for the
+nexus' health is answered within a second, and connections keep `wsap nexus status` waiting for less than one; during
+`lock` health is 503 with the reason. 30 seconds after each everything is as before, no agent is paused, and
+`wsap nexus stop` ends with 0. The exit status is 1 if one is missed.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import resource
@@ -97,13 +99,21 @@ class Hub:
         self,
         seconds: float,
         health: list[tuple[float, int, str]] | None = None,
+        status: list[float] | None = None,
         lasts: Callable[[], bool] = lambda: False,
     ) -> float:
-        """Return the decisions per second over some seconds, or while something lasts; ask for the health meanwhile."""
+        """Return the decisions per second over some seconds, or while something lasts; meanwhile ask for the health
+        each second and for `wsap nexus status` each fifth second, and note what they took."""
         began, before = time.monotonic(), self.decisions()
-        while time.monotonic() - began < seconds or lasts():
+        for second in itertools.count():
+            if time.monotonic() - began >= seconds and not lasts():
+                break
             if health is not None:
                 health.append(self.health())
+            if status is not None and second % 5 == 0:
+                asked = time.perf_counter()
+                assert self.wsap("status").returncode == 0
+                status.append(time.perf_counter() - asked)
             time.sleep(1.0)
         return (self.decisions() - before) / (time.monotonic() - began)
 
@@ -201,12 +211,16 @@ def measured(hub: Hub, case: str, args: argparse.Namespace) -> dict[str, Any]:
     }
     health: list[tuple[float, int, str]] = []
     usual: list[tuple[float, int, str]] = []
-    before = hub.rate(SECONDS, usual)
+    status: list[float] = []
+    usual_status: list[float] = []
+    floods = case in ("silent", "slow")
+    before = hub.rate(SECONDS, usual, usual_status if floods else None)
     with faults[case]():
         process: subprocess.Popen[bytes] | None = told.get("process")
         during = hub.rate(
             args.lock - 1 if case == "lock" else SECONDS,
             health,
+            status if floods else None,
             lambda: process is not None and process.poll() is None,
         )
     ended = time.monotonic()
@@ -220,6 +234,8 @@ def measured(hub: Hub, case: str, args: argparse.Namespace) -> dict[str, Any]:
         "after": round(after / before, 3),
         "slowest_health_before": round(max(seconds for seconds, _, _ in usual), 3),
         "slowest_health": round(max(seconds for seconds, _, _ in health), 3),
+        "slowest_status_before": round(max(usual_status), 3) if floods else None,
+        "slowest_status": round(max(status), 3) if floods else None,
         "health": sorted({status for _, status, _ in health}),
         "reasons": sorted({reason for _, _, reason in health if reason}),
         "paused": hub.paused(),
@@ -229,6 +245,7 @@ def measured(hub: Hub, case: str, args: argparse.Namespace) -> dict[str, Any]:
         and told["after"] >= 0.8
         and told["back_after"] < AFTER
         and (503 in told["health"] if case == "lock" else told["during"] >= 0.8 and told["slowest_health"] < 1.0)
+        and (told["slowest_status"] or 0.0) - (told["slowest_status_before"] or 0.0) < 1.0
         and told.get("import_status", 0) == 0
     )
     return told

@@ -525,9 +525,9 @@ def sets(evaluations: int) -> Iterator[Row]:
     def metric(episodes: Sequence[Array]) -> float:
         return float(score(np.mean(episodes, axis=0)))
 
-    def percentiles(drawn: Array) -> Array:
-        found: Array = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=-1)
-        return found
+    def percentiles(drawn: Array) -> tuple[Array, Array]:
+        low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=-1)
+        return low, high
 
     truth = float(score(RATES))
     for k in (20, 40, 80, 160):

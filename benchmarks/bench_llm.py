@@ -123,7 +123,7 @@ def main() -> None:
     requests = instant.requests
     new = [count(fresh(tuple(a.messages), tuple(b.messages))) for a, b in itertools.pairwise(requests)]
     whole = [sum(count(m.text()) for m in r.messages) for r in requests[:: max(1, len(requests) // 60)]]
-    found = {
+    found: dict[str, Any] = {
         "steps": len(marks),
         "median_us": round(statistics.median(times), 1),
         "quartiles_us": [round(q, 1) for q in statistics.quantiles(times, n=4)[::2]],

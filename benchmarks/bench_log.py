@@ -25,7 +25,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from wsap_nexus.store.database import Database
@@ -72,7 +73,7 @@ def _real_bodies(count: int) -> list[str]:
     game = CrafterAdapter(Context.create(2))
     game.reset(2)
     names = [action.name for action in game.action_space.actions]
-    bodies = []
+    bodies: list[str] = []
     while len(bodies) < count:
         action = Action(rng.choice(names))
         result = game.act(action)
@@ -104,7 +105,7 @@ def _made_up_bodies(count: int) -> list[str]:
         for w, t in [(rng.choice(words), rng.choice(things)) for _ in range(22)]
     ]
     actions = [{"name": f"{w}_{t}", "reason": f"needs 1 {t}, you have none"} for w in words[:3] for t in things[:6]]
-    bodies = []
+    bodies: list[str] = []
     for n in range(count):
         near = [
             {
@@ -223,7 +224,11 @@ def measure_caller(bodies: Sequence[str], rounds: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
         path, run_id = _new(Path(name), "caller")
         with Database.open(path) as database, LogWriter(database) as log:
-            appends, flushes, last = [], [], []
+            appends, flushes, last = list[float](), list[float](), list[int]()
+
+            def appended(body: str) -> None:
+                last.append(log.append(run_id, "step", body))
+
             for _ in range(rounds):
                 began = time.perf_counter()
                 for n in range(100):
@@ -241,8 +246,7 @@ def measure_caller(bodies: Sequence[str], rounds: int) -> dict[str, object]:
                 log.flush()
                 without += [computing_step(None) for _ in range(200)]
                 for n in range(200):
-                    body = bodies[n]
-                    with_log.append(computing_step(lambda body=body: last.append(log.append(run_id, "step", body))))
+                    with_log.append(computing_step(partial(appended, bodies[n])))
                     behind.append(last.pop() - log.committed(run_id))
             return {
                 "append_us": spread(appends),
@@ -294,7 +298,7 @@ def main() -> int:
     return 0
 
 
-def as_text(report: dict[str, object]) -> str:
+def as_text(report: Mapping[str, object]) -> str:
     """Return the report as text."""
     lines = [f"Bodies of Crafter's size: {report['crafter_bodies']}.", ""]
     for size in ("small", "crafter"):

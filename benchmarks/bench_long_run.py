@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from wsap_core.host import PluginHost
@@ -100,15 +101,15 @@ def measure(path: Path, game: str, steps: int, rounds: int) -> dict[str, object]
         short, long = Path(name) / "short.db", Path(name) / "long.db"
         record(short, game, FEW)
         shutil.copy(path, long)
-        commands = {
+        commands: dict[str, Callable[[Path, int], tuple[float, float]]] = {
             "runs": lambda at, of: replayed(at, "runs"),
             "replay --from 1 --to 3": lambda at, of: replayed(at, "replay", "last", "--from", "1", "--to", "3"),
             "replay, the last three": lambda at, of: replayed(at, "replay", "last", "--from", str(of - 2)),
             "start of resume": lambda at, of: resumed(at),
         }
         found = {}
-        for command, run in commands.items():
-            times = [(run(long, steps), run(short, FEW)) for _ in range(rounds)]
+        for command, measured in commands.items():
+            times = [(measured(long, steps), measured(short, FEW)) for _ in range(rounds)]
             whole, cold = (min(pair[i][0] for pair in times) for i in (0, 1))
             spent = [min(pair[i][1] for pair in times) for i in (0, 1)]
             found[command] = {"seconds": whole - cold, "cold": cold, "processor": spent[0] - spent[1]}

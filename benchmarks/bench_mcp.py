@@ -1,6 +1,6 @@
 """Measure what a game costs through MCP, beside the same game alone, and how many are open at a time.
 
-    python benchmarks/bench_mcp.py [--game crafter] [--steps 200] [--rounds 5] [--games 32]
+    python benchmarks/bench_mcp.py [--game crafter] [--steps 150] [--rounds 5] [--games 32]
 
 Each round plays the same steps of the same seed in the world alone, as a program outside (`wsap_nexus.outside`, each
 step committed), and by the official client over standard input and output, in both eras of the protocol, and over HTTP.
@@ -31,6 +31,7 @@ from wsap_core.worlds import World
 from wsap_nexus import outside
 
 SEED = 7
+"""The game lasts longer than the steps."""
 GOAL = 10.0
 """Milliseconds for an act over standard input and output."""
 
@@ -117,7 +118,7 @@ def main() -> int:
     """Measure and print; 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--game", default="crafter")
-    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--games", type=int, default=32)
     options = parser.parse_args()

@@ -25,6 +25,7 @@ import os
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,8 @@ def world_of(kind: str, folder: Path) -> KeptWorld:
 def host_of_all() -> PluginHost:
     """Return a host with all games and those who play them."""
     host = hub_kit.host(more=(*bad_neighbours.GAMES.values(), *LIVING.values()))
-    host.agents.add(Registration(living_neighbours.GARDENER, "kit", "benchmarks"))
+    gardener = replace(living_neighbours.DIGGER, name="gardener")  # the kit has another digger
+    host.agents.add(Registration(gardener, "kit", "benchmarks"))
     return host
 
 

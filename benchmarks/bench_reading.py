@@ -96,7 +96,7 @@ def main() -> int:
     written = json.loads((DATA / "reply_spaces.json").read_text(encoding="utf-8"))
     spaces = {name: Space(written, name) for name in written}
     rows = [json.loads(line) for line in (DATA / "malformed_replies.jsonl").read_text(encoding="utf-8").splitlines()]
-    found = {
+    found: dict[str, Any] = {
         "replies": len(rows),
         "kinds": len({row["kind"] for row in rows}),
         "tolerant": measure(rows, lambda row: spaces[row["space"]].tolerant(row["reply"])),

@@ -75,7 +75,7 @@ def results(episodes: int) -> Played:
                     game.name, agent, seed, 0, outcome, "The provider did not answer." if outcome == "failed" else "",
                     value, {"levels": value or 0.0}, rng.randrange(400), value or 0.0, (), (seat,),
                     f"{rng.getrandbits(256):064x}", f"eval-{rng.getrandbits(80):020x}", "2026-11-20T10:00:00+00:00",
-                    rng.uniform(1, 90), 40, 40_000, 900, round(rng.uniform(0, 0.1), 5), 0, conditions,
+                    rng.uniform(1, 90), 40, 40_000, 900, round(rng.uniform(0, 0.1), 5), conditions=conditions,
                 ))  # fmt: skip
     return Played(suite, games_of(suite, PluginHost.discovered()), tuple(records), 0, {}, {})
 

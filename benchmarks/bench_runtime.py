@@ -164,7 +164,7 @@ def main() -> None:
         ):
             ratios["durable log"].append(runtime_rate(session) / raw)
     reference = plain_json(host)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "what": name,
             "median_us": round(statistics.median(values), 1),
@@ -182,13 +182,13 @@ def main() -> None:
         return
     print(f"one json.dumps of the observation, sorted: {reference:.1f} us")
     for row in rows:
-        low, high = row["spread_us"]  # type: ignore[misc]
+        low, high = row["spread_us"]
         print(
             f"{row['what']:<12} {row['median_us']:>7} us a decision  [{low}, {high}]  "
             f"{row['of_limit']} of the limit of {row['limit_us']:g} us, {row['of_plain_json']} of one json.dumps"
         )
     for row in rows:
-        low, high = row["to_raw_spread"]  # type: ignore[misc]
+        low, high = row["to_raw_spread"]
         print(f"{row['what']:<12} {row['to_raw_crafter']} times the steps/s of raw unrendered Crafter  [{low}, {high}]")
 
 

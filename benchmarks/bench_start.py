@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 HEAVY = (
     "crafter",
@@ -144,7 +145,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
     options = parser.parse_args()
     times = measure(options.rounds)
-    report = {}
+    report: dict[str, dict[str, Any]] = {}
     for case, values in times.items():
         against = times["bare click program, terminal" if case.endswith("terminal") else "bare click program"]
         ratios = [value / other for value, other in zip(values, against, strict=True)]

@@ -32,7 +32,7 @@ from typing import Any
 from bench_backends import server
 
 from wsap_core.host import PluginHost
-from wsap_core.protocol import Action, ActionResult
+from wsap_core.protocol import Action
 from wsap_core.seams.services import Services
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
 from wsap_nexus.runs.controls import Controls
@@ -64,7 +64,7 @@ def watched() -> Iterator[dict[int, list[Part]]]:
     rounds: dict[int, list[Part]] = {}
     resolve = Town._resolve
 
-    def noting(town: Town, moves: Mapping[str, Action]) -> Mapping[str, ActionResult]:
+    def noting(town: Town, moves: Mapping[str, Action]) -> Any:
         phase = town.game.phase
         rounds.setdefault(id(town), []).append((phase, len(moves), time.perf_counter()))
         return resolve(town, moves)

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_eval.suite import Entrant
-from wsap_eval.transfer.plan import Plan
+from wsap_eval.transfer.plan import Arm, Plan
 from wsap_eval.transfer.run import measure
 
 LEARNERS = Path(__file__).parent.parent / "plugins" / "wsap-eval" / "tests" / "learners.py"
@@ -44,7 +44,8 @@ def rates(given: argparse.Namespace) -> int:
         effects, right, held = [], 0, 0
         for number in range(given.measurements):
             entrant = Entrant(agent=f"{LEARNERS}:{name}")
-            source, target, arms = f"{LEARNERS}:Stones", f"{LEARNERS}:Sand", ("placebo", "source")
+            source, target = f"{LEARNERS}:Stones", f"{LEARNERS}:Sand"
+            arms: tuple[Arm, ...] = ("placebo", "source")
             plan = Plan(source, (target,), entrant, given.lives, given.seeds, 1, None, arms, number)
             with tempfile.TemporaryDirectory() as folder:
                 (verdict,) = measure(plan, Path(folder)).verdicts

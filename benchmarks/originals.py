@@ -89,7 +89,7 @@ def minigrid_levels_solved(seed: int, actions: Sequence[str]) -> tuple[int, int]
             env.reset(seed=int.from_bytes(digest[:8], "big") % 2**31)
         _, reward, over, late, _ = env.step(MINIGRID_ACTIONS.index(name))
         played += 1
-        if over and reward > 0:
+        if over and float(reward) > 0:
             solved, env = solved + 1, None
             if solved == len(MINIGRID_LEVELS):
                 break

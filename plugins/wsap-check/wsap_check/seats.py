@@ -214,9 +214,10 @@ async def _vary(notes: Notes, table: Table, rng: random.Random, where: str) -> i
     """Vary each seat's secret in turn, and as often what is hidden; compare what those see that may not notice, and
     return the number of secrets."""
     found = 0
+    before: dict[str, dict[str, str]] = {}  # what each seat is shown; without those that must be asked again
     for owner in table.seats:
         for vary in _ways(table, owner.agent_id):
-            before = {seat.agent_id: await _shown(table, seat) for seat in table.seats}
+            before = {seat.agent_id: before.get(seat.agent_id) or await _shown(table, seat) for seat in table.seats}
             state = table.world.snapshot() if table.world.can_snapshot else b""
             if (told := vary(rng)) is None:
                 continue
@@ -226,11 +227,15 @@ async def _vary(notes: Notes, table: Table, rng: random.Random, where: str) -> i
                 notes.error(f"{call} names {min(strange)!r}, which is no seat.", where)
             if state and state == table.world.snapshot():
                 notes.warn(f"{call} changed nothing in the snapshot.", where)
-            for seat in (seat for seat in table.seats if seat.agent_id not in may_notice):
-                was, now, name = before[seat.agent_id], await _shown(table, seat), seat.agent_id
+            after = {
+                seat.agent_id: await _shown(table, seat) for seat in table.seats if seat.agent_id not in may_notice
+            }
+            for name, now in after.items():
+                was = before[name]
                 if part := next((part for part in was if was[part] != now[part]), None):
                     differs = f"when it varies, {part} has {_difference(was[part], now[part])}"
                     notes.error(f"{name} sees {what}: {differs}.", where, f"{name} {what} {part}")
+            before = after
     return found
 
 

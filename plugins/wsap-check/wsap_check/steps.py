@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from wsap_core.errors import WireError
@@ -111,19 +112,33 @@ def _difference(one: object, other: object, what: str = "observation.") -> str:
     return f"{what}something"
 
 
+_ATOMS = frozenset({type(None), bool, int, str})
+
+
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | str):
+    kind = type(value)
+    if kind in _ATOMS:  # most values; the others take their time
+        return value
+    if names := _field_names(kind):
+        return {"$class": kind.__qualname__, **{name: _plain(getattr(value, name)) for name in names}}
+    if kind is list or kind is tuple:
+        return [item if type(item) in _ATOMS else _plain(item) for item in value]
+    if isinstance(value, int | str):
         return value
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**53 else repr(value)
     if isinstance(value, Enum):
         return _plain(value.value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"$class": type(value).__qualname__, **{f.name: _plain(getattr(value, f.name)) for f in fields(value)}}
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, set | frozenset):
         return {"$set": sorted(json.dumps(_plain(item), sort_keys=True) for item in value)}
-    return _plain(value.tolist()) if hasattr(value, "tolist") else f"<{type(value).__qualname__}>"
+    return _plain(value.tolist()) if hasattr(value, "tolist") else f"<{kind.__qualname__}>"
+
+
+@lru_cache(maxsize=1024)
+def _field_names(kind: type) -> tuple[str, ...]:
+    """Return the names of a dataclass' fields; none for another class, an enumeration too."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) and not issubclass(kind, Enum) else ()
