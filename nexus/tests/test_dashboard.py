@@ -167,7 +167,7 @@ def opened(browser: Any, scene: Scene) -> Iterator[Callable[..., Seen]]:
 def routes(scene: Scene) -> list[str]:
     """Return every kind of page."""
     return [
-        "", "worlds", f"world/{scene.world}", "agents", "agent/ann", "agent/mia", "agent/ben", "runs",
+        "", "ops", "worlds", f"world/{scene.world}", "agents", "agent/ann", "agent/mia", "agent/ben", "runs",
         f"run/{scene.told}?step=4", f"run/{scene.run}", f"run/{scene.story}?tick=6", "log",
     ]  # fmt: skip
 
@@ -183,7 +183,7 @@ def test_every_page_is_whole_at_every_size_and_can_be_read(
         assert seen.page.locator("main .problem").count() == 0, seen.text("main .problem")
         seen.wait("!document.querySelector('main').textContent.includes('Loading')")
         width = seen.page.evaluate("document.documentElement.scrollWidth")
-        assert width <= size[0], f"{route or 'overview'} is {width} px wide"
+        assert width <= size[0], f"{route or 'stage'} is {width} px wide"
         for scheme in SCHEMES:
             contrast = seen.check_in(scheme, "contrast")
             assert contrast["seen"] > 15, (route, scheme)
@@ -263,7 +263,7 @@ def test_a_person_gets_around_by_the_keyboard_alone(opened: Callable[..., Seen],
         stop = seen.check("focus")
         assert stop["ring"] >= 2, f"it is not seen that {stop['text']!r} has the focus"
         stops.append(stop["text"])
-    assert stops[1:8] == ["nexus", "Overview", "Worlds", "Agents", "Runs", "Log", "Unlock"]
+    assert stops[1:7] == ["nexus", "Stage", "Agents", "Replays", "Backstage", "Unlock"]
     seen.page.locator("#nav a", has_text="Agents").focus()
     press("Enter")
     seen.wait("document.querySelector('main h1')?.textContent === 'Agents'")
@@ -366,6 +366,61 @@ def test_a_view_that_arrives_takes_neither_focus_nor_selected_text_from_a_field(
     assert seen.page.locator("#select-tick").input_value() == "3"
     seen.page.keyboard.press("Enter")
     seen.wait(f"{numbers} === '1,2,3'")
+
+
+@pytest.fixture
+def wild(databases: object, tmp_path: Path) -> Iterator[Served]:
+    """A nexus with two agents that play Crafter well, each in a world of its own."""
+
+    def two(nexus: Nexus) -> None:
+        with nexus.nexus_store.change() as tx:
+            for name in ("Ada", "Bob"):
+                well = {"nexus": Policy("external"), "*": Policy("crafter-survivor")}
+                tx.register(name.lower(), name=name, policies=well)
+
+    with Served(tmp_path, Settings(pace=10.0), prepare=two) as served:
+        for agent in ("ada", "bob"):
+            served.within(served.nexus.enter(agent, "crafter", EntryRequest()))
+        yield served
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_first_screen_says_who_is_on_stage_what_it_wants_and_what_just_happened(
+    wild: Served, opened: Callable[..., Seen], size: tuple[int, int]
+) -> None:
+    seen = opened(size, served=wild)
+    seen.go("")
+    seen.wait("document.querySelector('.caption').textContent.includes(', for the first time: ')")
+    seen.page.locator("button.chip", has_text="Stay here").click()
+    seen.wait("document.querySelector('.now').textContent.startsWith('Now ')")
+    seen.wait("document.querySelector('.scene img.frame')?.naturalWidth > 0")
+    who = seen.text(".plate-name")
+    assert who in ("Ada", "Bob")
+    assert seen.page.locator(".vital meter").count() == 4
+    for fact in (".plate-name", ".now", ".caption"):
+        bottom = seen.page.evaluate(f"document.querySelector('{fact}').getBoundingClientRect().bottom")
+        assert bottom <= size[1], f"{fact} is below the first screen"
+    seen.page.locator("#say").fill("Are you well?")
+    seen.page.keyboard.press("Enter")
+    seen.wait("document.querySelector('.reply').textContent.includes('You: Are you well?')")
+    assert f"{who}: hears it at the next step" in seen.text(".reply")
+    # From a moment to what led to it: one press, and it plays.
+    seen.page.locator(".moments a", has_text="10 steps before").first.click()
+    seen.wait("/^#.run.*[?&]step=/.test(location.hash)")
+    start = "Number(new URLSearchParams(location.hash.split('?')[1]).get('step'))"
+    before = seen.page.evaluate(start)
+    seen.wait(f"{start} > {before} + 1")
+
+
+def test_a_person_stays_in_a_world_whatever_the_director_does(wild: Served, opened: Callable[..., Seen]) -> None:
+    seen = opened(served=wild)
+    seen.go("")
+    seen.wait("document.querySelectorAll('.line .station-button').length === 2")
+    seen.page.locator(".line .station-button[aria-pressed=false]").click()
+    seen.wait("document.querySelector('.why').textContent === 'You stay here'")
+    assert seen.page.locator(".line .station-button[aria-pressed=true]").count() == 1
+    seen.page.locator("button.chip[aria-pressed=true]").click()
+    seen.wait("document.querySelector('.why').textContent.startsWith('On stage: ')")
 
 
 def test_a_story_that_goes_on_shows_its_new_ticks(opened: Callable[..., Seen], scene: Scene) -> None:
@@ -544,7 +599,7 @@ def test_the_page_goes_on_by_itself_when_the_nexus_is_started_again(
     served = Served(tmp_path, prepare=prepare).start()
     try:
         seen = opened(served=served, may_lose=True)
-        seen.go("")
+        seen.go("ops")
         seen.wait("document.querySelector('.feed').textContent.includes('The nexus started with 3 agents')")
         served.stop()
         seen.wait("document.querySelector('.live.lost')")
@@ -709,7 +764,7 @@ def test_the_page_works_below_a_path_behind_a_proxy(opened: Callable[..., Seen],
         try:
             seen = opened()
             seen.url = f"http://127.0.0.1:{proxy.server_address[1]}/deep/wsap/"
-            seen.go("")
+            seen.go("ops")
             with scene.served.nexus.nexus_store.change() as tx:
                 tx.note(AchievementEarned(agent_id="ben", game="hall", name="seen below a path"))
             seen.wait("document.querySelector('.feed').textContent.includes('seen below a path')")
@@ -723,7 +778,7 @@ def test_the_page_works_below_a_path_behind_a_proxy(opened: Callable[..., Seen],
 
 def test_live_events_do_not_pile_up_on_a_page_that_stays_open(opened: Callable[..., Seen], scene: Scene) -> None:
     seen = opened()
-    seen.go("")
+    seen.go("ops")
     for part in range(4):
         with scene.served.nexus.nexus_store.change() as tx:
             for number in range(60):

@@ -111,7 +111,7 @@ def test_the_town_goes_on_before_one_s_eyes(opened: Callable[..., Seen], scene: 
 
 def test_the_overview_tells_the_moment_in_place_of_a_picture(opened: Callable[..., Seen], scene: Scene) -> None:
     seen = opened()
-    seen.go("")
+    seen.go("ops")
     seen.wait("!!document.querySelector('.thumb .moment')")
     assert seen.text(".thumb .moment").endswith("alive")
 

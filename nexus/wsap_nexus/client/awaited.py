@@ -227,6 +227,10 @@ class AsyncNexusClient:
 
     # --- watching ---------------------------------------------------------------------------------
 
+    async def stage(self) -> Mapping[str, Any]:
+        """Return the world on stage and why, the worlds that can be, and the latest moments: a `StageAnswer`."""
+        return await self._do("GET", "/nexus/stage", _whole)
+
     async def overview(self) -> Mapping[str, Any]:
         """Return numbers, occupied worlds, agents at home, recent events, and what needs attention: `Overview` in the
         reference of the wire API, as are the forms named below."""

@@ -114,6 +114,7 @@ class NexusClient:
     session = _called(AsyncNexusClient.session)
     avatars = _called(AsyncNexusClient.avatars)
     view = _called(AsyncNexusClient.view)
+    stage = _called(AsyncNexusClient.stage)
     overview = _called(AsyncNexusClient.overview)
     worlds = _iterated(AsyncNexusClient.worlds)
     world = _called(AsyncNexusClient.world)

@@ -27,12 +27,14 @@ from wsap_nexus.server.routes import (
     overview,
     runs,
     sessions,
+    stage,
     transit,
     worlds,
 )
+from wsap_nexus.server.stage import Stage
 from wsap_nexus.store.step_index import StepIndexes
 
-ROUTES = (events, overview, agents, minds, games, admin, transit, sessions, worlds, runs, decisions)
+ROUTES = (events, stage, overview, agents, minds, games, admin, transit, sessions, worlds, runs, decisions)
 
 
 def include_routes(app: FastAPI) -> None:
@@ -62,6 +64,7 @@ def create_app(
     state.idempotency, state.feed = IdempotencyStore(nexus.nexus_store), events.Feed(nexus.nexus_store, nexus.thoughts)
     state.streams, state.activity = Streams(limits), Activity(nexus)
     state.frames, state.steps = Frames(nexus), StepIndexes(nexus.store.repository)
+    state.stage = Stage(nexus, clock=nexus.nexus_store.wall_clock)
     errors.install(app)
     include_routes(app)
     app.add_middleware(Guard, tokens=tokens, limits=limits, hosts=hosts, guarded=guarded, clock=time.monotonic)

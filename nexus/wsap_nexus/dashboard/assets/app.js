@@ -7,13 +7,14 @@ import { agentPage, agentsPage } from './agents.js';
 import { logPage } from './log.js';
 import { overviewPage } from './overview.js';
 import { runPage, runsPage } from './runs.js';
+import { stagePage } from './stage.js';
 import { worldPage, worldsPage } from './worlds.js';
 
 const ROUTES = {
-  '': overviewPage, worlds: worldsPage, world: worldPage, agents: agentsPage, agent: agentPage,
+  '': stagePage, ops: overviewPage, worlds: worldsPage, world: worldPage, agents: agentsPage, agent: agentPage,
   runs: runsPage, run: runPage, log: logPage,
 };
-const SECTION = { world: 'worlds', agent: 'agents', run: 'runs' };
+const SECTION = { worlds: 'ops', world: 'ops', log: 'ops', agent: 'agents', run: 'runs' };
 
 const main = document.getElementById('main');
 let leave = () => {};
@@ -49,7 +50,7 @@ function show() {
   fill(main, spectatorNote(), root);
   if (!page) {
     root.removeAttribute('aria-busy');
-    add(root, [el('h1', {}, 'Page not found'), el('p', {}, 'Start at the ', el('a', { href: '#/' }, 'overview'), '.')]);
+    add(root, [el('h1', {}, 'Page not found'), el('p', {}, 'Start at the ', el('a', { href: '#/' }, 'stage'), '.')]);
   } else {
     const drawn = Promise.resolve(page(context)).catch((error) => {
       if (error.status === 404) fill(root); // a frame without contents

@@ -164,8 +164,16 @@ export function drawObservation(node, seen, { text = true } = {}) {
     text && seen.text ? el('details', {}, el('summary', {}, 'As text'), el('pre.text', {}, seen.text)) : null);
 }
 
+const VITAL = ['health', 'food', 'drink', 'energy'];
+const isVital = (key, value) => typeof value === 'number' && VITAL.includes(key) && value >= 0 && value <= 9;
+
+// The vital values of an observation's status, each with its meter.
+export function meters(status) {
+  return VITAL.filter((key) => isVital(key, status?.[key])).map((key) => el('p.vital', {}, el('span', {}, key), meter(key, status[key])));
+}
+
 function meter(key, value) {
-  if (typeof value === 'number' && ['health', 'food', 'drink', 'energy'].includes(key) && value >= 0 && value <= 9) {
+  if (isVital(key, value)) {
     return [el('meter', { min: 0, max: 9, low: 3, high: 5, optimum: 9, value, 'aria-label': key }), ` ${value}`];
   }
   if (typeof value === 'boolean') return value ? 'yes' : 'no';

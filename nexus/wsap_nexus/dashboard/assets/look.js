@@ -13,7 +13,7 @@ export function runLook(context, path, live) {
   const title = el('p.moment', { hidden: true });
   const stage = el('div.stage.look', {});
   const node = el('section.panel', {}, bar, title, stage);
-  const chosen = new Map([...query].filter(([name]) => name !== 'step'));
+  const chosen = new Map([...query].filter(([name]) => name !== 'step' && name !== 'play'));
   let shown = '';
   let asked = 0;
   let waiting = 0;

@@ -1,4 +1,4 @@
-// The overview: agents, worlds and recent events, live.
+// Backstage: numbers, what needs attention, worlds and recent events, live.
 
 import { get } from './api.js';
 import { add, el, empty, fill, link, panel, to } from './dom.js';
@@ -11,7 +11,7 @@ const FEED = 60;
 
 export async function overviewPage(context) {
   const { root, signal } = context;
-  context.title('Overview');
+  context.title('Backstage');
   const stats = {
     agents: stat('Agents', '–', ''), rate: stat('Decisions', '–', ''), stays: stat('Sessions', '–', ''),
     models: stat('Models, last day', '–', ''), health: stat('Running for', '–', ''),
@@ -21,7 +21,8 @@ export async function overviewPage(context) {
   const here = el('div', {});
   const feed = el('ol.feed', { 'aria-label': 'Recent events, newest first' });
   add(root, [
-    el('h1', {}, 'Overview'),
+    el('h1', {}, 'Backstage'),
+    el('p.where', {}, link('#/worlds', 'All games and worlds'), ' · ', link('#/log', 'All events')),
     el('div.stats', {}, Object.values(stats).map((s) => s.node)),
     attention,
     el('div.columns', {},

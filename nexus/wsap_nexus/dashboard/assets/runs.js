@@ -12,11 +12,11 @@ const SPEEDS = [1, 2, 4, 8, 16];
 
 export async function runsPage(context) {
   const { root, signal } = context;
-  context.title('Runs');
+  context.title('Replays');
   const list = el('div', {});
   const next = el('button', { type: 'button', hidden: true }, 'Show more');
   const visits = el('input', { type: 'checkbox', id: 'visits' });
-  add(root, [el('h1', {}, 'Runs'),
+  add(root, [el('h1', {}, 'Replays'),
     el('p', {}, 'Each session of an agent in a world is a recorded run, which can be replayed step by step.'),
     el('div.filters', {}, visits, el('label', { for: 'visits' }, 'Include sessions in the nexus')),
     el('section.panel', {}, list, el('p.more', {}, next))]);
@@ -180,6 +180,7 @@ export async function runPage(context) {
         else list.start(seq).then(() => list.activate(seq, { quiet: true }));
         const asked = new URLSearchParams(location.hash.split('?')[1]);
         asked.set('step', n + 1);
+        asked.delete('play');
         history.replaceState(null, '', `${to('run', id)}?${asked}`);
       }
     } finally { busy = false; }
@@ -246,6 +247,7 @@ export async function runPage(context) {
   showWhere();
   await Promise.all([view?.load(), list.start()]);
   if (total) go(Math.max(0, Number(query.get('step') || 1) - 1));
+  if (query.get('play')) startPlaying();
   context.on('pulse', (pulse) => {
     const mine = pulse.agents.find((s) => s.run === id);
     if (!mine) return;

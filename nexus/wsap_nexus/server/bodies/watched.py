@@ -222,6 +222,90 @@ class Overview(Answer):
     health: NexusHealth
 
 
+# --- the stage ----------------------------------------------------------------------------------
+
+
+class OnStage(Answer):
+    """The world that a spectator is shown."""
+
+    world: str
+    since: float
+    """Seconds since 1970."""
+    reason: str
+    """Why, in words."""
+    agent: str | None
+    """The agent to look at; `null` if there is none in it."""
+
+
+class OneOnStage(Answer):
+    """An agent in a world."""
+
+    id: str
+    name: str
+    seat: str
+    paused: bool
+
+
+class StageWorld(Answer):
+    """A world that is occupied, or that lives by itself."""
+
+    id: str
+    game: str
+    title: str
+    run: str
+    draws: bool
+    """Whether it has a view."""
+    lives: bool
+    """Whether it goes on without agents."""
+    heat: float
+    """How much happens in it: moments weigh up to 100 each, and half every 15 seconds."""
+    told: str
+    """Its latest moment in words; empty if there is none."""
+    agents: list[OneOnStage]
+
+
+class AtHome(Answer):
+    """An agent in the nexus."""
+
+    id: str
+    name: str
+    state: str
+
+
+class MomentShape(Answer):
+    """Something that happened to an agent in a world."""
+
+    time: float
+    """Seconds since 1970."""
+    world: str
+    agent: str
+    name: str
+    """The agent's name."""
+    kind: str
+    """`died`, `meta_goal_reached`, `achievement`, `again` (one that it has achieved before), `brought_home`, `talked`,
+    `hit`, `entered` or `left`."""
+    words: str
+    run: str
+    step: int | None
+    """The number of the decision in the run, from 1; `null` if it is unknown."""
+
+
+class StageAnswer(Answer):
+    """What is on stage."""
+
+    now: float
+    """Seconds since 1970."""
+    on_stage: OnStage | None
+    """`null` if no world is occupied or lives."""
+    worlds: list[StageWorld]
+    """The one on stage first, then those with most agents."""
+    more_worlds: int
+    """The number of worlds left out."""
+    home: list[AtHome]
+    moments: list[MomentShape]
+    """Newest first."""
+
+
 # --- worlds -------------------------------------------------------------------------------------
 
 
