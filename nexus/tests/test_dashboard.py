@@ -30,6 +30,7 @@ from wsap_core.protocol import Action, Observation, Tick
 from wsap_core.protocol.wire import dumps
 from wsap_core.specs import AgentSpec
 from wsap_nexus.hub.nexus import Nexus, Settings
+from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events.agents import AchievementEarned
@@ -421,6 +422,23 @@ def test_a_person_stays_in_a_world_whatever_the_director_does(wild: Served, open
     assert seen.page.locator(".line .station-button[aria-pressed=true]").count() == 1
     seen.page.locator("button.chip[aria-pressed=true]").click()
     seen.wait("document.querySelector('.why').textContent.startsWith('On stage: ')")
+
+
+def test_a_world_that_lives_is_told_as_one_and_can_be_watched(
+    databases: object, tmp_path: Path, opened: Callable[..., Seen]
+) -> None:
+    village = KeptWorld("village", "sandbox:village")
+    with Served(tmp_path, Settings(worlds=(village,), pace=5.0)) as served:
+        (world,) = served.read("/nexus/stage")["worlds"]
+        seen = opened(served=served, may_lose=True)
+        seen.go(f"world/{world['id']}")
+        seen.wait("document.querySelector('main').textContent.includes('The world goes on by itself.')")
+        seen.wait("!!document.querySelector('.stage .block')")
+        assert "suspended" not in seen.text("main")
+        seen.go("")
+        seen.wait("!!document.querySelector('.scene .block')")
+        assert "It goes on by itself" in seen.text(".plate")
+        seen.page.goto("about:blank")
 
 
 def test_a_story_that_goes_on_shows_its_new_ticks(opened: Callable[..., Seen], scene: Scene) -> None:

@@ -43,6 +43,8 @@ export async function stagePage(context) {
   let looks = new Map();
   let stop = [];
   let said = '';
+  let happened = ''; // the latest moment in the world that is looked at
+  let inView = ''; // what its view tells in words
   context.undo(() => stop.forEach((f) => f()));
 
   // --- the picture -----------------------------------------------------------------------------
@@ -56,6 +58,8 @@ export async function stagePage(context) {
     if (!world) return;
     if (!world.draws) { cover(world.title, 'This game draws no picture.'); return; }
     look = watchView({ signal, undo: (f) => stop.push(f) }, world.id, scene, (seen) => {
+      inView = seen.view ? wordsOf(seen.view) : '';
+      showCaption();
       if (seen.view) drawScene(seen.view);
       else cover(world.title, seen.remark);
     }, 200);
@@ -65,6 +69,16 @@ export async function stagePage(context) {
     scene.dataset.key = '';
     fill(scene, el('div.cover', {}, el('p.cover-title', {}, title), remark ? el('p', {}, remark) : null));
   }
+
+  // What a view tells in words: the last line of its story or talk, else its title.
+  function wordsOf(view) {
+    const story = view.blocks.find((block) => block.kind === 'timeline')?.entries.at(-1)?.text;
+    const line = view.blocks.find((block) => block.kind === 'chat')?.lines.at(-1);
+    const words = story || (line ? `${line.speaker}: ${line.text}` : view.title && view.title !== stage.title ? view.title : '');
+    return words.length > 2 * LONGEST ? `${words.slice(0, 2 * LONGEST).replace(/\s\S*$/, '')} …` : words;
+  }
+
+  function showCaption() { say(caption, happened || inView); }
 
   // A picture fills the screen, before its own enlarged and blurred copy; other blocks stand on a card.
   function drawScene(view) {
@@ -248,8 +262,9 @@ export async function stagePage(context) {
     why.hidden = !stage;
     fill(why, pinned ? 'You stay here' : ['On stage: ', el('b', {}, found.on_stage?.reason || '')]);
     pin.hidden = !stage;
-    say(caption, here[0]?.words || '');
-    if (moved) watch(stage);
+    happened = here[0]?.words || '';
+    if (moved) { inView = ''; watch(stage); }
+    showCaption();
     showPlate();
     showMoments(found.moments);
     showLine(found);

@@ -77,7 +77,7 @@ export async function worldPage(context) {
     name = found.game?.name || plain(world.game);
     fill(title, name, ' ', el('small', {}, id));
     fill(about, world.seed === null ? 'Created ' : `Seed ${world.seed} · created `, when(world.created), world.owner ? [' · belongs to ', link(to('agent', world.owner), names[world.owner] || world.owner)] : ' · shared',
-      found.run ? [' · ', link(to('run', found.run), found.stays.length ? 'steps so far' : 'steps of its last session')] : '');
+      found.run ? [' · ', link(to('run', found.run), found.stays.length || found.lives ? 'what happened so far' : 'steps of its last session')] : '');
     stop.forEach((f) => f());
     stop = [];
     lines = new Map();
@@ -87,14 +87,14 @@ export async function worldPage(context) {
       const buttons = controls(own, stay.agent, { place: 'world', paused: stay.paused });
       lines.set(stay.agent, { update: (now) => { line.update(now); buttons.update({ place: 'world', paused: now.paused }); } });
       return el('div.person', {}, line.node, buttons.node);
-    }), found.stays.length ? null : empty(found.over ? 'The game is over; no agents are here.' : 'No agents are here. The world is suspended.'));
+    }), found.stays.length ? null : empty(found.over ? 'The game is over; no agents are here.' : found.lives ? 'No agents are here. The world goes on by itself.' : 'No agents are here. The world is suspended.'));
     fill(bodies, found.avatars.length ? table([
       { title: 'Avatar', cell: (a) => a.data?.name || a.id }, { title: 'Agent', cell: (a) => link(to('agent', a.agent_id), names[a.agent_id] || a.agent_id) },
       { title: 'State', cell: (a) => a.state },
     ], found.avatars) : empty('No avatars are here.'));
-    fill(past, found.sessions.length ? stays(found.sessions, names, {}) : empty('No sessions yet.'));
+    fill(past, found.sessions.length ? stays(found.sessions, names, {}) : empty('No agent has been here yet.'));
     look = () => {};
-    if (found.stays.length) {
+    if (found.stays.length || found.lives) {
       look = watchView({ signal, undo: (f) => stop.push(f) }, id, stage, (seen) => {
         // The view's title, unless it is only the game's name.
         const title = seen.view?.title || '';

@@ -363,6 +363,8 @@ class WorldAnswer(Answer):
     world: WorldShape
     game: GameInfo | None
     """`null` if the game is not here."""
+    lives: bool
+    """Whether it goes on by itself now."""
     over: bool
     """Whether it has ended, so that nobody can enter."""
     look_back: str

@@ -97,6 +97,7 @@ async def world(nexus: Hub, world_id: WorldId, who: Reader) -> Response:
                 "failures": record.failures,
             },
             "game": None if info is None else encode(info),
+            "lives": kept is not None,
             "over": over,
             "look_back": look_back(nexus, past[0].run_id) if over else "",
             "run": stays[0].session.run_id if stays else kept or (past[0].run_id if past else None),
