@@ -167,6 +167,9 @@ def test_a_death_in_combat_is_told_and_the_body_lives_again_in_another_world(
 ):
     made = jacked_in(scene, wood=4)
     last = killed_by(made, kind, x, y, **attributes)
+    told = f"You died: a{'n arrow' if kind == 'Arrow' else ' zombie'} killed you."
+    assert last.message.endswith(f" {told}")
+    assert [event.description for event in last.observation.recent_events if event.type == "death"] == [told]
     assert last.observation.avatar.state is AvatarState.DESTROYED
     death = made.adapter.handle_death("avatar-1")
     assert (death.cause, death.killer) == (cause, killer)
@@ -189,12 +192,15 @@ def test_lava_and_want_kill_too(scene):
     assert "lava beside you" in [effect.name for effect in made.look().active_effects]
     result = made.adapter.act(Action("move_right"))
     assert (result.done, result.observation.status["health"]) == (True, 0)
+    assert result.message == "You walk east. You died in the lava."
     assert made.adapter.handle_death("avatar-1").cause == "lava"
     # The option's id works as well.
     assert made.adapter.respawn("avatar-1", "new_world").success
     made.empty().carry(health=1, drink=0)
     made.player._recover = -15
-    assert made.adapter.act(Action("noop")).done
+    result = made.adapter.act(Action("noop"))
+    assert result.done
+    assert result.message.endswith(" You died of thirst.")
     assert made.adapter.handle_death("avatar-1").cause == "thirst"
 
 

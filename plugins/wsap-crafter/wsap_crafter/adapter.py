@@ -109,6 +109,8 @@ class CrafterAdapter(OneBodyGame):
             message = tell_action(name, before, player)
         else:
             message = f"Nothing came of {name}: {possible.reason}."
+        deaths = [event.description for event in happenings.events if event.type == "death"]
+        message = " ".join([message, *deaths])
         return ActionResult(possible.available, message, report.reward, report.unlocked, self.done, observation)
 
     @override

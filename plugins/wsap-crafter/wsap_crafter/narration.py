@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from wsap_core.protocol import Event
@@ -88,7 +89,19 @@ def tell_step(report: StepReport, before: Before, player: Any, step: int) -> Hap
         events.extend(_lost_plant(place, player, step))
     if turn := turn_at(step):
         events.append(Event(turn, "world", None, step))
+    if player.health <= 0:
+        events.append(_death(events, step))
     return Happenings(tuple(events), damage, damage_from)
+
+
+_DEATHS = {"zombie": ": a zombie killed you", "arrow": ": an arrow killed you", "lava": " in the lava"}
+
+
+def _death(events: Sequence[Event], step: int) -> Event:
+    """Return the event of a death, by the last wound among the events of its step."""
+    source = next((event.source for event in reversed(events) if event.type == "damage"), None)
+    how = "" if source is None else _DEATHS.get(source, f" of {source}")
+    return Event(f"You died{how}.", "death", source, step)
 
 
 def tell_wounds(report: StepReport, player: Any, step: int) -> list[Event]:
@@ -103,7 +116,7 @@ def _wound(source: str, amount: int, player: Any, step: int) -> Event:
     if source in _ATTACKS:
         return Event(f"{_ATTACKS[source]} for {amount}.", "damage", source, step)
     if source == "lava":
-        return Event("You stepped into lava.", "death", "lava", step)
+        return Event("You stepped into lava.", "damage", "lava", step)
     want = want_of(player)
     return Event(f"You lose {amount} health to {want}.", "damage", want, step)
 
