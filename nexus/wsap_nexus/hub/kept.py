@@ -47,7 +47,7 @@ from wsap_nexus.store.history import TickPosition, find_tick, newest_tick
 from wsap_nexus.store.records import NewRun, RunRecord, RunStatus
 from wsap_nexus.store.run_lock import hold_run
 from wsap_nexus.tasks import ended
-from wsap_nexus.worlds.living import LivingPort
+from wsap_nexus.worlds.port import LivingPort
 from wsap_nexus.worlds.workers.rebuild import AGAIN, AT_WORK
 
 OFTEN = 2

@@ -41,8 +41,7 @@ from wsap_nexus.runs.recorded_agent import GONE
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.entities import AvatarRecord, SessionRecord, WorldRecord
 from wsap_nexus.store.nexus_store import Transaction
-from wsap_nexus.worlds.living import LivingPort
-from wsap_nexus.worlds.port import let_in_again
+from wsap_nexus.worlds.port import LivingPort, let_in_again
 from wsap_nexus.worlds.seats import SeatPort
 
 STATS = "stats"

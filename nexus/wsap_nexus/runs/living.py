@@ -23,7 +23,7 @@ from wsap_nexus.runs.rounds import Between, Playing
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.runs.world_calls import WorldJournal
-from wsap_nexus.worlds.living import LivingPort, alone_in
+from wsap_nexus.worlds.port import LivingPort, alone_in
 
 Inbox = Callable[[], Sequence[tuple[int, Mapping[str, JsonValue]]]]
 """Returns the waiting influences, each with its number and body."""

@@ -35,8 +35,7 @@ from wsap_nexus.store.history import TickPosition, find_tick
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.worlds.living import LivingPort
-from wsap_nexus.worlds.port import avatar_in, let_in_again
+from wsap_nexus.worlds.port import LivingPort, avatar_in, let_in_again
 from wsap_nexus.worlds.seats import SeatPort, leave
 
 

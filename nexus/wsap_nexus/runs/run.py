@@ -42,7 +42,7 @@ from wsap_nexus.runs.totals import TotalsWriter, silent, tell_repeating
 from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.runs.venue import LivingVenue, OwnVenue, Venue
 from wsap_nexus.runs.world_calls import WorldJournal, journalled
-from wsap_nexus.worlds.living import LivingPort
+from wsap_nexus.worlds.port import LivingPort
 from wsap_nexus.worlds.seats import SeatPort
 
 OVERTIME = 1000

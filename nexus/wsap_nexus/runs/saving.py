@@ -13,7 +13,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.resume import can_be_saved
 from wsap_nexus.runs.venue import Venue
-from wsap_nexus.worlds.living import alone_in
+from wsap_nexus.worlds.port import alone_in
 
 SHARE = 20
 """A state is kept again after this many times the time that it took: at most a twentieth of the time is spent on it."""

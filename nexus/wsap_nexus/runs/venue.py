@@ -14,8 +14,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
-from wsap_nexus.worlds.living import LivingPort
-from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.port import LivingPort, LocalWorld, WorldPort
 from wsap_nexus.worlds.seats import SeatPort
 
 

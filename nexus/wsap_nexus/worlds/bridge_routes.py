@@ -8,18 +8,34 @@ of its request as `request`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from dataclasses import MISSING, fields
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request, Response
-from pydantic import Field
+from pydantic import Field, create_model
 
+from wsap_core.protocol.base import Part
 from wsap_core.protocol.values import JsonValue
 from wsap_nexus.http.replies import Key, Wait, answer, pending
 from wsap_nexus.http.replies import Request as Shape
-from wsap_nexus.worlds.bridge import ROUTES, Bridge
 from wsap_nexus.worlds.game_host import GameHost, echoing
+from wsap_nexus.worlds.operations import (
+    OPERATIONS,
+    Admit,
+    Begin,
+    Close,
+    DefaultAction,
+    Observe,
+    OpenSeat,
+    Operation,
+    Reply,
+    Route,
+    kinds_of,
+    seat_in,
+)
+from wsap_nexus.worlds.port import LocalWorld
 
 router = APIRouter()
 
@@ -35,11 +51,11 @@ async def _host(request: Request) -> GameHost:
 Host = Annotated[GameHost, Depends(_host)]
 
 
-async def _world(host: Host, world_id: Id) -> Bridge:
+async def _world(host: Host, world_id: Id) -> LocalWorld:
     return host.world(world_id)
 
 
-World = Annotated[Bridge, Depends(_world)]
+World = Annotated[LocalWorld, Depends(_world)]
 
 
 async def _once(request: Request, host: Host, key: Key = None, wait: Wait = 10.0) -> Callable[..., Awaitable[Response]]:
@@ -49,11 +65,34 @@ async def _once(request: Request, host: Host, key: Key = None, wait: Wait = 10.0
     return once
 
 
+Endpoint = Callable[..., Awaitable[Response]]
+Ask = Callable[[], Awaitable[Reply]]
+
 Once = Annotated[Callable[..., Awaitable[Response]], Depends(_once)]
 """Runs a request's operation once per idempotency key; the key can't be used for another request."""
 
 
-class BeginShape(Shape):
+def shape_of(kind: type[Operation[Any]]) -> type[Shape]:
+    """Return the body of an operation's requests: its fields that are not in the path."""
+    assert kind.route is not None
+    shape: dict[str, Any] = {}
+    for known in fields(kind):
+        if known.name in kind.route.names:
+            continue
+        type_ = kinds_of(kind)[known.name]
+        if type_ is bytes:
+            type_ = str
+        if not issubclass(type_, Part):
+            default = ... if known.default is MISSING else known.default
+            shape[known.name] = (type_, Field(default, **known.metadata))
+        elif known.default_factory is MISSING:
+            shape[known.name] = (dict[str, JsonValue], ...)
+        else:
+            shape[known.name] = (dict[str, JsonValue], Field(default_factory=dict))
+    return create_model(f"{kind.__name__}Shape", __base__=Shape, __doc__=kind.__doc__, **shape)
+
+
+class BeginShape(shape_of(Begin)):  # type: ignore[misc]  # a class all the same
     """The seeds and options of a new world."""
 
     world_seed: int = 0
@@ -61,68 +100,25 @@ class BeginShape(Shape):
     options: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class ActShape(Shape):
-    """An action."""
-
-    action: dict[str, JsonValue]
+AdmitShape: Any = shape_of(Admit)
 
 
-class WantedShape(Shape):
-    """The avatar to create."""
-
-    wanted: dict[str, JsonValue] = Field(default_factory=dict)
-
-
-class EntryShape(Shape):
-    """The skills and items that an agent brings."""
-
-    entry: dict[str, JsonValue]
+def _route(kind: type[Operation[Any]]) -> Callable[[Endpoint], Endpoint]:
+    """Serve an operation at its route by a function that does more than ask the world."""
+    route = kind.route
+    assert route is not None
+    return router.api_route(WORLD + route.path, methods=[route.method])
 
 
-class TransferShape(Shape):
-    """A transfer."""
+def _serve(kind: type[Operation[Any]], route: Route) -> None:
+    def operation(request: Request, host: GameHost, world: LocalWorld, asked: Shape | None = None) -> Ask:
+        host.needs(kind.ability)
+        values = {**request.path_params, **(asked.model_dump() if asked else {})}
 
-    transfer_id: str = Field(min_length=1, max_length=200)
+        async def do() -> Reply:
+            return await kind.of(values).hosted(world.world)
 
-
-class ModeShape(Shape):
-    """The state in which an avatar is left."""
-
-    mode: str = Field(default="dormant", pattern="^(dormant|suspend|despawn)$")
-
-
-class RespawnShape(Shape):
-    """The agent and the respawn option of a destroyed avatar."""
-
-    agent: str = Field(min_length=1, max_length=200)
-    option: str = Field(default="", max_length=200)
-
-
-class StateShape(Shape):
-    """A world's state."""
-
-    state: str
-    """Base64."""
-
-
-_BODIES: Mapping[str, type[Shape]] = {
-    "resolve": ActShape,
-    "leave": ModeShape,
-    "create_avatar": WantedShape,
-    "release": TransferShape,
-    "respawn": RespawnShape,
-    "restore": StateShape,
-}
-_ASKED = (*_BODIES, "look", "avatars", "death", "snapshot", "render")  # forwarded unchanged to the world
-
-
-def _serve(name: str) -> None:
-    route = ROUTES[name]
-
-    def operation(request: Request, host: GameHost, world: Bridge, asked: Shape | None = None) -> Any:
-        host.needs(route.ability)
-        in_path = {key: value for key, value in request.path_params.items() if key != "world_id"}
-        return partial(getattr(world, name), **in_path, **(asked.model_dump() if asked else {}))
+        return do
 
     async def get(request: Request, host: Host, world: World, key: Key = None) -> Response:
         return answer(echoing(await operation(request, host, world)(), key))
@@ -131,13 +127,16 @@ def _serve(name: str) -> None:
         do = operation(request, host, world, asked)
         return await once(do, asked) if route.once else answer(echoing(await do(), key))
 
-    change.__annotations__["asked"] = _BODIES.get(name, Shape)  # FastAPI reads the body's type there
+    change.__annotations__["asked"] = shape_of(kind)  # FastAPI reads the body's type there
     endpoint = get if route.method == "GET" else change
-    router.add_api_route(WORLD + route.path, endpoint, methods=[route.method], name=name)
+    router.add_api_route(WORLD + route.path, endpoint, methods=[route.method], name=kind.name)
 
 
-for _name in _ASKED:
-    _serve(_name)
+_OWN = (Begin, Close, OpenSeat, Observe, Admit)  # below: their routes do more than ask the world
+
+for _kind in OPERATIONS.values():
+    if _kind.route is not None and _kind not in _OWN:
+        _serve(_kind, _kind.route)
 
 
 # --- routes that do more than call the world ----------------------------------------------------
@@ -149,25 +148,25 @@ async def about(host: Host, key: Key = None) -> Response:
     return answer(echoing(host.about(), key))
 
 
-@router.put(WORLD)
+@_route(Begin)
 async def begin(host: Host, world_id: Id, how: BeginShape, once: Once) -> Response:
     """Create a world and start its first episode; a world of the same name is closed first."""
     return await once(partial(host.begin, world_id, **dict(how)), how)
 
 
-@router.delete(WORLD)
+@_route(Close)
 async def end(host: Host, world_id: Id, key: Key = None) -> Response:
     """Close a world."""
     await host.end(world_id)
     return answer(echoing({"ended": True}, key))
 
 
-@router.post(WORLD + "/seats/{seat}/jack-in")
+@_route(OpenSeat)
 async def jack_in(world: World, seat: Id, once: Once) -> Response:
     """Bind an agent to its avatar, or a new one; returns the seat's description, actions and state."""
 
     async def do() -> dict[str, Any]:
-        return {**await world.open_seat(seat), **await world.default_action(seat)}
+        return {**await OpenSeat(seat).hosted(world.world), **await DefaultAction(seat).hosted(world.world)}
 
     return await once(do)
 
@@ -175,27 +174,27 @@ async def jack_in(world: World, seat: Id, once: Once) -> Response:
 @router.get(WORLD + "/seats/{seat}/description")
 async def description(world: World, seat: Id, key: Key = None) -> Response:
     """The game, its goals and mechanics."""
-    return answer(echoing({"description": world.seat(seat).game_description}, key))
+    return answer(echoing({"description": seat_in(world.world, seat).game_description}, key))
 
 
 @router.get(WORLD + "/seats/{seat}/action-space")
 async def action_space(world: World, seat: Id, key: Key = None) -> Response:
     """All actions of the seat."""
-    return answer(echoing({"action_space": world.seat(seat).action_space}, key))
+    return answer(echoing({"action_space": seat_in(world.world, seat).action_space}, key))
 
 
-@router.get(WORLD + "/seats/{seat}/observation")
+@_route(Observe)
 async def observation(world: World, seat: Id, wait: Wait = 10.0, key: Key = None) -> Response:
     """The seat's observation at its next decision point; 202 while there is none."""
     try:
         async with asyncio.timeout(wait):
-            return answer(echoing(await world.observe(seat), key))
+            return answer(echoing(await Observe(seat).hosted(world.world), key))
     except TimeoutError:
         return pending("There is nothing to decide yet.")
 
 
-@router.post(WORLD + "/avatars/{avatar}/admit")
-async def admit(host: Host, world_id: Id, avatar: Id, asked: EntryShape, once: Once) -> Response:
+@_route(Admit)
+async def admit(host: Host, world_id: Id, avatar: Id, asked: AdmitShape, once: Once) -> Response:
     """Import skills and items, once per transfer."""
     return await once(partial(host.admit, world_id, avatar, asked.entry), asked)
 

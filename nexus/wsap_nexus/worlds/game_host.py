@@ -19,8 +19,8 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http.refusals import AbilityMissingError, KeyReusedError
 from wsap_nexus.http.replies import Reply, pending, reply_of
-from wsap_nexus.worlds.bridge import Bridge
 from wsap_nexus.worlds.local_options import check_value
+from wsap_nexus.worlds.operations import Admit
 from wsap_nexus.worlds.port import LocalWorld
 
 ANSWERS_KEPT = 4096
@@ -49,7 +49,7 @@ class GameHost:
         self._described = encode(told)
         self.process_id = secrets.token_hex(8)
         """New for each process, so that a nexus detects a restart, which loses all worlds."""
-        self.worlds: dict[str, Bridge] = {}
+        self.worlds: dict[str, LocalWorld] = {}
         self._answers: OrderedDict[str, tuple[str, asyncio.Task[Reply]]] = OrderedDict()
         self._admitted: dict[str, tuple[str, str]] = {}
         self._withdrawn: set[str] = set()
@@ -63,7 +63,7 @@ class GameHost:
             "game": self._described,
         }
 
-    def world(self, world_id: str) -> Bridge:
+    def world(self, world_id: str) -> LocalWorld:
         """Return a world; UnknownNameError if there is none of that name."""
         if world_id not in self.worlds:
             raise UnknownNameError("world", world_id, ())
@@ -82,20 +82,20 @@ class GameHost:
         for name, value in options.items():
             check_value(declared.get(name), name, value, "set it where the game is served")
         await self.end(world_id)
-        hosted = self.worlds[world_id] = Bridge(LocalWorld(self.spec, world_seed, options, Context()))
+        hosted = self.worlds[world_id] = LocalWorld(self.spec, world_seed, options, Context())
         try:
-            await hosted.port.begin(seed)
+            await hosted.begin(seed)
         except BaseException:
             await self.end(world_id)
             raise
-        return {"can_snapshot": hosted.port.can_snapshot}
+        return {"can_snapshot": hosted.can_snapshot}
 
     async def end(self, world_id: str) -> None:
         """Close a world, if it exists."""
         hosted = self.worlds.pop(world_id, None)
         self._admitted = {t: where for t, where in self._admitted.items() if where[0] != world_id}
         if hosted is not None:
-            await hosted.port.close()
+            await hosted.close()
 
     async def admit(self, world_id: str, avatar: str, entry: Mapping[str, JsonValue]) -> dict[str, Any]:
         """Import skills and items, unless the transfer was withdrawn."""
@@ -103,8 +103,8 @@ class GameHost:
         if transfer_id in self._withdrawn:
             raise UsageError(f"The transfer {transfer_id!r} was withdrawn.")
         hosted = self.world(world_id)
-        self.needs("transit")
-        told = await hosted.admit(avatar, entry)
+        self.needs(Admit.ability)
+        told = await Admit.of({"avatar": avatar, "entry": entry}).hosted(hosted.world)
         self._admitted[transfer_id] = (world_id, avatar)
         return told
 
@@ -114,7 +114,7 @@ class GameHost:
         where = self._admitted.pop(transfer_id, None)
         if where is None or where[0] not in self.worlds:
             return {"known": False, "boot": self.process_id, "package": None}
-        package = await self.worlds[where[0]].port.release(where[1], f"{transfer_id}:back")
+        package = await self.worlds[where[0]].release(where[1], f"{transfer_id}:back")
         return {"known": True, "boot": self.process_id, "package": package}
 
     def needs(self, ability: str) -> None:

@@ -12,18 +12,16 @@ interrupted, not where the end is detected, which happens after the restart, in 
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
 from wsap_core.errors import WsapError
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.worlds.bridge import ROUTES
 from wsap_nexus.worlds.game_client import GameClient, GameLostError
+from wsap_nexus.worlds.operations import Create, Operation
 from wsap_nexus.worlds.workers.frames import TAKEN_BACK, answer, failure
 from wsap_nexus.worlds.workers.pool import WorkerTimeouts
 from wsap_nexus.worlds.workers.rebuild import OnFailure, RebuildingLine
@@ -61,23 +59,24 @@ class HttpLine:
         self._game = game
         self._on_lost = on_lost
         self._numbers = itertools.count(1)
-        self._calls: dict[int, tuple[asyncio.Task[None], str, Callable[[bytes], None]]] = {}
-        self._seed = 0
-        self._options: Mapping[str, Any] = {}
+        self._calls: dict[int, tuple[asyncio.Task[None], Operation[Any], Callable[[bytes], None]]] = {}
+        self._created: Create | None = None
 
-    def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
-        """Send a request and return its number; `on_reply` gets the content of the reply, if one comes."""
+    def call(
+        self, world: int, operation: Operation[Any], on_reply: Callable[[bytes], None], deadline: float | None
+    ) -> int:
+        """Send an operation and return its number; `on_reply` gets the content of the reply, if one comes."""
         number = next(self._numbers)
-        asked = json.loads(content)
-        task = asyncio.create_task(self._carry(number, asked, on_reply, deadline), name=f"{self._game}: {asked['op']}")
-        self._calls[number] = (task, str(asked["op"]), on_reply)
+        carrying = self._carry(number, operation, on_reply, deadline)
+        task = asyncio.create_task(carrying, name=f"{self._game}: {operation.name}")
+        self._calls[number] = (task, operation, on_reply)
         self._client.begin_work(self._path)
         task.add_done_callback(lambda _: self._through(number))
         return number
 
     def take_back(self, number: int) -> None:
-        """Cancel a call that only observes; an action is completed, so that its result is known."""
-        if number in self._calls and self._calls[number][1] == "observe":
+        """Cancel a call that can be dropped; others are completed."""
+        if number in self._calls and self._calls[number][1].can_be_dropped:
             task, _, on_reply = self._calls[number]
             task.cancel()
             on_reply(TAKEN_BACK)
@@ -101,14 +100,14 @@ class HttpLine:
         self._client.end_work(self._path)
 
     async def _carry(
-        self, number: int, asked: Mapping[str, Any], on_reply: Callable[[bytes], None], deadline: float | None
+        self, number: int, operation: Operation[Any], on_reply: Callable[[bytes], None], deadline: float | None
     ) -> None:
         try:
             async with asyncio.timeout(deadline):
-                reply = await self._reply(asked)
+                reply = await self._reply(operation)
         except TimeoutError:
             self.late = True
-            self._lose(f"it did not answer {asked['op']} within {deadline:g} s", to_blame=True)
+            self._lose(f"it did not answer {operation.name} within {deadline:g} s", to_blame=True)
             return
         except GameLostError as error:
             # The world with the only open request may have crashed the process.
@@ -121,9 +120,9 @@ class HttpLine:
         if not self.gone:
             on_reply(reply)
 
-    async def _reply(self, asked: Mapping[str, Any]) -> bytes:
+    async def _reply(self, operation: Operation[Any]) -> bytes:
         try:
-            return answer(await self._ask(str(asked["op"]), asked))
+            return answer(await self._ask(operation))
         except GameLostError as error:
             if error.answered and await self._is_the_same():
                 # The same process does not know the world.
@@ -138,33 +137,24 @@ class HttpLine:
         except GameLostError:
             return False  # it ended after its reply
 
-    async def _ask(self, op: str, asked: Mapping[str, Any]) -> Any:
-        # Requests an operation and returns the reply for a rebuilding line.
-        if op == "create":
-            self._seed, self._options = asked["seed"], asked["options"]
-            return None
-        route = ROUTES[op]
-        names = {name: quote(str(asked[name]), safe="") for name in ("seat", "agent", "avatar") if name in asked}
-        body = {name: asked[name] for name in route.body} if route.method != "GET" else None
-        if op == "begin":
-            body = {"world_seed": self._seed, "seed": asked["seed"], "options": self._options}
+    async def _ask(self, operation: Operation[Any]) -> Any:
+        if isinstance(operation, Create):
+            self._created = operation
+        if operation.route is None:
+            return {}
+        body = operation.http_body()
+        if operation.begins and body is not None and (created := self._created) is not None:
+            body |= {"world_seed": created.seed, "options": created.options}
         # `_carry` limits the time; in a world of several seats a seat may wait for the others.
-        told = await self._client.ask(route.method, self._path + route.path.format(**names), body, within=None)
-        if op == "snapshot":
-            _check_state(told, self._game)
-        return told
+        path = self._path + operation.http_path()
+        reply = await self._client.ask(operation.route.method, path, body, within=None)
+        operation.check(reply, self._game)
+        return reply
 
     def _lose(self, why: str, *, to_blame: bool) -> None:
         if not self.gone:
             self.close()
             self._on_lost(self, why, to_blame)
-
-
-def _check_state(told: Mapping[str, Any], game: str) -> None:
-    try:
-        base64.b64decode(told.get("state"), validate=True)  # type: ignore[arg-type]  # other types raise, too
-    except (TypeError, ValueError):
-        raise WorldFailedError(f"The game {game!r} returned an invalid snapshot.") from None
 
 
 class HttpLines:

@@ -10,9 +10,8 @@ from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.store.entities import WorldRecord
-from wsap_nexus.worlds.living import LivingPort
 from wsap_nexus.worlds.living_world import LivingWorld
-from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.port import LivingPort, LocalWorld, WorldPort
 from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.living_line import OnLoss, Quiet
 from wsap_nexus.worlds.workers.pool import WorkerPool

@@ -2,93 +2,89 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
+
+from typing_extensions import override
 
 from wsap_core import protocol
 from wsap_core.errors import RecordMismatchError, WorldError
-from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.context import Context
-from wsap_core.seams.game import AvatarGameAdapter, Transits
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
-from wsap_core.worlds.answers import judged
-from wsap_core.worlds.seat import blamed
 from wsap_llm.secrets import with_secrets
-from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.worlds.seats import SeatPort
+from wsap_nexus.worlds import operations as ops
+from wsap_nexus.worlds.operations import Operation
+from wsap_nexus.worlds.seats import SeatPort, Told
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
-class WorldPort(Protocol):
-    """A world. Every method may wait, and raises `WorldError` if the world fails."""
+def _offered(operation: Callable[P, Operation[T]]) -> Callable[Concatenate[WorldPort, P], Coroutine[Any, Any, T]]:
+    """Return the method that calls an operation with its fields as arguments."""
 
-    @property
-    def spec(self) -> AdapterSpec:
-        """The game."""
-        ...
+    async def method(self: WorldPort, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.call(operation(*args, **kwargs))
 
-    @property
-    def can_snapshot(self) -> bool:
-        """Whether its state can be saved and restored."""
-        ...
-
-    async def begin(self, seed: int) -> None:
-        """Start the first episode."""
-        ...
-
-    async def open_seat(self, agent_id: str) -> SeatPort:
-        """Bind an agent to its avatar, or a new one, and return its seat."""
-        ...
-
-    async def avatars(self, agent_id: str) -> Sequence[protocol.Avatar]:
-        """Return the avatars of an agent."""
-        ...
-
-    async def create_avatar(self, agent_id: str, wanted: protocol.AvatarSpec) -> protocol.Avatar | None:
-        """Create an avatar for an agent; None if opening a seat creates it."""
-        ...
-
-    async def admit(self, avatar_id: str, entry: protocol.Entry) -> protocol.Receipt:
-        """Import skills and items; a world without transit refuses all items."""
-        ...
-
-    async def release(self, avatar_id: str, transfer_id: str) -> protocol.TransitPackage:
-        """Export the portable items; none for a world without transit."""
-        ...
-
-    async def death(self, avatar_id: str) -> protocol.DeathEvent | None:
-        """Return the death of a destroyed avatar; None if the world reports no deaths."""
-        ...
-
-    async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
-        """Respawn a destroyed avatar and return the world's message; WorldError if the world refuses."""
-        ...
-
-    async def snapshot(self) -> bytes:
-        """Return the world's whole state."""
-        ...
-
-    async def restore(self, data: bytes) -> None:
-        """Restore a snapshot; the same seats must be open."""
-        ...
-
-    async def render(self) -> protocol.View | None:
-        """Return the view for spectators; None if the world has none."""
-        ...
-
-    async def close(self) -> None:
-        """Close the world."""
-        ...
+    method.__doc__ = operation.__doc__
+    return method
 
 
-class LocalWorld:
+class WorldPort(ABC):
+    """A world. Every method may wait, and raises `WorldError` if the world fails.
+
+    The methods call the `operations` of the same names, whose fields are their parameters.
+    """
+
+    spec: AdapterSpec
+    """The game."""
+    can_snapshot: bool
+    """Whether its state can be saved and restored."""
+
+    @abstractmethod
+    async def call(self, operation: Operation[T]) -> T:
+        """Carry out an operation and return its result."""
+
+    begin = _offered(ops.Begin)
+    open_seat = _offered(ops.OpenSeat)
+    avatars = _offered(ops.Avatars)
+    create_avatar = _offered(ops.CreateAvatar)
+    admit = _offered(ops.Admit)
+    release = _offered(ops.Release)
+    death = _offered(ops.Death)
+    respawn = _offered(ops.Respawn)
+    snapshot = _offered(ops.Snapshot)
+    restore = _offered(ops.Restore)
+    render = _offered(ops.Render)
+    close = _offered(ops.Close)
+
+
+class LivingPort(WorldPort):
+    """A world that lives. `WorldInterruptedError` if its process ended, and it goes on from its log."""
+
+    @abstractmethod
+    async def call(self, operation: Operation[T], told: Told | None = None) -> T:
+        """Carry out an operation and return its result; `told` is called when it reaches the world."""
+
+    async def advance(self, begun: Told) -> protocol.Tick:
+        """Carry out and return the next tick; `begun` is called at its start, after all that the world was told."""
+        return await self.call(ops.Advance(), begun)
+
+    rest = _offered(ops.Rest)
+    settle = _offered(ops.Settle)
+    influence = _offered(ops.Influence)
+    close_seat = _offered(ops.CloseSeat)
+    vacated = _offered(ops.Vacated)
+
+
+class LocalWorld(LivingPort):
     """A world in this process; `offline` leaves secrets in its options unresolved, as it calls no external service."""
 
     def __init__(
@@ -102,138 +98,42 @@ class LocalWorld:
     ) -> None:
         own = Options(options if offline else with_secrets(options, os.environ))
         base = context or Context()
-        self.services = base.services
-        self.world = World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services))
+        self._take(
+            World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services)),
+            base.services,
+        )
         check_used(f"The game {spec.name!r}", own)
 
     @classmethod
     def of(cls, world: World) -> LocalWorld:
         """Return the port of an existing world."""
         port = cls.__new__(cls)
-        port.world, port.services = world, Services()
+        port._take(world, Services())
         return port
 
-    @property
-    def spec(self) -> AdapterSpec:
-        """The game."""
-        return self.world.spec
+    def _take(self, world: World, services: Services) -> None:
+        self.world, self.services = world, services
+        self.spec, self.can_snapshot = world.spec, world.can_snapshot
 
-    @property
-    def can_snapshot(self) -> bool:
-        """Whether its state can be saved and restored."""
-        return self.world.can_snapshot
+    @override
+    async def call(self, operation: Operation[T], told: Told | None = None) -> T:
+        if told is not None:
+            told()
+        return await operation.on(self.world)
 
-    async def begin(self, seed: int) -> None:
-        """Start the first episode."""
-        await self.world.reset(seed)
 
-    async def open_seat(self, agent_id: str) -> SeatPort:
-        """Bind an agent to its avatar, or a new one."""
-        return self.world.open_seat(agent_id)
+@runtime_checkable
+class TakesTurns(Protocol):
+    """A world in another process, in which seats can act while it is asked something."""
 
-    async def avatars(self, agent_id: str) -> Sequence[protocol.Avatar]:
-        """Return the avatars of an agent."""
-        if self.world.has_avatars:
-            bodies: Sequence[object] = await self._ask(lambda: self._bodies.list_avatars(agent_id))
-            return [self._judged("has as an avatar", body, protocol.Avatar) for body in bodies]
-        return [self.world.avatar_of(agent_id)]
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        """Let only the calling task ask the world, once all that others asked has reached it."""
+        ...
 
-    async def create_avatar(self, agent_id: str, wanted: protocol.AvatarSpec) -> protocol.Avatar | None:
-        """Create an avatar; None if the game has no avatars of its own."""
-        if not self.world.has_avatars:
-            return None
-        body: object = await self._ask(lambda: self._bodies.create_avatar(agent_id, wanted))
-        return self._judged(f"created for {agent_id!r}", body, protocol.Avatar)
 
-    async def admit(self, avatar_id: str, entry: protocol.Entry) -> protocol.Receipt:
-        """Import skills and items."""
-        if "transit" not in self.spec.abilities:
-            reason = f"{self.spec.display_title} accepts no items."
-            return protocol.Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
-        receipt: object = await self._ask(lambda: cast(Transits, self.world.adapter).admit(avatar_id, entry))
-        return self._judged("admitted with", receipt, protocol.Receipt)
-
-    async def release(self, avatar_id: str, transfer_id: str) -> protocol.TransitPackage:
-        """Export the portable items."""
-        if "transit" not in self.spec.abilities:
-            return protocol.TransitPackage(transfer_id)
-        package: object = await self._ask(lambda: cast(Transits, self.world.adapter).release(avatar_id, transfer_id))
-        return self._judged("released", package, protocol.TransitPackage)
-
-    async def death(self, avatar_id: str) -> protocol.DeathEvent | None:
-        """Return the death of a destroyed avatar."""
-        if not self.world.has_avatars:
-            return None
-        death: object = await self._ask(lambda: self._bodies.handle_death(avatar_id))
-        return self._judged("told of a death with", death, protocol.DeathEvent)
-
-    async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
-        """Respawn a destroyed avatar."""
-        answer: object = await self._ask(lambda: self._bodies.respawn(avatar_id, option))
-        result = self._judged("respawned with", answer, protocol.JackInResult)
-        if not result.success:
-            raise WorldError(f"{self.spec.display_title} did not respawn {avatar_id!r}: {result.message}")
-        return result.message
-
-    async def snapshot(self) -> bytes:
-        """Return the whole state."""
-        return await self._ask(self.world.snapshot)
-
-    async def restore(self, data: bytes) -> None:
-        """Restore a snapshot."""
-        await self._ask(lambda: self.world.restore(data))
-
-    async def render(self) -> protocol.View | None:
-        """Return the view for spectators."""
-        return await self._ask(self.world.render)
-
-    async def close(self) -> None:
-        """Close the game if it can be closed."""
-        close = getattr(self.world.adapter, "close", None)
-        if callable(close):
-            await self._ask(close)
-
-    async def advance(self, begun: Callable[[], None]) -> protocol.Tick:
-        """Carry out and return the next tick."""
-        begun()
-        return await self.world.advance()
-
-    async def rest(self) -> None:
-        """Return at once: results arrive in the next turns of the event loop."""
-
-    async def settle(self) -> None:
-        """Wait for the work that the world still has when play ends."""
-        await self.world.settle()
-
-    async def influence(self, body: Mapping[str, JsonValue]) -> str:
-        """Apply an influence before the next tick."""
-        said: object = self.world.influence(body)
-        return cast(str, await said if inspect.isawaitable(said) else said)
-
-    async def close_seat(self, agent_id: str) -> None:
-        """Forget the seat of an agent that has left."""
-        self.world.close_seat(agent_id)
-
-    async def vacated(self) -> bytes:
-        """Let all agents leave their seats, and return the state."""
-        for name, seat in list(self.world.seats.items()):
-            if seat.left is None:
-                seat.leave()
-            self.world.close_seat(name)
-        return await self.snapshot()
-
-    @property
-    def _bodies(self) -> AvatarGameAdapter:
-        return cast(AvatarGameAdapter, self.world.adapter)
-
-    def _judged(self, did: str, answer: object, kind: type[T]) -> T:
-        return judged(self.spec.name, did, answer, kind)
-
-    async def _ask(self, question: Callable[[], Any]) -> T:
-        # A game's methods may be synchronous or not, regardless of their protocols.
-        with blamed(f"The game {self.spec.name!r} raised", WorldFailedError):
-            answer = question()
-            return cast(T, await answer if inspect.isawaitable(answer) else answer)
+def alone_in(port: WorldPort) -> AbstractAsyncContextManager[None]:
+    """Let only the calling task ask a world; in this process nothing can come between two questions anyway."""
+    return port.alone() if isinstance(port, TakesTurns) else nullcontext()
 
 
 async def let_in_again(world: WorldPort, seat: str, arrival: Mapping[str, Any]) -> SeatPort:

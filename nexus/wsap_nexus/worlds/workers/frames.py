@@ -1,17 +1,18 @@
 """The messages between the nexus and a worker.
 
 A frame is its length (4 bytes, big-endian), the number of its call (8 bytes), and the content. A request's content is
-JSON: `op`, `world`, and the operation's arguments. A reply's content starts with one byte: `+` for a result, `-` for an
-error, `~` for a cancelled call. Canonical JSON follows; an observation is on a separate line, so that its text can be
-stored and compared unchanged. Call 0 is the worker's heartbeat, or what a world that lives asks the nexus (`ask`): for
-models, or to record a note. The nexus answers with the operation `told`. Before such a world gets the action of a seat,
-the call has the reply `!`, so that the nexus knows the order in which the world was told of what.
+JSON: `op`, `world`, and the fields of the operation of that name. A reply's content starts with one byte: `+` for a
+result, `-` for an error, `~` for a cancelled call. Canonical JSON follows; an observation is on a separate line, so that
+its text can be stored and compared unchanged. Call 0 is the worker's heartbeat, or what a world that lives asks the
+nexus (`ask`): for models, or to record a note. The nexus answers with the message `told`. Before such a world gets the
+action of a seat, the call has the reply `!`, so that the nexus knows the order in which the world was told of what.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 from wsap_core import errors as core_errors
@@ -22,6 +23,7 @@ from wsap_core.untrusted import error_line, raised_at
 from wsap_core.worlds.answers import wrong_value
 from wsap_nexus import errors as hub_errors
 from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.worlds.operations import OPERATIONS, Operation
 
 # Any, in this module: JSON.
 
@@ -68,9 +70,14 @@ class FrameReader:
         return complete
 
 
-def request(op: str, world: int, **values: Any) -> bytes:
-    """Return a request's content."""
-    return dumps({"op": op, "world": world, **values}).encode()
+def request(operation: Operation[Any], world: int) -> bytes:
+    """Return the content of a request for an operation; WireError if it is not JSON."""
+    return dumps({"op": operation.name, "world": world, **operation.values()}).encode()
+
+
+def read_request(asked: Mapping[str, Any]) -> Operation[Any]:
+    """Return the operation of a request; WireError or UsageError if it is invalid."""
+    return OPERATIONS[asked["op"]].of(asked)
 
 
 def answer(head: Any, observation: str | None = None) -> bytes:

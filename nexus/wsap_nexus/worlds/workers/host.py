@@ -1,4 +1,4 @@
-"""The worker's side: many worlds on one event loop, each behind its bridge."""
+"""The worker's side: many worlds on one event loop."""
 
 from __future__ import annotations
 
@@ -7,27 +7,23 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from wsap_core.errors import WireError
 from wsap_core.loading import load_object
-from wsap_core.protocol import Observation
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.context import Context
 from wsap_core.spec_json import spec_of_json
-from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.tasks import ended
-from wsap_nexus.worlds.bridge import Bridge, LivingBridge
+from wsap_nexus.worlds.operations import Create
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.workers.asked import Asking
 from wsap_nexus.worlds.workers.blame import Blamed, BlameFile
-from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, TAKEN, TAKEN_BACK, answer, failure, frame
+from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, TAKEN, TAKEN_BACK, answer, failure, frame, read_request
 
 # Any, in this module: JSON.
 
-_UNSEEN = Observation()
 _exit = os._exit  # before a game can replace it
 
 
@@ -37,7 +33,7 @@ class WorldHost:
     def __init__(self, send: Callable[[bytes], None], mark: BlameFile) -> None:
         self._send = send
         self._mark = mark
-        self._worlds: dict[int, Bridge] = {}
+        self._worlds: dict[int, LocalWorld] = {}
         self._games: dict[int, str] = {}
         self._asking: dict[int, Asking] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -64,8 +60,8 @@ class WorldHost:
     async def close(self) -> None:
         """Cancel all calls and close all worlds."""
         await ended(*self._tasks.values())
-        for bridge in self._worlds.values():
-            await asyncio.gather(bridge.port.close(), return_exceptions=True)
+        for port in self._worlds.values():
+            await asyncio.gather(port.close(), return_exceptions=True)
 
     def _cancel(self, number: int) -> None:
         task = self._tasks.get(number)
@@ -93,35 +89,28 @@ class WorldHost:
             return frame(number, failure(error, self._games.get(world, "?")))
 
     async def _reply(self, number: int, asked: Mapping[str, Any], world: int) -> bytes:
-        if asked["op"] == "create":
-            self._games[world] = asked["spec"]["name"]
-            spec = spec_of_json(asked["spec"], load_object(asked["factory"]))
-            self._worlds[world] = self._bridge(spec, asked, world)
+        operation = read_request(asked)
+        if isinstance(operation, Create):
+            self._games[world] = operation.spec["name"]
+            self._worlds[world] = self._created(operation, world)
             return answer(None)
-        if asked["op"] == "close":
-            bridge = self._worlds.pop(world, None)
-            if bridge is not None:
-                await bridge.port.close()
-            return answer(None)
-        if world not in self._worlds:
+        port = self._worlds.pop(world, None) if operation.ends else self._worlds.get(world)
+        if port is None:
+            if operation.ends:
+                return answer(None)
             raise WorldFailedError(f"The worker has no world {world}.")
-        if asked["op"] == "resolve" and isinstance(self._worlds[world], LivingBridge):
+        if operation.is_announced and world in self._asking:
             self._send(frame(number, TAKEN))
-        values = {name: value for name, value in asked.items() if name not in ("op", "world")}
-        return _framed(await getattr(self._worlds[world], asked["op"])(**values))
+        reply, seen = operation.split(await operation.hosted(port.world))
+        return answer(reply, None if seen is None else dumps(seen))
 
-    def _bridge(self, spec: AdapterSpec, asked: Mapping[str, Any], world: int) -> Bridge:
-        if not asked.get("lives"):
-            return Bridge(LocalWorld(spec, asked["seed"], asked["options"]))
-        asking = self._asking[world] = Asking(self._send, world)
-        return LivingBridge(LocalWorld(spec, asked["seed"], asked["options"], Context(services=asking.services)))
-
-
-def _framed(told: dict[str, Any]) -> bytes:
-    seen = told.pop("observation", None)
-    if (result := told.get("result")) is not None:
-        seen, told["result"] = result.observation, replace(result, observation=_UNSEEN)
-    return answer(told, None if seen is None else dumps(seen))
+    def _created(self, create: Create, world: int) -> LocalWorld:
+        spec = spec_of_json(create.spec, load_object(create.factory))
+        context = Context()
+        if create.lives:
+            asking = self._asking[world] = Asking(self._send, world)
+            context = Context(services=asking.services)
+        return LocalWorld(spec, create.seed, create.options, context)
 
 
 def read_hello(content: bytes) -> None:

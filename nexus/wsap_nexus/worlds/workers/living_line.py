@@ -9,7 +9,6 @@ one task is `alone` with the world, nothing that others ask reaches it.
 from __future__ import annotations
 
 import asyncio
-import base64
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
@@ -25,9 +24,10 @@ from wsap_core.spec_json import spec_to_json
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.tasks import ended
+from wsap_nexus.worlds.operations import Create, Operation, Reached
 from wsap_nexus.worlds.seats import Told
 from wsap_nexus.worlds.workers.asked import read_request
-from wsap_nexus.worlds.workers.frames import TAKEN, TAKEN_BACK, error_body, read_answer, request
+from wsap_nexus.worlds.workers.frames import TAKEN, TAKEN_BACK, error_body, read_answer
 from wsap_nexus.worlds.workers.pipe import WorkerPipe
 from wsap_nexus.worlds.workers.pool import CREATION, WorkerPool
 from wsap_nexus.worlds.workers.rebuild import CLOSING, own_copy
@@ -51,14 +51,16 @@ Quiet = Callable[[Collection[str]], Awaitable[None]]
 
 @dataclass(eq=False)
 class _Question:
-    what: str
-    seat: str
-    waits: bool
-    """Whether it may wait for seats and models."""
+    operation: Operation[Any]
     answer: asyncio.Future[bytes]
     taken: asyncio.Future[bytes]
     began: float = field(default_factory=time.monotonic)
     number: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether it may wait for seats and models."""
+        return self.operation.in_turn or self.operation.is_long
 
     @property
     def has_been_taken(self) -> bool:
@@ -94,9 +96,7 @@ class LivingLine:
     ) -> None:
         self.number = pool.new_number()
         self._spec, self._pool, self._services = spec, pool, services
-        self._create = {
-            "spec": spec_to_json(spec), "factory": factory, "seed": seed, "options": dict(options), "lives": True,
-        }  # fmt: skip
+        self._create = Create(spec_to_json(spec), factory, seed, dict(options), lives=True)
         self._on_loss, self._quiet = on_loss, quiet
         self._link: WorkerPipe | None = None
         self._making = asyncio.Lock()
@@ -131,7 +131,7 @@ class LivingLine:
         """The oldest unanswered call that waits for nobody, such as "influence", and its seconds."""
         found = [question for question in self._open if not question.waits]
         oldest = min(found, key=lambda question: question.began, default=None)
-        return None if oldest is None else (oldest.what, time.monotonic() - oldest.began)
+        return None if oldest is None else (oldest.operation.what, time.monotonic() - oldest.began)
 
     @property
     def is_held(self) -> bool:
@@ -140,34 +140,33 @@ class LivingLine:
 
     # --- calls ------------------------------------------------------------------------------------------
 
-    async def ask(self, op: str, *, changes: bool = True, **values: Any) -> Any:
-        """Call an operation and return the reply.
+    async def call(self, operation: Operation[Any], told: Told | None = None) -> tuple[Any, bytes | None]:
+        """Return the reply to an operation and the text of its observation, if any.
+
+        `told` is called when it reaches the world; for one that is long, when all that was told before has reached it.
+        If that is cancelled too late, it returns.
 
         Raises:
             WsapError: raised by the world.
             WorldInterruptedError: its worker has ended, and the world goes on from its log.
             WorldFailedError: it failed.
         """
-        return (await self.ask_seat(op, changes=changes, **values))[0]
+        if operation.ends:
+            await self._close(operation)
+            return None, None
+        return await (self._call_long if operation.is_long else self._call)(operation, told)
 
-    async def ask_seat(
-        self, op: str, *, changes: bool = True, waits: bool = False, told: Told | None = None, **values: Any
-    ) -> tuple[Any, bytes | None]:  # fmt: skip
-        """Call an operation as `ask` does, and return the reply and the text of its observation, if any.
-
-        `changes`: it may change the world; `waits`: it may wait for seats and models; `told` is called when it reaches
-        the world.
-        """
-        async with self._turn() if changes else nullcontext():
-            link = await self._ready(str(values.get("seat", "")))
-            question = self._send(link, op, waits, values)
+    async def _call(self, operation: Operation[Any], told: Told | None) -> tuple[Any, bytes | None]:
+        async with self._turn() if operation.changes else nullcontext():
+            link = await self._ready(operation.at)
+            question = self._send(link, operation)
         try:
             if told is not None and await question.taken == TAKEN:
                 told()
                 told = None
             reply = await question.answer
         except asyncio.CancelledError:
-            if changes:
+            if operation.changes:
                 await self._taken_back(link, question)
             else:
                 link.take_back(question.number)
@@ -178,15 +177,12 @@ class LivingLine:
             self._open.discard(question)
         return self._read(question, reply)
 
-    async def ask_long(self, op: str, begun: Callable[[], None] = lambda: None) -> Any:
-        """Call an operation that waits for seats and models as long as these take, and return the reply.
-
-        `begun` is called when all that was told before has reached the world. If it is cancelled too late, it returns.
-        """
+    async def _call_long(self, operation: Operation[Any], told: Told | None) -> tuple[Any, bytes | None]:
         async with self.alone():
             link = await self._ready()
-            begun()
-            question = self._send(link, op, True, {})
+            if told is not None:
+                told()
+            question = self._send(link, operation)
         watching = asyncio.create_task(self._watch(link), name=f"watch over {self.game}")
         try:
             reply = await question.answer
@@ -200,7 +196,7 @@ class LivingLine:
         finally:
             self._open.discard(question)
             watching.cancel()
-        return self._read(question, reply)[0]
+        return self._read(question, reply)
 
     async def _taken_back(self, link: WorkerPipe, question: _Question, *, ends: bool = False) -> bytes | None:
         """Cancel a call, and return its reply once the world has none of it under way; None if its worker has ended.
@@ -222,7 +218,7 @@ class LivingLine:
             outer, self._owner = self._owner, asyncio.current_task()
             try:
                 if outer is None and self._link is not None:
-                    await self.ask("reached")
+                    await self.call(Reached())
                 yield
             finally:
                 self._owner = outer
@@ -231,11 +227,7 @@ class LivingLine:
         """Let tasks ask one after the other, in the order in which they came here."""
         return nullcontext() if self._owner is asyncio.current_task() else self._turns
 
-    async def save(self) -> bytes:
-        """Return the world's whole state."""
-        return base64.b64decode(str((await self.ask("snapshot", changes=False))["state"]))
-
-    async def close(self) -> None:
+    async def _close(self, operation: Operation[Any]) -> None:
         """Close the world, and kill its worker if the game holds that; otherwise the worker may be used again."""
         self._error = self._error or WorldError(f"This world of {self.game!r} is closed.")
         link, self._link = self._link, None
@@ -245,7 +237,7 @@ class LivingLine:
             if self._pool.held_by(self) is not None:
                 link.kill("its world was closed", self.number)
             closed: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-            link.call(self.number, request("close", self.number), closed.set_result, self._deadline)
+            link.call(self.number, operation, closed.set_result, self._deadline)
             await asyncio.wait({closed, link.ended}, timeout=CLOSING, return_when=asyncio.FIRST_COMPLETED)
             link.listeners.pop(self.number, None)
         self._pool.leave(self)
@@ -254,11 +246,9 @@ class LivingLine:
     def _deadline(self) -> float:
         return max(self._pool.timeouts.deadline, self._spec.deadline or 0.0)
 
-    def _send(self, link: WorkerPipe, op: str, waits: bool, values: Mapping[str, Any]) -> _Question:
+    def _send(self, link: WorkerPipe, operation: Operation[Any]) -> _Question:
         loop = asyncio.get_running_loop()
-        seat = str(values.get("seat", ""))
-        what = f"{op} of {seat!r}" if seat else op
-        question = _Question(what, seat, waits, loop.create_future(), loop.create_future())
+        question = _Question(operation, loop.create_future(), loop.create_future())
         self._open.add(question)
         self._moved = time.monotonic()
 
@@ -266,20 +256,19 @@ class LivingLine:
             both = (question.taken,) if reply == TAKEN else (question.taken, question.answer)
             self._arrive(lambda: _settle(both, reply))
 
-        question.number = link.call(
-            self.number, request(op, self.number, **values), arrived, None if waits else self._deadline
-        )
+        deadline = None if question.waits else self._deadline
+        question.number = link.call(self.number, operation, arrived, deadline)
         return question
 
     def _read(self, question: _Question, reply: bytes) -> tuple[Any, bytes | None]:
+        operation = question.operation
         if reply == TAKEN_BACK:
-            raise WorldFailedError(f"The game {self.game!r} cancelled {question.what}.")
+            raise WorldFailedError(f"The game {self.game!r} cancelled {operation.what}.")
         said, text = read_answer(reply)
-        op = question.what.partition(" ")[0]
-        if op == "open_seat":
-            self._playing.add(question.seat)
-        elif op in ("leave", "let_go", "close_seat") or (op == "resolve" and (said.get("done") or said.get("left"))):
-            self._playing.discard(question.seat)
+        if operation.enters:
+            self._playing.add(operation.at)
+        elif operation.leaves(said):
+            self._playing.discard(operation.at)
         return said, text
 
     def _arrive(self, deliver: Callable[[], None]) -> None:
@@ -303,7 +292,7 @@ class LivingLine:
         """Give the world up when a tick takes as long as a call may, while it waits for no seat and no model."""
         while True:
             still = time.monotonic() - self._moved
-            deciding = self._playing - {question.seat for question in self._open}
+            deciding = self._playing - {question.operation.at for question in self._open}
             if not deciding and not self._asked and still >= self._deadline:
                 link.give_up(self.number, f"a tick waited for nothing for {self._deadline:g} s")
                 return
@@ -330,9 +319,7 @@ class LivingLine:
         link.listeners[self.number] = lambda asked: self._arrive(lambda: self._take(link, asked))
         self._link = link
         made: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        link.call(
-            self.number, request("create", self.number, **self._create), made.set_result, CREATION * self._deadline
-        )
+        link.call(self.number, self._create, made.set_result, CREATION * self._deadline)
         await asyncio.wait({made, link.ended}, return_when=asyncio.FIRST_COMPLETED)
         if not made.done():
             if self._losing is not None:
@@ -372,7 +359,7 @@ class LivingLine:
         while True:
             # An agent that has asked the world something for its decision gets no answer, so nobody may wait for it.
             self._more_wait.clear()
-            waiting = self._waiting | {question.seat for question in self._open}
+            waiting = self._waiting | {question.operation.at for question in self._open}
             enough = asyncio.ensure_future(quiet(waiting))
             more = asyncio.create_task(self._more_wait.wait())
             try:

@@ -15,8 +15,9 @@ from typing import Any, cast
 
 from wsap_core.errors import WorldError
 from wsap_core.protocol.wire import dumps
+from wsap_nexus.worlds.operations import Close, Operation
 from wsap_nexus.worlds.workers.blame import BlameFile
-from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, TAKEN, FrameReader, frame
+from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, TAKEN, FrameReader, frame, request
 
 LONGEST = 1_000_000
 """The maximum bytes of a file; one older file is kept."""
@@ -129,11 +130,18 @@ class WorkerPipe(asyncio.SubprocessProtocol):
             raise WorldError(f"A worker process could not be started: {error.strerror or error}.") from error
         self._write(frame(0, dumps({"op": "hello", "path": [str(place) for place in sys.path]}).encode()))
 
-    def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
-        """Send a request and return its number; `on_reply` gets the content of the reply, if one comes."""
+    def call(
+        self, world: int, operation: Operation[Any], on_reply: Callable[[bytes], None], deadline: float | None
+    ) -> int:
+        """Send an operation and return its number; `on_reply` gets the content of the reply, if one comes.
+
+        Raises:
+            WireError: it can't be sent.
+        """
         number, self._next = self._next, self._next + 1
+        sent = frame(number, request(operation, world))
         self.calls[number] = Call(world, on_reply, deadline)
-        self._write(frame(number, content))
+        self._write(sent)
         return number
 
     def take_back(self, number: int) -> None:
@@ -150,7 +158,7 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         self.worlds.discard(world)
         self.calls = {number: call for number, call in self.calls.items() if call.world != world}
         number, self._next = self._next, self._next + 1
-        self._write(frame(number, dumps({"op": "close", "world": world}).encode()))
+        self._write(frame(number, request(Close(), world)))
 
     def kill(self, why: str, accused: int | None = None) -> None:
         """Kill the process, and those that its games have started."""

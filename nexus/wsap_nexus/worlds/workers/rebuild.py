@@ -13,8 +13,10 @@ from wsap_core.errors import PluginError, WorldError, WsapError
 from wsap_core.spec_json import spec_to_json
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.worlds.operations import Begin, Create, OpenSeat, Operation, Restore, Snapshot
+from wsap_nexus.worlds.seats import Told
 from wsap_nexus.worlds.workers import rebuild_journal as journals
-from wsap_nexus.worlds.workers.frames import DONE, FAILED, TAKEN_BACK, read_answer, request
+from wsap_nexus.worlds.workers.frames import DONE, FAILED, TAKEN_BACK, read_answer
 from wsap_nexus.worlds.workers.pool import CREATION, WorkerTimeouts
 from wsap_nexus.worlds.workers.rebuild_journal import RebuildJournal
 
@@ -40,8 +42,10 @@ class Line(Protocol):
     ended: asyncio.Future[Any]
     """Done when it is lost."""
 
-    def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
-        """Send a request and return its number; `on_reply` gets the content of the reply, if one comes."""
+    def call(
+        self, world: int, operation: Operation[Any], on_reply: Callable[[bytes], None], deadline: float | None
+    ) -> int:
+        """Send an operation and return its number; `on_reply` gets the content of the reply, if one comes."""
         ...
 
     def take_back(self, number: int) -> None:
@@ -115,7 +119,7 @@ class RebuildingLine:
         """How often it was rebuilt."""
         self.journal = RebuildJournal()
         self._spec = spec
-        self._create = {"spec": spec_to_json(spec), "factory": factory, "seed": seed, "options": dict(options)}
+        self._create = Create(spec_to_json(spec), factory, seed, dict(options))
         self._pool = pool
         self._on_failure = on_failure
         self._every = snapshot_every if "snapshot" in spec.abilities else 0
@@ -126,7 +130,7 @@ class RebuildingLine:
         self._playing: set[str] = set()
         """The seats whose episode goes on."""
         self._opened: list[str] = []
-        self._begun_with: int = seed
+        self._begun: Operation[Any] | None = None
         self._steps = 0
         self._saving = False
         self._generation = 0
@@ -164,42 +168,47 @@ class RebuildingLine:
     def asked(self) -> tuple[str, float] | None:
         """The oldest unanswered call and its seconds; None if there is none."""
         for entry, began in self._asked.items():
-            return entry.what, time.monotonic() - began
+            return entry.operation.what, time.monotonic() - began
         return None
 
     # --- calls ------------------------------------------------------------------------------------------
 
-    async def ask(self, op: str, *, changes: bool = True, **values: Any) -> Any:
-        """Call an operation and return the reply, after rebuilding the world if its process is lost meanwhile.
+    async def call(self, operation: Operation[Any], told: Told | None = None) -> tuple[Any, bytes | None]:
+        """Return the reply to an operation and the text of its observation, if any, after rebuilding the world if its
+        process is lost meanwhile.
+
+        `told` is called when it is sent.
 
         Raises:
             WsapError: raised by the world.
             WorldFailedError: the world can't be rebuilt.
         """
-        said, _ = await self.ask_seat(op, changes=changes, **values)
-        return said
-
-    async def ask_seat(
-        self, op: str, *, changes: bool = True, waits: bool = False, **values: Any
-    ) -> tuple[Any, bytes | None]:
-        """Call an operation as `ask` does, and return the reply and the text of its observation, if any.
-
-        `changes`: it may change the world; `waits`: it may wait for other seats.
-        """
+        if operation.ends:
+            await self._close(operation)
+            return None, None
         await self._ready()
-        what = f"{op} of {values['seat']!r}" if "seat" in values else op
+        if told is not None:
+            told()
+        settled = self.journal.position if operation.saves and self.journal.is_settled else None
+        seats, generation = list(self._opened) if operation.saves else [], self._generation
+        said, text = await self._ask(operation)
+        if settled is not None and generation == self._generation:
+            self.journal.rebase(str(said["state"]), seats, settled)
+            self._steps = 0
+        return said, text
+
+    async def _ask(self, operation: Operation[Any]) -> tuple[Any, bytes | None]:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        deadline = None if waits and self._spec.seats[1] > 1 else self._deadline
-        seat = str(values.get("seat", ""))
-        entry = journals.JournalEntry(request(op, self.number, **values), what, answer, deadline, seat)
-        self.journal.follow(op, seat)
-        if op == "begin":
-            self._begun_with = int(values["seed"])
-        if changes:
+        deadline = None if operation.in_turn and self._spec.seats[1] > 1 else self._deadline
+        entry = journals.JournalEntry(operation, answer, deadline)
+        self._transmit(entry)  # nothing is recorded of what can't be sent
+        self.journal.follow(operation)
+        if operation.begins:
+            self._begun = operation
+        if operation.changes:
             self.journal.ask(entry)
         else:
             self._reads.append(entry)
-        self._transmit(entry)
         self._asked[entry] = self._moved = time.monotonic()
         try:
             reply = await self._answered(answer, timed=deadline is not None)
@@ -209,9 +218,9 @@ class RebuildingLine:
         finally:
             del self._asked[entry]
         if reply[:1] == TAKEN_BACK:
-            raise WorldFailedError(f"The game {self._spec.name!r} cancelled {what}.")
+            raise WorldFailedError(f"The game {self._spec.name!r} cancelled {operation.what}.")
         said, text = read_answer(reply)
-        self._follow(op, seat, said)
+        self._follow(operation, said)
         return said, text
 
     async def _answered(self, answer: asyncio.Future[bytes], *, timed: bool) -> bytes:
@@ -228,27 +237,16 @@ class RebuildingLine:
 
     @property
     def _all_wait(self) -> bool:
-        return self._playing <= {entry.seat for entry in self._asked}
+        return self._playing <= {entry.operation.at for entry in self._asked}
 
-    def _follow(self, op: str, seat: str, said: Any) -> None:
+    def _follow(self, operation: Operation[Any], said: Any) -> None:
         """Track which seats play."""
-        if op == "begin":
+        if operation.begins:
             self._playing = set(self._opened)
-        elif op == "open_seat":
-            self._playing.add(seat)
-        elif op == "leave" or (op == "resolve" and isinstance(said, dict) and (said.get("done") or said.get("left"))):
-            self._playing.discard(seat)
-
-    async def save(self) -> bytes:
-        """Return the world's whole state, from which it will be rebuilt."""
-        await self._ready()
-        position = self.journal.position if self.journal.is_settled else None
-        seats, generation = list(self._opened), self._generation
-        state = str((await self.ask("snapshot", changes=False))["state"])
-        if position is not None and generation == self._generation:
-            self.journal.rebase(state, seats, position)
-            self._steps = 0
-        return base64.b64decode(state)
+        elif operation.enters:
+            self._playing.add(operation.at)
+        elif operation.leaves(said):
+            self._playing.discard(operation.at)
 
     @property
     def is_held(self) -> bool:
@@ -269,7 +267,7 @@ class RebuildingLine:
         held.kill("it was given up", self.number)
         return True
 
-    async def close(self) -> None:
+    async def _close(self, operation: Operation[Any]) -> None:
         """Close the world; its process stays for other worlds, unless the world holds it."""
         held = self._pool.held_by(self)
         if held is not None:
@@ -281,7 +279,7 @@ class RebuildingLine:
         self._give_up(self._dead)
         if link is not None and not link.gone:
             closed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            self._call(link, request("close", self.number), partial(_settle, closed), self._deadline)
+            self._call(link, operation, partial(_settle, closed), self._deadline)
             await asyncio.wait({closed, link.ended}, timeout=CLOSING, return_when=asyncio.FIRST_COMPLETED)
         self._pool.leave(self)
 
@@ -291,10 +289,12 @@ class RebuildingLine:
 
     def _transmit(self, entry: journals.JournalEntry) -> None:
         if self._link is not None:
-            entry.number = self._call(self._link, entry.content, partial(self._on_reply, entry), entry.deadline)
+            entry.number = self._call(self._link, entry.operation, partial(self._on_reply, entry), entry.deadline)
 
-    def _call(self, link: Line, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
-        return link.call(self.number, content, on_reply, deadline)
+    def _call(
+        self, link: Line, operation: Operation[Any], on_reply: Callable[[bytes], None], deadline: float | None
+    ) -> int:
+        return link.call(self.number, operation, on_reply, deadline)
 
     def _on_reply(self, entry: journals.JournalEntry, reply: bytes) -> None:
         self._moved = time.monotonic()
@@ -304,8 +304,9 @@ class RebuildingLine:
         else:
             self.journal.answer(entry, reply)
             self._steps += 1
-            if entry.what.startswith("open_seat") and reply[:1] == DONE and entry.seat not in self._opened:
-                self._opened.append(entry.seat)
+            seat = entry.operation.at
+            if entry.operation.enters and reply[:1] == DONE and seat not in self._opened:
+                self._opened.append(seat)
         entry.reply(reply)
         due = 0 < 2 * self._every <= self._steps  # each step is observed and resolved
         if due and self.journal.is_settled and not self._saving and not self._is_coming:
@@ -343,7 +344,7 @@ class RebuildingLine:
                 self.journal.rebase(read_answer(reply)[0]["state"], seats, position)
 
         self._saving = True
-        self._call(self._link, request("snapshot", self.number), saved, self._deadline)
+        self._call(self._link, Snapshot(), saved, self._deadline)
 
     # --- rebuilding -----------------------------------------------------------------------------------
 
@@ -425,14 +426,14 @@ class RebuildingLine:
         if link.gone:
             raise WorkerLostError("lost at once")
         self._link = link
-        await self._say("create", CREATION, **self._create)
+        await self._say(self._create, CREATION)
         journal = self.journal
         self.rebuilt += 1 if journal.position else 0
         if journal.state is not None:
-            await self._say("begin", seed=self._begun_with)
+            await self._say(self._begun or Begin(self._create.seed))
             for name in journal.seats:
-                await self._say("open_seat", seat=name)
-            await self._say("restore", state=journal.state)
+                await self._say(OpenSeat(name))
+            await self._say(Restore(base64.b64decode(journal.state)))
         await self._go_through(link)
         for entry in self._reads:
             self._transmit(entry)
@@ -454,23 +455,23 @@ class RebuildingLine:
                 reply = await self._reply(repeated.pop(id(entry)))
                 if journals.digest(reply) != entry.digest:
                     raise WorldFailedError(
-                        f"The game {self._spec.name!r} gave a different reply to the repeated {entry.what}, so its "
-                        "world can't be rebuilt; is the game deterministic for a given seed?"
+                        f"The game {self._spec.name!r} gave a different reply to the repeated {entry.operation.what}, "
+                        "so its world can't be rebuilt; is the game deterministic for a given seed?"
                     )
 
     def _repeat(self, link: Line, entry: journals.JournalEntry) -> asyncio.Future[bytes]:
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        entry.number = self._call(link, entry.content, partial(_settle, reply), entry.deadline)
+        entry.number = self._call(link, entry.operation, partial(_settle, reply), entry.deadline)
         self._replies.add(reply)
         return reply
 
-    async def _say(self, op: str, times: float = 1.0, **values: Any) -> Any:
+    async def _say(self, operation: Operation[Any], times: float = 1.0) -> Any:
         # A call for rebuilding, which is not in the journal.
         if self._link is None:
             raise WorkerLostError("lost")
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._replies.add(reply)
-        self._call(self._link, request(op, self.number, **values), partial(_settle, reply), self._deadline * times)
+        self._call(self._link, operation, partial(_settle, reply), self._deadline * times)
         return read_answer(await self._reply(reply))[0]
 
     async def _reply(self, reply: asyncio.Future[bytes]) -> bytes:

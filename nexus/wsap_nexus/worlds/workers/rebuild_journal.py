@@ -11,22 +11,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+from wsap_nexus.worlds.operations import Operation
 
 
 @dataclass(eq=False, slots=True)
 class JournalEntry:
     """A call that may change the world."""
 
-    content: bytes
-    """The request."""
-    what: str
-    """For messages: `step 12 of seat 'row'`."""
+    operation: Operation[Any]
     answer: asyncio.Future[bytes] | None
     """The reply for the caller; None once it has arrived, so that its kilobytes are not kept."""
     deadline: float | None
-    seat: str = ""
-    """Empty for a call to the world itself."""
     number: int = 0
     """Its number in the last process that it was sent to."""
     digest: bytes | None = None
@@ -78,15 +75,15 @@ class RebuildJournal:
         """The total number of events."""
         return self.forgotten + len(self.events)
 
-    def follow(self, op: str, seat: str) -> None:
+    def follow(self, operation: Operation[Any]) -> None:
         """Track an operation by which a seat enters or leaves a condition that saved states do not contain."""
-        if op == "observe":
-            self._pondering.add(seat)
-        elif op in ("resolve", "leave"):
-            self._pondering.discard(seat)
-        if op == "leave":
-            self._unsettled.discard(seat)
-        elif op in ("begin", "restore"):
+        if operation.ponders:
+            self._pondering.add(operation.at)
+        if operation.decides:
+            self._pondering.discard(operation.at)
+        if operation.settles:
+            self._unsettled.discard(operation.at)
+        if operation.renews:
             self._pondering.clear()
             self._unsettled.clear()
 
@@ -104,7 +101,7 @@ class RebuildJournal:
     def take_back(self, entry: JournalEntry) -> None:
         """Record the cancellation of a call, whose effect is unknown."""
         self.events.append(("taken back", entry))
-        self._unsettled.add(entry.seat)
+        self._unsettled.add(entry.operation.at)
 
     def rebase(self, state: str, seats: list[str], position: int) -> None:
         """Start from a state saved at a position without open calls."""
