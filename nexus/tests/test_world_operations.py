@@ -9,17 +9,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import hub_kit
 import pytest
 from fastapi.routing import APIRoute
 from test_hub_far_blame import Town
 
-from wsap_core import protocol
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Action, AvatarSpec, Entry, PortableItem
-from wsap_core.protocol.wire import dumps
+from wsap_core.protocol.wire import dumps, encode
 from wsap_core.spec_json import spec_to_json
+from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.remote_games import read_spec
 from wsap_nexus.worlds import operations as ops
 from wsap_nexus.worlds import port
@@ -29,6 +28,7 @@ from wsap_nexus.worlds.living_world import LivingWorld
 from wsap_nexus.worlds.operations import OPERATIONS, Operation
 from wsap_nexus.worlds.port import LivingPort, LocalWorld, WorldPort
 from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.seats import default_action
 from wsap_nexus.worlds.workers.frames import read_request, request
 
 # Any, in this module: JSON.
@@ -130,7 +130,7 @@ def test_the_routes_are_those_that_games_in_other_languages_serve() -> None:
 
 def test_a_name_with_a_slash_is_one_part_of_a_path() -> None:
     assert ops.Resolve("eve/1", Action("dig")).http_path() == "/seats/eve%2F1/act"
-    assert ops.Resolve("eve/1", Action("dig")).http_body() == {"action": Action("dig")}
+    assert ops.Resolve("eve/1", Action("dig")).http_body() == {"action": encode(Action("dig"))}
     assert ops.Observe("eve").http_body() is None
 
 
@@ -150,16 +150,10 @@ def test_a_game_elsewhere_that_tells_no_default_action_has_none() -> None:
         spec = read_spec(await town.ask("GET", "/"), town)
         world = RemoteWorld(spec, 5, {}, pool=HttpLines(spec, "w-1", town, lambda error: None))
         await world.begin(7)
-        seat = await world.open_seat("eve")
-        assert await ops_default(seat) is None
+        assert await default_action(await world.open_seat("eve")) is None
         await world.close()
 
     asyncio.run(test())
-
-
-async def ops_default(seat: Any) -> protocol.Action | None:
-    found: protocol.Action | None = await seat.default_action()
-    return found
 
 
 @pytest.mark.parametrize("said", [7, None, ["done"]])
@@ -177,7 +171,7 @@ def test_a_state_of_a_seat_that_is_none_is_the_games_failure(said: Any) -> None:
         world = RemoteWorld(spec, 5, {}, pool=HttpLines(spec, "w-1", town, lambda error: None))
         await world.begin(7)
         await world.open_seat("eve")
-        with pytest.raises(ops.WorldFailedError, match="invalid state of a seat"):
+        with pytest.raises(WorldFailedError, match="invalid state of a seat"):
             await world.restore(await world.snapshot())
         await world.close()
 

@@ -92,7 +92,7 @@ def shape_of(kind: type[Operation[Any]]) -> type[Shape]:
     return create_model(f"{kind.__name__}Shape", __base__=Shape, __doc__=kind.__doc__, **shape)
 
 
-class BeginShape(shape_of(Begin)):  # type: ignore[misc]  # a class all the same
+class BeginShape(Shape):
     """The seeds and options of a new world."""
 
     world_seed: int = 0
@@ -100,14 +100,16 @@ class BeginShape(shape_of(Begin)):  # type: ignore[misc]  # a class all the same
     options: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-AdmitShape: Any = shape_of(Admit)
-
-
 def _route(kind: type[Operation[Any]]) -> Callable[[Endpoint], Endpoint]:
     """Serve an operation at its route by a function that does more than ask the world."""
-    route = kind.route
-    assert route is not None
-    return router.api_route(WORLD + route.path, methods=[route.method])
+
+    def serve(endpoint: Endpoint) -> Endpoint:
+        assert kind.route is not None
+        if endpoint.__annotations__.get("asked") == "Shape":
+            endpoint.__annotations__["asked"] = shape_of(kind)  # FastAPI reads the body's type there
+        return router.api_route(WORLD + kind.route.path, methods=[kind.route.method])(endpoint)
+
+    return serve
 
 
 def _serve(kind: type[Operation[Any]], route: Route) -> None:
@@ -194,9 +196,9 @@ async def observation(world: World, seat: Id, wait: Wait = 10.0, key: Key = None
 
 
 @_route(Admit)
-async def admit(host: Host, world_id: Id, avatar: Id, asked: AdmitShape, once: Once) -> Response:
+async def admit(host: Host, world_id: Id, avatar: Id, asked: Shape, once: Once) -> Response:
     """Import skills and items, once per transfer."""
-    return await once(partial(host.admit, world_id, avatar, asked.entry), asked)
+    return await once(partial(host.admit, world_id, {"avatar": avatar, **asked.model_dump()}), asked)
 
 
 @router.post("/transfers/{transfer_id}/withdraw")

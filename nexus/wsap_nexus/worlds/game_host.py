@@ -97,16 +97,17 @@ class GameHost:
         if hosted is not None:
             await hosted.close()
 
-    async def admit(self, world_id: str, avatar: str, entry: Mapping[str, JsonValue]) -> dict[str, Any]:
-        """Import skills and items, unless the transfer was withdrawn."""
-        transfer_id = str(entry.get("transfer_id"))
+    async def admit(self, world_id: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out the operation `Admit` of these values, unless the transfer was withdrawn."""
+        transfer_id = str(values["entry"].get("transfer_id"))
         if transfer_id in self._withdrawn:
             raise UsageError(f"The transfer {transfer_id!r} was withdrawn.")
         hosted = self.world(world_id)
         self.needs(Admit.ability)
-        told = await Admit.of({"avatar": avatar, "entry": entry}).hosted(hosted.world)
-        self._admitted[transfer_id] = (world_id, avatar)
-        return told
+        operation = Admit.of(values)
+        reply = await operation.hosted(hosted.world)
+        self._admitted[transfer_id] = (world_id, operation.avatar)
+        return reply
 
     async def withdraw(self, transfer_id: str) -> dict[str, Any]:
         """Undo the import of a transfer, and refuse any later import of it."""

@@ -18,11 +18,13 @@ from functools import cache
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_type_hints
 from urllib.parse import quote
 
+from typing_extensions import Self
+
 from wsap_core import protocol
 from wsap_core.errors import SnapshotError, UnknownNameError, UsageError, WorldError
 from wsap_core.protocol import Observation
 from wsap_core.protocol.values import JsonValue
-from wsap_core.protocol.wire import Codec
+from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.game import AvatarGameAdapter, Transits
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome, Seat, World
@@ -202,7 +204,7 @@ class Operation(ABC, Generic[T]):
     # --- as it is sent
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Operation[T]:
+    def of(cls, values: Mapping[str, Any]) -> Self:
         """Return the operation of the fields that were sent; WireError or UsageError if they are invalid."""
         return cls(**{name: _READERS.get(kind, _same)(values[name]) for name, kind in kinds_of(cls).items()})
 
@@ -216,11 +218,11 @@ class Operation(ABC, Generic[T]):
         return route.path.format(**{name: quote(str(getattr(self, name)), safe="") for name in route.names})
 
     def http_body(self) -> dict[str, Any] | None:
-        """Return the body of its HTTP request; None if there is none."""
+        """Return the body of its HTTP request, as JSON-ready data; None if there is none."""
         route = _route_of(self)
         if route.method == "GET":
             return None
-        return {name: value for name, value in self.values().items() if name not in route.names}
+        return {name: encode(value) for name, value in self.values().items() if name not in route.names}
 
     # --- carrying it out
 
