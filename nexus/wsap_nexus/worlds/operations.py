@@ -12,13 +12,13 @@ import base64
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, get_type_hints
 from urllib.parse import quote
 
-from typing_extensions import Self
+from typing_extensions import override
 
 from wsap_core import protocol
 from wsap_core.errors import SnapshotError, UnknownNameError, UsageError, WorldError
@@ -106,8 +106,11 @@ class Far(Protocol):
 
     spec: AdapterSpec
     can_snapshot: bool
-    seats: Mapping[str, Any]
-    """The open seats by name."""
+
+    @property
+    def seats(self) -> Collection[str]:
+        """The names of the open seats."""
+        ...
 
     def read(self, kind: type[Any], reply: Mapping[str, Any], name: str) -> Any:
         """Return a protocol value of a reply; WorldFailedError if it is invalid."""
@@ -283,8 +286,8 @@ class OfSeat(Operation[T]):
     seat: str
 
     @property
+    @override
     def at(self) -> str:
-        """The seat."""
         return self.seat
 
 
@@ -306,8 +309,8 @@ class Create(Operation[None]):
     lives: bool = False
     """Whether it is a world that lives, which gets its services from the nexus."""
 
+    @override
     async def apply(self, world: World) -> None:
-        """Raise UsageError: there is a world already."""
         raise UsageError("The world exists already.")
 
 
@@ -321,16 +324,16 @@ class Begin(Operation[None]):
 
     seed: int
 
+    @override
     async def apply(self, world: World) -> None:
-        """Reset the world."""
         await world.reset(self.seed)
 
+    @override
     def reply(self, result: None, world: World) -> Reply:
-        """Return also whether the world can be saved."""
         return {"can_snapshot": world.can_snapshot, **Operation.reply(self, result, world)}
 
+    @override
     def read(self, reply: Mapping[str, Any], text: bytes | None, world: Far) -> None:
-        """Take whether the world can be saved; a reply without seats is that of a world that was recreated."""
         world.can_snapshot = bool(reply.get("can_snapshot", world.can_snapshot))
         if "seats" not in reply:
             world.forget()
@@ -345,14 +348,14 @@ class Close(Operation[None]):
     route = Route("DELETE", "")
     ends = True
 
+    @override
     async def apply(self, world: World) -> None:
-        """Close the game if it can be closed."""
         close = getattr(world.adapter, "close", None)
         if callable(close):
             await _ask(world, close)
 
+    @override
     def read(self, reply: Mapping[str, Any], text: bytes | None, world: Far) -> None:
-        """Forget the seats: a cycle of references would stay in memory."""
         world.forget()
 
 
@@ -367,16 +370,16 @@ class OpenSeat(OfSeat[SeatPort]):
     route = Route("POST", "/seats/{seat}/jack-in")
     enters = True
 
+    @override
     async def apply(self, world: World) -> SeatPort:
-        """Open it."""
         return world.open_seat(self.seat)
 
+    @override
     def reply(self, result: SeatPort, world: World) -> Reply:
-        """Return what the seat is."""
         return {"action_space": result.action_space, **_told(state_of(result))}
 
+    @override
     def read(self, reply: Mapping[str, Any], text: bytes | None, world: Far) -> SeatPort:
-        """Return a seat of the world in the other process."""
         space = world.read(protocol.ActionSpace, reply, "action_space")
         return world.opened(self.seat, Opened(space, _state_in(reply, world), reply))
 
@@ -392,15 +395,15 @@ class Avatars(Operation[Sequence[protocol.Avatar]]):
 
     agent: str
 
+    @override
     async def apply(self, world: World) -> Sequence[protocol.Avatar]:
-        """Ask the game, if it has avatars of its own."""
         if not world.has_avatars:
             return [world.avatar_of(self.agent)]
         bodies: Sequence[object] = await _ask(world, lambda: _bodies(world).list_avatars(self.agent))
         return [judged(world.spec.name, "has as an avatar", body, protocol.Avatar) for body in bodies]
 
+    @override
     def read(self, reply: Mapping[str, Any], text: bytes | None, world: Far) -> Sequence[protocol.Avatar]:
-        """Return each that is in the list."""
         found = reply.get(self.key)
         if not isinstance(found, list):
             raise WorldFailedError(f"The game {world.spec.name!r} returned no list of avatars.")
@@ -418,8 +421,8 @@ class CreateAvatar(Operation[protocol.Avatar | None]):
     agent: str
     wanted: protocol.AvatarSpec = field(default_factory=protocol.AvatarSpec)
 
+    @override
     async def apply(self, world: World) -> protocol.Avatar | None:
-        """Ask the game, if it has avatars of its own."""
         if not world.has_avatars:
             return None
         body: object = await _ask(world, lambda: _bodies(world).create_avatar(self.agent, self.wanted))
@@ -439,13 +442,13 @@ class Admit(Operation[protocol.Receipt]):
     avatar: str
     entry: protocol.Entry
 
+    @override
     async def apply(self, world: World) -> protocol.Receipt:
-        """Let them in."""
         receipt: object = await _ask(world, lambda: cast(Transits, world.adapter).admit(self.avatar, self.entry))
         return judged(world.spec.name, "admitted with", receipt, protocol.Receipt)
 
+    @override
     def lacking(self, spec: AdapterSpec) -> protocol.Receipt:
-        """Refuse all items."""
         reason = f"{spec.display_title} accepts no items."
         return protocol.Receipt(self.entry.transfer_id, refused={item.item_id: reason for item in self.entry.items})
 
@@ -462,13 +465,13 @@ class Release(Operation[protocol.TransitPackage]):
     avatar: str
     transfer_id: str = field(metadata=_ID)
 
+    @override
     async def apply(self, world: World) -> protocol.TransitPackage:
-        """Let them out."""
         out: object = await _ask(world, lambda: cast(Transits, world.adapter).release(self.avatar, self.transfer_id))
         return judged(world.spec.name, "released", out, protocol.TransitPackage)
 
+    @override
     def lacking(self, spec: AdapterSpec) -> protocol.TransitPackage:
-        """Return an empty package."""
         return protocol.TransitPackage(self.transfer_id)
 
 
@@ -482,8 +485,8 @@ class Death(Operation[protocol.DeathEvent | None]):
 
     avatar: str
 
+    @override
     async def apply(self, world: World) -> protocol.DeathEvent | None:
-        """Ask the game, if it has avatars of its own."""
         if not world.has_avatars:
             return None
         death: object = await _ask(world, lambda: _bodies(world).handle_death(self.avatar))
@@ -503,8 +506,8 @@ class Respawn(Operation[str]):
     avatar: str
     option: str = field(default="", metadata={"max_length": 200})
 
+    @override
     async def apply(self, world: World) -> str:
-        """Ask the game."""
         answer: object = await _ask(world, lambda: _bodies(world).respawn(self.avatar, self.option))
         result = judged(world.spec.name, "respawned with", answer, protocol.JackInResult)
         if not result.success:
@@ -526,16 +529,16 @@ class Snapshot(Operation[bytes]):
     changes = False
     saves = True
 
+    @override
     async def apply(self, world: World) -> bytes:
-        """Ask the world, which raises SnapshotError if it can't be saved."""
         return cast(bytes, await _ask(world, world.snapshot))
 
+    @override
     def lacking(self, spec: AdapterSpec) -> bytes:
-        """Raise SnapshotError."""
         raise SnapshotError(f"The game {spec.name!r} can't be saved in the middle of an episode.")
 
+    @override
     def check(self, reply: Mapping[str, Any], game: str) -> None:
-        """Raise WorldFailedError if the state is not base64."""
         try:
             base64.b64decode(reply.get(self.key), validate=True)  # type: ignore[arg-type]  # other types raise, too
         except (TypeError, ValueError):
@@ -553,12 +556,12 @@ class Restore(Operation[None]):
 
     state: bytes
 
+    @override
     async def apply(self, world: World) -> None:
-        """Restore it."""
         await _ask(world, lambda: world.restore(self.state))
 
+    @override
     def lacking(self, spec: AdapterSpec) -> None:
-        """Raise SnapshotError."""
         raise SnapshotError(f"The game {spec.name!r} has no snapshots to restore.")
 
 
@@ -572,8 +575,8 @@ class Render(Operation[protocol.View | None]):
     key, kind, optional = "view", protocol.View, True
     changes = False
 
+    @override
     async def apply(self, world: World) -> protocol.View | None:
-        """Ask the world."""
         return cast("protocol.View | None", await _ask(world, world.render))
 
 
@@ -588,21 +591,21 @@ class Observe(OfSeat[Observed]):
     route = Route("GET", "/seats/{seat}/observation")
     in_turn = can_be_dropped = ponders = True
 
+    @override
     async def apply(self, world: World) -> Observed:
-        """Wait for it."""
         seat = seat_in(world, self.seat)
         return Observed(await seat.observe(), seat.ended)
 
+    @override
     def reply(self, result: Observed, world: World) -> Reply:
-        """Return both."""
         return {"observation": result.observation, "ended": result.ended}
 
+    @override
     def split(self, reply: Reply) -> tuple[Reply, Observation | None]:
-        """Take the observation out."""
         return {"ended": reply["ended"]}, reply["observation"]
 
+    @override
     def read(self, reply: Mapping[str, Any], text: bytes | None, world: Far) -> Observed:
-        """Return both."""
         return Observed(world.observation(self.seat, reply, text), reply.get("ended") is True)
 
 
@@ -616,8 +619,8 @@ class Look(OfSeat[protocol.View | None]):
     key, kind, optional = "view", protocol.View, True
     changes = False
 
+    @override
     async def apply(self, world: World) -> protocol.View | None:
-        """Ask the seat."""
         return await seat_in(world, self.seat).look()
 
 
@@ -631,33 +634,33 @@ class Resolve(OfSeat[Resolved]):
 
     action: protocol.Action
 
+    @override
     def leaves(self, reply: Any) -> bool:
-        """Return whether the episode of the seat is over."""
         return isinstance(reply, dict) and bool(reply.get("done") or reply.get("left"))
 
+    @override
     async def apply(self, world: World) -> Resolved:
-        """Carry it out."""
         seat = seat_in(world, self.seat)
         outcome = await seat.step(self.action)
         for _ in range(AHEAD if outcome.stepped and world.lives else 0):
             await asyncio.sleep(0)
         return Resolved(outcome, SeatState(seat.done, seat.left))
 
+    @override
     def reply(self, result: Resolved, world: World) -> Reply:
-        """Return the outcome, and what has become of the seat."""
         outcome, state = result.outcome, result.state
         return {
             "action": outcome.action, "result": outcome.result, "stepped": outcome.stepped, "out": outcome.left,
             "death": outcome.death, "done": state.done, "left": state.left,
         }  # fmt: skip
 
+    @override
     def split(self, reply: Reply) -> tuple[Reply, Observation | None]:
-        """Take the observation out of the result."""
         result = reply["result"]
         return {**reply, "result": replace(result, observation=_UNSEEN)}, result.observation
 
+    @override
     def read(self, reply: Mapping[str, Any], text: bytes | None, world: Far) -> Resolved:
-        """Return the outcome, and what has become of the seat."""
         result: protocol.ActionResult = world.read(protocol.ActionResult, reply, "result")
         if text is not None:
             result = replace(result, observation=world.observation(self.seat, reply, text))
@@ -682,12 +685,12 @@ class Leave(OfSeat[protocol.JackOutResult]):
 
     mode: str = field(default="dormant", metadata={"pattern": "^(dormant|suspend|despawn)$"})
 
+    @override
     def leaves(self, reply: Any) -> bool:
-        """Return that it does."""
         return True
 
+    @override
     async def apply(self, world: World) -> protocol.JackOutResult:
-        """Remove it, unless it has left."""
         seat = seat_in(world, self.seat)
         return seat.leave(self.mode) if seat.left is None else seat.left
 
@@ -700,8 +703,8 @@ class DefaultAction(OfSeat[protocol.Action | None]):
     key, kind, optional = "default_action", protocol.Action, True
     changes = False
 
+    @override
     async def apply(self, world: World) -> protocol.Action | None:
-        """Ask the seat."""
         return seat_in(world, self.seat).default_action()
 
 
@@ -716,8 +719,8 @@ class Advance(Operation[protocol.Tick]):
     key, kind = "tick", protocol.Tick
     is_long = True
 
+    @override
     async def apply(self, world: World) -> protocol.Tick:
-        """Carry it out."""
         return await world.advance()
 
 
@@ -727,8 +730,9 @@ class Reached(Operation[None]):
 
     name = "reached"
 
+    @override
     async def apply(self, world: World) -> None:
-        """Do nothing."""
+        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -737,11 +741,12 @@ class Rest(Operation[None]):
 
     name = "rest"
 
+    @override
     async def apply(self, world: World) -> None:
-        """Return at once: in this process they arrive in the next turns of the event loop."""
+        pass  # in this process they arrive in the next turns of the event loop
 
+    @override
     async def hosted(self, world: World) -> Reply:
-        """Let the seats have the results, and return an empty reply."""
         for _ in range(TURNS):
             await asyncio.sleep(0)
         return {}
@@ -754,8 +759,8 @@ class Settle(Operation[None]):
     name = "settle"
     is_long = True
 
+    @override
     async def apply(self, world: World) -> None:
-        """Wait for it."""
         await world.settle()
 
 
@@ -769,13 +774,13 @@ class Influence(Operation[str]):
 
     body: Mapping[str, JsonValue]
 
+    @override
     async def apply(self, world: World) -> str:
-        """Apply it."""
         said: object = world.influence(self.body)
         return cast(str, await said if inspect.isawaitable(said) else said)
 
+    @override
     def lacking(self, spec: AdapterSpec) -> str:
-        """Raise UsageError."""
         raise UsageError(f"The game {spec.name!r} accepts no influence from outside.")
 
 
@@ -785,16 +790,16 @@ class CloseSeat(OfSeat[None]):
 
     name = "close_seat"
 
+    @override
     def leaves(self, reply: Any) -> bool:
-        """Return that it does."""
         return True
 
+    @override
     async def apply(self, world: World) -> None:
-        """Close it."""
         world.close_seat(self.seat)
 
+    @override
     def read(self, reply: Mapping[str, Any], text: bytes | None, world: Far) -> None:
-        """Forget it here, too."""
         world.forget(self.seat)
 
 
@@ -805,16 +810,16 @@ class Vacated(Operation[bytes]):
     name = "vacated"
     key, kind = "state", bytes
 
+    @override
     async def apply(self, world: World) -> bytes:
-        """Close all seats, and save the world."""
         for name, seat in list(world.seats.items()):
             if seat.left is None:
                 seat.leave()
             world.close_seat(name)
         return await Snapshot().on(world)
 
+    @override
     def read(self, reply: Mapping[str, Any], text: bytes | None, world: Far) -> bytes:
-        """Return the state; no seat is open any more."""
         state = Operation.read(self, reply, text, world)
         world.forget()
         return state
@@ -827,12 +832,12 @@ class LetGo(OfSeat[protocol.JackOutResult | None]):
     name = "let_go"
     key, kind, optional = "jack_out", protocol.JackOutResult, True
 
+    @override
     def leaves(self, reply: Any) -> bool:
-        """Return that it does."""
         return True
 
+    @override
     async def apply(self, world: World) -> protocol.JackOutResult | None:
-        """Remove it."""
         seat = seat_in(world, self.seat)
         return None if seat.done or seat.left is not None else seat.leave()
 
