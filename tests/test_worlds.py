@@ -79,8 +79,8 @@ def test_messages_of_a_round_arrive_after_it_in_the_order_of_the_seats() -> None
 @pytest.mark.parametrize(
     ("action", "reason"),
     [
-        (Action("tell", {"to": "nobody", "text": "hi"}), "nobody"),
-        (Action("tell", {"to": "row", "text": "hi"}), "oneself"),
+        (Action("tell", {"to": "nobody", "text": "hi"}), "must be one of 'column'"),
+        (Action("tell", {"to": "row", "text": "hi"}), "must be one of 'column'"),
         (Action("say", {"text": "  "}), "empty"),
         (Action("say", {"text": "x" * 2001}), "too long"),
         (Action("tell_team", {"text": "hi"}), "no team"),

@@ -110,9 +110,9 @@ def _named(action: ActionDef, phrases: Mapping[str, str]) -> str:
 
 
 def _short(parameter: ParamDef) -> str:
-    choices = parameter.choices()
-    if choices is None and parameter.schema is not None and not parameter.spec:
-        kind = _kind(parameter.schema)
+    schema = parameter.schema
+    if schema is not None and ("enum" in schema or not parameter.spec):
+        kind = _kind(schema)
     else:
-        kind = "|".join(choices or ()) or parameter.spec
+        kind = parameter.spec
     return parameter.name + ("?" if parameter.optional else "") + (f": {kind}" if kind else "")
