@@ -178,6 +178,7 @@ NEXUS_SPEC = AdapterSpec(
     default_agent="wanderer",
     wire_types=(NexusObservation,),
     genre="hub",
+    objective="Choose what you do next, and where you go.",
     dimensions="text",
     persistent=True,
 )

@@ -222,24 +222,19 @@ _USEFUL = "a tree, water, stone, coal, iron, diamond, cow, zombie, skeleton, rip
 
 
 def _action_space() -> ActionSpace:
-    tools = "; ".join(
-        f"{material} takes {with_article(_noun(next(iter(rule['require']))))}"
-        for material, rule in constants.collect.items()
-        if rule["require"]
-    )
     definitions = {
         "noop": ActionDef("noop", "Let a step pass", (), (), "wait"),
         "do": ActionDef(
             "do",
-            "Use what you face: collect it, drink, hit a creature, eat a cow or ripe plant",
+            "Use what you face: collect it, drink, hit a creature, eat a ripe plant",
             (),
-            (f"facing {_USEFUL}, or grass (a sapling 1 time in 10); {tools}",),
+            (f"facing {_USEFUL} or grass",),
             "interaction",
         ),
         "sleep": ActionDef("sleep", "Fall asleep until rested or hurt", (), ("energy below 9",), "rest"),
     }
     for name, direction in MOVES.items():
-        description = f"Turn {direction} and step there; into what is in the way you only turn"
+        description = f"Turn {direction}, and step if that is free"
         definitions[name] = ActionDef(name, description, (), (), "movement")
     for thing, rule in constants.place.items():
         name, what = f"place_{thing}", {"plant": "a sapling in grass"}.get(thing, with_article(thing))
@@ -247,7 +242,7 @@ def _action_space() -> ActionSpace:
         definitions[name] = ActionDef(name, f"Place {what}", (), conditions, "placing")
     for thing, recipe in constants.make.items():
         name = f"make_{thing}"
-        conditions = (*_needs(recipe["uses"]), f"{' and '.join(recipe['nearby'])} adjacent (diagonals count)")
+        conditions = (*_needs(recipe["uses"]), f"{' and '.join(recipe['nearby'])} adjacent")
         definitions[name] = ActionDef(name, f"Make {with_article(_noun(thing))}", (), conditions, "crafting")
     return ActionSpace(tuple(definitions[name] for name in GAME_ACTIONS))
 

@@ -70,6 +70,18 @@ def report_of(action: Action, result: ActionResult, words: Words = ENGLISH) -> s
     return f"{opening} {outcome_of(result, LONGEST_RESULT, words)}.{over}"
 
 
+_PASSING = ("nearby_entities", "nearby_terrain", "local_map", "recent_events", "current_goals")
+"""Fields of observations that no later request contains."""
+
+
+def lasting_of(observation: Observation) -> list[str]:
+    """Return the lines of an observation whose changes later requests contain: without what is near, and without goals
+    and legal actions, which the newest observation shows."""
+    passing: dict[str, tuple[()]] = {name: () for name in _PASSING if hasattr(observation, name)}
+    text = replace(observation, available_actions=None, **passing).to_text()
+    return [line for line in text.splitlines() if line.strip()]
+
+
 @dataclass(frozen=True)
 class Untold:
     """Events and messages of earlier observations. Worlds report an event and deliver a message once."""
@@ -143,6 +155,8 @@ class PausedTurn:
     """Events and messages that arrived later."""
     dropped: bool = False
     """Whether another action was taken meanwhile, so that it can't be resumed."""
+    kept: str = ""
+    """The user message as later requests contain it; empty in older snapshots, which kept all of it."""
 
     def resumes(self, observation: Observation) -> bool:
         """Return whether the turn resumes: the result is known, and the world is still at the same step."""
@@ -230,9 +244,9 @@ MORE_CONTEXT = (
 class Conversation:
     """The system message and the newest turns of a session, which are sent with each request.
 
+    Of a finished turn it keeps the result of the action before, events, messages and what changed, and the reply.
     Turns are appended until there are twice as many as `steps`; then all but the newest `steps` / 2 are cut. Between
-    two cuts every request starts with the previous one, so that servers can reuse their prompt cache: with 16 steps for
-    24 of 25 requests. If the model's context holds fewer turns, cuts are made in the same way, with one warning.
+    two cuts every request starts with the turns of the previous one, so that servers can reuse their prompt cache. If the model's context holds fewer turns, cuts are made in the same way, with one warning.
 
     Pictures are expensive, so that only the newest turns keep theirs. Removing one, at the end of its turn, invalidates
     the cache for the turns after it.
@@ -265,6 +279,11 @@ class Conversation:
         return tuple(self._turns)
 
     @property
+    def keeps(self) -> bool:
+        """Whether turns are kept at all."""
+        return self._steps > 0
+
+    @property
     def steps_shown(self) -> set[int | None]:
         """The game's steps of the turns."""
         return {turn.step for turn in self._turns}
@@ -275,16 +294,6 @@ class Conversation:
         self._opening = Message("system", system)  # one object, so that its encoding is cached
         self._turns.clear()
         self._size = 0
-
-    def news_of(self, observation: Observation) -> str:
-        """Return an observation as text, without its goals if a turn contains the same ones."""
-        text = observation.to_text()
-        if not observation.current_goals or not self._turns:
-            return text
-        short = replace(observation, current_goals=()).to_text()
-        rest = set(short.splitlines())
-        goals = "\n".join(line for line in text.splitlines() if line not in rest)
-        return short if any(goals in turn.user for turn in self._turns) else text
 
     def restore(self, turns: Sequence[HistoryTurn]) -> None:
         """Replace all turns."""
