@@ -59,7 +59,8 @@ def asked(
     adapter.jack_in("agent", avatar.avatar_id)
     there = str if lexicon is None else lexicon.there
     backend = ScriptedBackend(
-        lambda request: there(json.dumps({"action": wanted.name, "params": {}, "reasoning": WHY})), abilities=Abilities(json_schema=True)
+        lambda request: there(json.dumps({"action": wanted.name, "params": {}, "reasoning": WHY})),
+        abilities=Abilities(json_schema=True),
     )
     options = LLMOptions(spec.title, spec.objective, profile=profile, brief=spec.brief, window=window, plan=False)
     agent = LLMAgent(backend if lexicon is None else Skinned(backend, lexicon), options, style=JsonStyle())

@@ -296,10 +296,11 @@ def _map(rows: tuple[str, ...]) -> str:
 
 
 def _told(actions: Sequence[ActionAvailability], sleeping: bool) -> Sequence[ActionAvailability]:
-    """Return the availability of actions without reasons that are told elsewhere: lacking things, which the actions'
-    requirements name, and sleep, which is an effect."""
+    """Return the availability of actions without reasons that are told elsewhere: of recipes, whose requirements the
+    rules name, and of sleep, which is an effect."""
     return [
-        replace(action, reason="") if sleeping or action.reason.startswith("needs ") else action for action in actions
+        replace(action, reason="") if sleeping or action.name.startswith(("make_", "place_")) else action
+        for action in actions
     ]
 
 

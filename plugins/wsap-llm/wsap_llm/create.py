@@ -122,8 +122,10 @@ def _style(context: Context, options: LLMOptions) -> StyleFor:
         first, most = not options.thinking, REASONING[profile]
         if name == "tags":
             return TagStyle(TagLimits(calls=options.tool_calls), steps=steps)
-        written = CallStyle(steps=steps) if name == "calls" else JsonStyle(
-            steps=steps, reasoning_first=first, reasoning_limit=most if first else None
+        written = (
+            CallStyle(steps=steps)
+            if name == "calls"
+            else JsonStyle(steps=steps, reasoning_first=first, reasoning_limit=most if first else None)
         )
         return ChooseStyle(written) if name == "choose" else written
 
