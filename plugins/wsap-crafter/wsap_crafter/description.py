@@ -1,5 +1,7 @@
 """The rules of Crafter as text for the start of a session; the recipes are the requirements of its actions."""
 
+from __future__ import annotations
+
 DESCRIPTION = """\
 Crafter is a survival game on a map of 64 by 64 cells, with a day of 300 steps and 10,000 steps at most.
 

@@ -111,8 +111,5 @@ def _named(action: ActionDef, phrases: Mapping[str, str]) -> str:
 
 def _short(parameter: ParamDef) -> str:
     schema = parameter.schema
-    if schema is not None and ("enum" in schema or not parameter.spec):
-        kind = _kind(schema)
-    else:
-        kind = parameter.spec
+    kind = _kind(schema) if schema is not None and ("enum" in schema or not parameter.spec) else parameter.spec
     return parameter.name + ("?" if parameter.optional else "") + (f": {kind}" if kind else "")

@@ -246,7 +246,8 @@ class Conversation:
 
     Of a finished turn it keeps the result of the action before, events, messages and what changed, and the reply.
     Turns are appended until there are twice as many as `steps`; then all but the newest `steps` / 2 are cut. Between
-    two cuts every request starts with the turns of the previous one, so that servers can reuse their prompt cache. If the model's context holds fewer turns, cuts are made in the same way, with one warning.
+    two cuts every request starts with the turns of the previous one, so that servers can reuse their prompt cache. If
+    the model's context holds fewer turns, cuts are made in the same way, with one warning.
 
     Pictures are expensive, so that only the newest turns keep theirs. Removing one, at the end of its turn, invalidates
     the cache for the turns after it.

@@ -14,7 +14,7 @@ from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import DEGRADATIONS, Cell, Memory, World, dump, load
 from wsap_sandbox.templates.loader import read_template, world_of
 from wsap_sandbox.tick import Settings
-from wsap_sandbox.tick.facts import Facts, intent_facts, memory_facts, scene_facts
+from wsap_sandbox.tick.facts import Facts, IntentFacts, SceneFacts, intent_facts, memory_facts, scene_facts
 from wsap_sandbox.tick.prompts import prompt_of, request_for
 
 CELL = Cell(
@@ -68,6 +68,21 @@ def test_the_system_message_stays_the_same_from_tick_to_tick() -> None:
     later = replace(remembering(world), tick=40)
     for now, then in zip(all_facts(world), all_facts(later), strict=True):
         assert prompt_of(now).system == prompt_of(then).system
+
+
+@pytest.mark.parametrize("code", ["en", "ru"])
+def test_a_prompt_begins_in_every_tick_with_what_seldom_changes(code: str) -> None:
+    world = world_of(read_template("village", code))
+    later = replace(remembering(world), tick=40)
+    mind = replace(later.characters[0], internal_state="Afraid of the water.", external_intent="To leave.")
+    later = replace(later, characters=(mind, *later.characters[1:]))
+    for now, then in zip(all_facts(world), all_facts(later), strict=True):
+        one, other = prompt_of(now).user, prompt_of(then).user
+        same = one[: next(n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)]
+        for text in (now.premise, now.me.name) if isinstance(now, IntentFacts) else ():
+            assert text[:1200] in same
+        if isinstance(now, SceneFacts):
+            assert now.place.description in same
 
 
 def test_the_game_master_is_told_no_secret_and_a_character_its_own_alone() -> None:

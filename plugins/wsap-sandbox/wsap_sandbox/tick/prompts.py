@@ -25,6 +25,10 @@ A compact English prompt has at most 900 tokens in a scene of three characters.
 """
 
 
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""Letters instead of digits, which are a token each."""
+
+
 class Prompt(NamedTuple):
     """The messages to a model."""
 
@@ -47,6 +51,8 @@ class _Lines:
         self._words = words_of(facts.language)
         self._limits = _COMPACT if compact else _FULL
         self._lines: list[str] = []
+        self._lasting = 0
+        """The number of lines that come first and seldom change."""
 
     def prompt(self) -> Prompt:
         match self._facts:
@@ -59,9 +65,10 @@ class _Lines:
             case MemoryFacts() as facts:
                 name, shape = facts.me.name, self._memory(facts)
         words, phase = self._words, PHASES[type(self._facts)]
-        # The delimiters can't be forged: they depend on everything between them.
-        digest = hashlib.sha256(repr((self._facts, self._lines)).encode("utf-8", "replace")).hexdigest()
-        quoter = Quoter(digest[:10])
+        # Equal in every tick, as the lines are that come first, so that a server finds the beginning of the prompt in
+        # its cache. Whoever learns it can't forge it, because the quoter removes it from what it quotes.
+        digest = hashlib.sha256(repr((phase, self._lines[: self._lasting])).encode("utf-8", "replace")).hexdigest()
+        quoter = Quoter(digest[:10].translate(_LETTERS))
         data = quoter.quote("\n".join(self._lines), lines=True, limit=60_000)
         told = words.data.format(open=f"<data-{quoter.nonce}>", close=quoter.closing)
         reply = words.reply.format(shape=json.dumps(shape, ensure_ascii=False))
@@ -75,6 +82,7 @@ class _Lines:
         self._line("me", f"{facts.me.name}. {facts.me.appearance} {facts.description}", "long")
         self._line("secret", facts.secret)
         self._many("triggers", facts.triggers)
+        self._lasting = len(self._lines)
         self._line("state", facts.internal_state)
         self._line("goal", facts.external_intent)
         self._things("have", facts.inventory)
@@ -129,6 +137,7 @@ class _Lines:
 
     def _memory(self, facts: MemoryFacts) -> dict[str, JsonValue]:
         self._line("me", f"{facts.me.name}. {facts.description}")
+        self._lasting = len(self._lines)
         self._line("summary", facts.summary, "long")
         self._many("memory", [cell.text for cell in facts.cells], "memory")
         return {"summary": "..."}
@@ -148,6 +157,7 @@ class _Lines:
 
     def _place(self, place: known.PlaceFacts, *, ids: bool = False) -> None:
         self._line("place", f"{place.name}. {place.description}", "long")
+        self._lasting = self._lasting or len(self._lines)
         self._line("moment", place.moment)
         exits = [f"{way.id} = {way.name}" if ids else way.name for way in place.exits]
         self._line("exits", ", ".join(exits), "long")
