@@ -19,7 +19,7 @@ energy and do nothing else, until it is full or you are hurt.
 
 A tree gives wood and becomes grass, grass a sapling 1 time in 10; stone and coal take a wood_pickaxe, iron a
 stone_pickaxe, diamond an iron_pickaxe. Nothing wears out. You can carry 9 of each. Mined cells become path.
-Adjacent includes diagonals.
+Next to includes diagonals.
 
 Cows do no harm. Zombies come on grass, more in the dark, hit for 2 (7 when you sleep) every 5 steps, and have 5 hit
 points. Skeletons live in dark tunnels, shoot arrows for 2, and have 3, as cows. Your hits do 1, with a wood, stone

@@ -501,7 +501,7 @@ def test_an_older_step_keeps_its_result_what_changed_and_what_was_said_but_nothi
     first, second = (m.text() for m in backend.requests[-1].messages[1:-1] if m.role == "user")
     assert "mood: calm" in first
     assert "mood" not in second, "it is as it was"
-    assert second.startswith("Your last action, wait: it worked; You waited 0.\nStep 1\ncoins: 1\n")
+    assert second.startswith("Your last action, wait: You waited 0.\nStep 1\ncoins: 1\n")
     assert "hello 1" in second
     for passing in ("cow", "Get some rest", "POSSIBLE NOW", "What action do you take"):
         assert passing not in first + second

@@ -53,8 +53,11 @@ def quoted(observation: Observation, generator: random.Random) -> tuple[Observat
 
 
 def outcome_of(result: ActionResult, limit: int, words: Words = ENGLISH) -> str:
-    """Return the result of an action in a few words for the model, its message cut to `limit` characters."""
-    parts = [said_of(result, words), sanitize(result.message, limit)]
+    """Return the result of an action in a few words for the model, its message cut to `limit` characters. That it
+    worked is said if there is no message."""
+    message = sanitize(result.message, limit)
+    worked = result.success and result.outcome == "done"
+    parts = ["" if worked and message else said_of(result, words), message]
     if result.achievements:
         parts.append(words.say("achieved: " + ", ".join(sanitize(name, 60) for name in result.achievements[:10])))
     if result.reward:
