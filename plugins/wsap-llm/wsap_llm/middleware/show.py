@@ -105,7 +105,8 @@ class Waited:
     def line(self) -> str:
         """Return the request that is longest with its server, and the number of others; empty without requests:
         `openai/qwen: reading 1,566 tokens, 43 s; 3 others wait`."""
-        waiting = sorted(list(self._open), key=lambda thought: (bool(thought.draft.waiting), thought.since))
+        waiting = [*self._open]  # at once, since a thread may show it
+        waiting.sort(key=lambda thought: (bool(thought.draft.waiting), thought.since))
         if not waiting:
             return ""
         first, others = waiting[0], len(waiting) - 1

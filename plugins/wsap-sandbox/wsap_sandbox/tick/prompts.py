@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.model import JsonConstraint, Message, Request, Sampling
-from wsap_llm.kit import Quoter
+from wsap_llm.kit import Quoter, estimate_request
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import World, WorldObject
 from wsap_sandbox.tick import Settings
@@ -27,6 +28,10 @@ A compact English prompt has at most 900 tokens in a scene of three characters.
 
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 """Letters instead of digits, which are a token each."""
+
+
+ROOM = 1024
+"""The tokens for a reply for which a prompt is shortened if it leaves less of the model's context."""
 
 
 class Prompt(NamedTuple):
@@ -176,6 +181,16 @@ class _Lines:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3].rsplit(' ', 1)[0]}..."
+
+
+def fitting(request: Request, facts: Facts, context: int | None) -> Request:
+    """Return a request with the compact prompt of its facts if the other leaves too little of a context for a reply."""
+    room = min(request.sampling.max_tokens or ROOM, ROOM)
+    if context is None or estimate_request(request) + room <= context:
+        return request
+    system, user = prompt_of(facts, compact=True)
+    again = request.messages[1].text().removeprefix(prompt_of(facts).user)
+    return replace(request, messages=(Message("system", system), Message("user", user + again)))
 
 
 def request_for(
