@@ -95,9 +95,13 @@ class Live:
         left = {cell: number for cell, number in so_far.left.items() if number > 0}
         if not left.keys() <= self._seconds.keys():
             return None
-        needed = sum(number * sum(self._seconds[cell]) / len(self._seconds[cell]) for cell, number in left.items())
-        at_once = sum(map(sum, self._seconds.values())) / max(now - self._begun, 1e-9)
-        return needed / max(at_once, 1e-9)
+        taken = sum(map(sum, self._seconds.values()))
+        mean = taken / sum(map(len, self._seconds.values()))
+        if left:
+            needed = sum(number * sum(self._seconds[cell]) / len(self._seconds[cell]) for cell, number in left.items())
+            mean = needed / sum(left.values())
+        at_once = taken / max(now - self._begun, 1e-9)
+        return (so_far.of - so_far.played) * mean / max(at_once, 1e-9)
 
     def stopping(self, calls: int) -> None:
         """Tell that no episode starts any more, and how many calls of models are awaited."""

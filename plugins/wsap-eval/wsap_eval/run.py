@@ -48,7 +48,7 @@ class Progress:
     of: int
     last: EpisodeRecord
     left: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Game and entrant -> the number of episodes that are not finished; empty if it is not known."""
+    """Game and entrant -> the number of episodes that are not finished, as far as it is known which will be played."""
 
 
 @dataclass(frozen=True)

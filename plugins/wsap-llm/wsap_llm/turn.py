@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from wsap_core.protocol import Action, ActionResult, AgentMessage, Event, Observation
 from wsap_core.protocol.values import JsonValue
@@ -80,7 +80,7 @@ _PASSING = ("nearby_entities", "nearby_terrain", "local_map", "recent_events", "
 def lasting_of(observation: Observation) -> list[str]:
     """Return the lines of an observation whose changes later requests contain: without what is near, and without goals
     and legal actions, which the newest observation shows."""
-    passing: dict[str, tuple[()]] = {name: () for name in _PASSING if hasattr(observation, name)}
+    passing: dict[str, Any] = {name: () for name in _PASSING if hasattr(observation, name)}  # Any: of several types
     text = replace(observation, available_actions=None, **passing).to_text()
     return [line for line in text.splitlines() if line.strip()]
 

@@ -168,18 +168,17 @@ class Printer:
 
     async def follow(self) -> None:
         """Print new ticks until cancelled, and at a terminal which model is waited for."""
-        waited = getattr(self.stories.services.models, "waited", None)
-        live = waited is not None and sys.stderr.isatty()
-        if live:
+        waited = self.stories.services.require("models").waited if sys.stderr.isatty() else None
+        if waited is not None:
             waited.shown = True
         try:
             while True:
-                if live:
+                if waited is not None:
                     click.echo(f"\r{waited.line()[: width() - 1]}\033[K", err=True, nl=False)
-                self._print(whole=True, live=live)
+                self._print(whole=True, live=waited is not None)
                 await asyncio.sleep(_POLL)
         finally:
-            if live:
+            if waited is not None:
                 click.echo("\r\033[K", err=True, nl=False)
 
     def rest(self) -> None:
