@@ -41,11 +41,16 @@ GAMES: dict[str, tuple[Any, Callable[[], Any], AdapterSpec]] = {
     "crafter": (CrafterAdapter, lambda: survivor.create(Context.create(SEED)), next(iter(crafter_specs()))),
     "minigrid": (MiniGridAdapter, Finder, next(iter(minigrid_specs()))),
 }
+WHY = "There is a tree two steps to the west, and I need wood for a table."
+FULL_CEILINGS = {"crafter": (1250, 1850), "minigrid": (550, 1150)}
+"""Tokens of a full prompt at the first decision, and at any of the first hundred with the default history."""
 CEILINGS = {"crafter": (900, 250), "minigrid": (500, 250)}
 """Tokens of a brief prompt in all, and of them new in a step."""
 
 
-def asked(game: str, profile: Profile, steps: int, lexicon: Lexicon | None = None) -> list[Request]:
+def asked(
+    game: str, profile: Profile, steps: int, lexicon: Lexicon | None = None, window: int | None = 0
+) -> list[Request]:
     """Return what a model is asked in an episode in which it does what an agent by rules does, maybe under a skin."""
     adapter_class, create, spec = GAMES[game]
     adapter, rules = adapter_class(Context.create(SEED)), create()
@@ -54,9 +59,10 @@ def asked(game: str, profile: Profile, steps: int, lexicon: Lexicon | None = Non
     adapter.jack_in("agent", avatar.avatar_id)
     there = str if lexicon is None else lexicon.there
     backend = ScriptedBackend(
-        lambda request: there(json.dumps({"action": wanted.name, "params": {}})), abilities=Abilities(json_schema=True)
+        lambda request: there(json.dumps({"action": wanted.name, "params": {}, "reasoning": WHY})),
+        abilities=Abilities(json_schema=True),
     )
-    options = LLMOptions(spec.title, spec.objective, profile=profile, brief=spec.brief, window=0, plan=False)
+    options = LLMOptions(spec.title, spec.objective, profile=profile, brief=spec.brief, window=window, plan=False)
     agent = LLMAgent(backend if lexicon is None else Skinned(backend, lexicon), options, style=JsonStyle())
     rules.initialize(adapter.game_description, adapter.action_space)
     asyncio.run(agent.initialize(adapter.game_description, adapter.action_space))
@@ -86,6 +92,14 @@ def test_brief_prompts_stay_below_their_ceilings_in_an_episode(game: str) -> Non
     for request in asked(game, "brief", 200):
         assert sum(estimate_tokens(message.text()) for message in request.messages) <= whole
         assert estimate_tokens(request.messages[-1].text()) <= new
+
+
+@pytest.mark.parametrize("game", list(GAMES))
+def test_full_prompts_stay_below_their_ceilings_with_their_history(game: str) -> None:
+    first, later = FULL_CEILINGS[game]
+    sizes = [sum(estimate_tokens(m.text()) for m in r.messages) for r in asked(game, "full", 100, window=None)]
+    assert sizes[0] <= first
+    assert max(sizes) <= later
 
 
 @pytest.mark.parametrize("profile", ["full", "brief"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from wsap_core.specs import BackendSpec
 from wsap_llm import agent
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.offers import offerable
+from wsap_nexus import read_run
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
@@ -25,6 +27,8 @@ GAMES = {
     "village": ("anna",),
 }  # fmt: skip
 """Game -> the seats that a model plays; of ToSSim, the tests of its turns tell."""
+NOT_DECLARED = re.compile("There is no action|is not right:|has no parameter|There is nobody")
+"""Refusals of what the game does not declare."""
 
 
 def play(
@@ -65,3 +69,6 @@ def test_what_the_prompt_names_is_what_the_reply_is_bound_to(
 
     assert player.decided >= 2
     assert not player.problems, player.problems[0]
+    steps = read_run(database=str(tmp_path / "runs.db"), host=host).steps
+    refused = [f"{step.action}: {step.result.message}" for step in steps if NOT_DECLARED.search(step.result.message)]
+    assert not refused, refused[0]

@@ -79,8 +79,8 @@ def test_messages_of_a_round_arrive_after_it_in_the_order_of_the_seats() -> None
 @pytest.mark.parametrize(
     ("action", "reason"),
     [
-        (Action("tell", {"to": "nobody", "text": "hi"}), "nobody"),
-        (Action("tell", {"to": "row", "text": "hi"}), "oneself"),
+        (Action("tell", {"to": "nobody", "text": "hi"}), "must be one of 'column'"),
+        (Action("tell", {"to": "row", "text": "hi"}), "must be one of 'column'"),
         (Action("say", {"text": "  "}), "empty"),
         (Action("say", {"text": "x" * 2001}), "too long"),
         (Action("tell_team", {"text": "hi"}), "no team"),
@@ -342,3 +342,24 @@ class HasRulesThatRaise:
 def test_a_world_asks_no_property_of_a_game_for_what_it_can_do() -> None:
     world = World(AdapterSpec("x", "X.", HasRulesThatRaise), HasRulesThatRaise())  # type: ignore[arg-type]  # it raises
     assert world.has_avatars
+
+
+@pytest.mark.parametrize(
+    ("seats", "team", "told"),
+    [
+        (("ann",), None, {}),
+        (("ann", "bo"), None, {"say": None}),
+        (("ann", "bo", "x|y"), None, {"say": None, "tell": ("bo", "x|y")}),
+        (("ann", "bo", "cy"), "reds", {"say": None, "tell": ("bo", "cy"), "tell_team": None}),
+    ],
+)
+def test_messages_are_listed_where_somebody_hears_them_and_name_who_can_be_told(
+    seats: tuple[str, ...], team: str | None, told: dict[str, object]
+) -> None:
+    mailbox = Mailbox(seats, team_of=lambda seat: team)
+    space = mailbox.actions_of("ann")
+    assert {a.name: a.parameters[0].choices() for a in space.listed().actions} == told
+    for other in seats[1:]:
+        assert mailbox.send(AgentMessage("ann", "hi", "direct", other)) == ""
+    for nobody in ("ann", "nobody"):
+        assert "nobody else called" in mailbox.send(AgentMessage("ann", "hi", "direct", nobody))

@@ -533,6 +533,34 @@ def test_doing_something_asks_for_the_token_once_and_keeps_it_out_of_every_addre
     assert seen.page.evaluate("localStorage.length") == 0
 
 
+def test_a_person_changes_what_an_agent_keeps_in_mind(opened: Callable[..., Seen], scene: Scene) -> None:
+    served = scene.served
+    seen = opened()
+    seen.go("agent/ben")
+    change = seen.page.get_by_role("button", name="Change what it keeps in mind")
+    change.click()
+    seen.page.locator("textarea#core").fill("Cows are eaten.\n\n <b>Lava</b> kills. ")
+    seen.page.locator("textarea#strategies").fill("Look first. " * 20)
+    seen.page.get_by_role("button", name="Save").click()
+    seen.page.locator(".toast.bad", has_text="200").wait_for()
+    seen.problems[:] = [problem for problem in seen.problems if "400" not in problem]
+    assert seen.page.locator("textarea#core").input_value().startswith("Cows"), "what was written is not lost"
+    seen.page.locator("textarea#strategies").fill("Look first.")
+    seen.page.get_by_role("button", name="Save").click()
+    change.wait_for()
+    seen.page.locator(".happened", has_text="<b>Lava</b> kills.").wait_for()
+    with served.nexus.nexus_store.look() as tx:
+        assert tx.agent("ben").core_memories == ("Cows are eaten.", "<b>Lava</b> kills.")
+        assert tx.agent("ben").strategies == ("Look first.",)
+    change.click()
+    assert seen.page.locator("textarea#strategies").input_value() == "Look first."
+    seen.page.locator("textarea#strategies").fill("")
+    seen.page.get_by_role("button", name="Save").click()
+    change.wait_for()
+    with served.nexus.nexus_store.look() as tx:
+        assert tx.agent("ben").strategies == ()
+
+
 def test_an_agent_is_sent_somewhere_and_called_back(opened: Callable[..., Seen], scene: Scene) -> None:
     served = scene.served
     seen = opened()

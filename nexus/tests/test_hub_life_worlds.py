@@ -271,7 +271,7 @@ def test_a_stay_that_is_gone_on_with_hears_a_whisper_where_it_heard_it_and_asks_
         text = request.messages[-1].text()
         return '{"action": "speak", "params": {"text": "%s"}}' % ("I hear you" if "psst" in text else "hm")
 
-    policies = {"nexus": touring("echo"), "echo": Policy("llm", dict(MODEL, memory="none"))}
+    policies = {"nexus": touring("echo"), "echo": Policy("llm", dict(MODEL, memory="none", window=16))}
     first, second = Script({"decide": decide}), Script({"decide": decide})
 
     async def live(script: Script, *, whisper: bool) -> tuple[str, list[str]]:

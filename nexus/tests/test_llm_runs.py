@@ -245,7 +245,7 @@ def test_a_run_whose_prompts_were_refused_as_too_large_goes_on_and_is_played_aga
 ) -> None:
     narrow = Narrow()
     host.backends.add(Registration(BackendSpec("narrow", "", narrow.make), "t", "t"))
-    options = {"model": "narrow/x"}
+    options = {"model": "narrow/x", "window": 16}
     given = {**OPTIONS, **options}
     whole = play("echo", "llm", agent_options=given, steps=25, options={"length": 10}, record=False, host=host)
     refused = [size for size in narrow.sizes if size > 1500]

@@ -140,6 +140,11 @@ def named(request: Request) -> Offered:
     return described | lookups | tools
 
 
+def _numbers(low: int, high: int) -> frozenset[str] | None:
+    """Return the numbers of a range that is short enough to be listed."""
+    return frozenset(map(str, range(low, high + 1))) if high - low < 64 else None
+
+
 def _section(text: str, title: str) -> str:
     found = re.search(rf"^{re.escape(title)}\n(.*?)(?:\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""
@@ -159,7 +164,10 @@ def _parameters(signature: str, between: str) -> dict[str, frozenset[str] | None
         name, _, kind = part.partition(": ")
         # An only word to choose from stands alone, like a kind of value.
         words = re.match(rf"[^ ,]*(?:[^,]*\|[^,]*)+|(?!(?:{KINDS})$)[a-z]\w*$", kind)
-        found[name.removesuffix("?")] = frozenset(words[0].split("|")) if words else None
+        numbers = (
+            _numbers(*map(int, limits.groups())) if (limits := re.match(r"(?:integer )?(\d+)-(\d+)", kind)) else None
+        )
+        found[name.removesuffix("?")] = frozenset(words[0].split("|")) if words else numbers
     return found
 
 
@@ -208,9 +216,9 @@ def accepted_tags(
         words = {p.name: _words(p, told.get(name, {})) for p in definition.parameters}
         tried = [p for p in definition.parameters if not p.optional or words[p.name]]
         for values in product(*([*words[p.name], _example(p)] for p in tried)):
-            given = dict(zip([p.name for p in tried], values, strict=True))
-            if len(definition.parameters) == 1 and tried:
-                content = str(values[0])
+            given = {p.name: _typed(value, p) for p, value in zip(tried, values, strict=True)}
+            if len(definition.parameters) == 1:
+                content = str(values[0]) if tried else ""
             else:
                 content = json.dumps(given) if definition.parameters else ""
             for opening in ("</thinking>\n", ""):
@@ -222,7 +230,13 @@ def accepted_tags(
 
 def _words(parameter: ParamDef, told: Mapping[str, frozenset[str] | None]) -> Sequence[str]:
     """Return the words to choose from that are declared or told."""
-    return sorted({*(parameter.choices() or ()), *(told.get(parameter.name) or ())})
+    limits = parameter.integer_range()
+    numbers = (_numbers(*limits) if limits else None) or ()
+    return sorted({*(parameter.choices() or ()), *numbers, *(told.get(parameter.name) or ())})
+
+
+def _typed(value: Any, parameter: ParamDef) -> Any:
+    return int(value) if parameter.json_schema().get("type") == "integer" else value
 
 
 def _example(parameter: ParamDef) -> Any:
@@ -233,6 +247,6 @@ def _example(parameter: ParamDef) -> Any:
 
 def _of(properties: Mapping[str, Any]) -> dict[str, frozenset[str] | None]:
     return {
-        name: frozenset(map(str, schema["enum"])) if "enum" in schema and schema.get("type") == "string" else None
+        name: frozenset(map(str, schema["enum"])) if "enum" in schema and schema.get("type") in KINDS else None
         for name, schema in properties.items()
     }

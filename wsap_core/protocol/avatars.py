@@ -142,11 +142,11 @@ def render_avatar(observation: EmbodiedObservation) -> str:
     stance = words.say(f"Stance: {words.say(single_line(observation.stance))}")
     lines = (
         words.say(f"=== AVATAR: {single_line(a.name)} ==="),
-        words.say(f"Health: {number(a.health)}/{number(a.max_health)}"),
+        words.say(f"Health: {number(a.health)}/{number(a.max_health)}") if a.max_health > 1 else "",
         words.say(f"Position: ({', '.join(number(c) for c in a.position)})"),
         f"{facing} | {stance}",
     )
-    return "".join(f"\n{line}" for line in lines) + "\n"
+    return "".join(f"\n{line}" for line in lines if line) + "\n"
 
 
 @dataclass(frozen=True)

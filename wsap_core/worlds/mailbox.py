@@ -57,12 +57,13 @@ class Mailbox:
         self._inbox: dict[str, list[AgentMessage]] = {seat: [] for seat in self._seats}
 
     def actions_of(self, seat: str) -> ActionSpace:
-        """Return `MESSAGE_ACTIONS`, with those unlisted that are useless to the seat: `tell` in a world of two seats,
-        `tell_team` without a team."""
-        needless = {"tell"} if len(self._seats) == 2 else set()
-        if self._team_of(seat) is None:
-            needless.add("tell_team")
-        return ActionSpace([replace(a, unlisted=True) if a.name in needless else a for a in MESSAGE_ACTIONS.actions])
+        """Return `MESSAGE_ACTIONS` with the other seats as those that can be told something; unlisted are those useless
+        to the seat: all in a world of one seat, `tell` in a world of two seats, `tell_team` without a team."""
+        others = self._others(seat)
+        to = ParamDef("to", "|".join(others), schema={"type": "string", "enum": others})
+        useful = {"say": bool(others), "tell": len(others) > 1, "tell_team": self._team_of(seat) is not None}
+        named = (replace(a, parameters=(to, _TEXT)) if a.name == "tell" else a for a in MESSAGE_ACTIONS.actions)
+        return ActionSpace([replace(a, unlisted=not useful[a.name]) for a in named])
 
     def send(self, message: AgentMessage) -> str:
         """Send a message; return why it can't be sent, or an empty text."""
@@ -72,11 +73,8 @@ class Mailbox:
             return "There is nothing to say in an empty message."
         if len(message.content) > MAX_LENGTH:
             return f"That is too long: {len(message.content)} characters; at most {MAX_LENGTH}."
-        if message.type == "direct" and message.recipient not in self._inbox:
-            others = ", ".join(s for s in self._seats if s != message.sender)
-            return f"There is nobody called {message.recipient!r} here; there are: {others}."
-        if message.type == "direct" and message.recipient == message.sender:
-            return "A message to oneself reaches nobody."
+        if message.type == "direct" and message.recipient not in (others := self._others(message.sender)):
+            return f"There is nobody else called {message.recipient!r} here; there are: {', '.join(others)}."
         if message.type == "team":
             team = self._team_of(message.sender)
             if team is None:
@@ -131,8 +129,11 @@ class Mailbox:
             raise SnapshotError(f"The snapshot's messages do not fit these seats: {error}.") from error
         self._inbox, self._outgoing = inbox, outgoing
 
+    def _others(self, seat: str) -> list[str]:
+        return [other for other in self._seats if other != seat]
+
     def _hearers(self, message: AgentMessage) -> list[str]:
-        others = [seat for seat in self._seats if seat != message.sender]
+        others = self._others(message.sender)
         if message.type == "direct":
             return [seat for seat in others if seat == message.recipient]
         if message.type == "team":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from wsap_core import protocol
@@ -15,7 +16,7 @@ from wsap_nexus.agents.chronicle import news, ways_back
 from wsap_nexus.agents.skills import GameEntry, suggestions
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.lobby import Entrance
-from wsap_nexus.hub.place import DESCRIPTION, NEXUS_ACTIONS, NexusObservation
+from wsap_nexus.hub.place import DESCRIPTION, NEXUS_ACTIONS, NexusObservation, nexus_actions
 from wsap_nexus.store.entities import AvatarRecord, EntryRequest, SessionRecord
 
 # Any, in this module: parameters of actions, checked against their declaration.
@@ -41,10 +42,10 @@ class NexusAdapter:
         """The nexus' description."""
         return DESCRIPTION
 
-    @property
+    @cached_property
     def action_space(self) -> protocol.ActionSpace:
-        """The actions of the nexus."""
-        return NEXUS_ACTIONS
+        """The actions of the nexus, with those parameters of an entry that some of its games take."""
+        return nexus_actions(self._entrance.specs().values())
 
     def observe(self) -> NexusObservation:
         """Return the agent's observation; the same one until it acts."""
@@ -142,20 +143,35 @@ class NexusAdapter:
             happened = news(tx, own)
         self._unread = tuple(letter.id for letter in letters)
         in_mind = lore.told(agent)
+        writers = (letter.message.sender for letter in letters if letter.message.sender != messages.HUMAN_SENDER)
+        reachable = list(dict.fromkeys((*present, *writers)))
+        kept = [str(number) for number in range(1, len(in_mind) + 1)]
+        open_games = [game.game for game in games if game.status == "available"]
+        worlds = {name: seats for game in open_games for name, seats in self._entrance.worlds(specs[game]).items()}
         barred = {
-            "enter_game": "" if any(game.status == "available" for game in games) else "no world is available",
+            "enter_game": "" if open_games else "no world is available",
             "abandon_meta_goal": "" if pursuits else "you have no meta-goal",
             "game_details": "" if games else "there are no worlds",
             "let_go_of": "" if in_mind else "you keep nothing in mind",
             "say": "" if present else "nobody else is here",
+            "tell": "" if reachable else "nobody else is here",
             "tell_team": "" if team else "you are in no team",
         }
         named = [avatar_id for game in games for avatar_id in _ids(bodies, game.game)]
         choices: dict[str, dict[str, Sequence[str]]] = {
             "game_details": {"game": [game.game for game in games]},
-            "enter_game": {"game": [g.game for g in games if g.status == "available"], "avatar": [*named, "new"]},
+            "enter_game": {
+                "game": open_games,
+                "avatar": [*named, "new"],
+                "world": list(worlds),
+                "seat": list(dict.fromkeys(seat for seats in worlds.values() for seat in seats)),
+            },
             "abandon_meta_goal": {"goal": [pursuit.goal.id for pursuit in pursuits]},
+            "keep_in_mind": {"instead_of": kept},
+            "let_go_of": {"number": kept},
+            "tell": {"to": reachable},
         }
+        told = {a.name: {p.name for p in a.parameters} for a in self.action_space.listed().actions}
         return NexusObservation(
             step=self._step,
             current_goals=tuple(pursuit.to_goal() for pursuit in pursuits),
@@ -164,10 +180,12 @@ class NexusAdapter:
             available_actions=tuple(
                 protocol.ActionAvailability(name, False, barred[name])
                 if barred.get(name)
-                else protocol.Possible(name, choices=choices[name])
+                else protocol.Possible(
+                    name, choices={p: words for p, words in choices[name].items() if words and p in parameters}
+                )
                 if name in choices
                 else protocol.ActionAvailability(name)
-                for name in NEXUS_ACTIONS.listed().names
+                for name, parameters in told.items()
             ),
             agent=agent.name,
             skills=skills,

@@ -219,6 +219,12 @@ class KeptWorlds:
                 return "maintenance", f"The world {world!r} has failed and will be started again."
         return "offline", no_world(spec)
 
+    def worlds(self, spec: AdapterSpec) -> dict[str, Sequence[str]]:
+        """Return the worlds of a game that can be entered, with their seats if the game names its seats."""
+        return {
+            kept.record.id: kept.seats if kept.passages.spec.seat_names else () for kept in self._entered(spec.name)
+        }
+
     def _names(self, spec: AdapterSpec) -> list[str]:
         return [kept.record.id for kept in self._entered(spec.name)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Literal
@@ -143,6 +143,8 @@ class Entrance:
     def __init__(self, context: HubContext, capacity: Capacity) -> None:
         self.check: Callable[[AdapterSpec, str | None, str | None], None] = lambda spec, world, seat: None
         """Refuses a world or seat that a game does not have."""
+        self.worlds: Callable[[AdapterSpec], Mapping[str, Sequence[str]]] = lambda spec: {}
+        """Returns the worlds of a game that live and can be entered, with the seats that can be asked for by name."""
         self.closed: Callable[[AdapterSpec], tuple[Literal["offline", "maintenance"], str] | None] = lambda spec: None
         """Returns the status of a game none of whose worlds can be entered, and the reason."""
         self._context = context

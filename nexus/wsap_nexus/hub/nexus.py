@@ -138,6 +138,7 @@ class Nexus:
         self.kept = KeptWorlds(context, self.agent_context, self.failures, self.sessions)
         """The worlds that live in this nexus."""
         self.entrance.check, self.entrance.closed = self.kept.check, self.kept.closed
+        self.entrance.worlds = self.kept.worlds
         self.agent_tasks = AgentTasks(
             context, self.sessions, self.capacity, self.entrance, self.agent_context, self.failures, self.kept
         )

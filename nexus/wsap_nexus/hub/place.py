@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from wsap_core import protocol
 from wsap_core.protocol.lines import bullets, plural
@@ -12,6 +12,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 from wsap_nexus.agents.skills import GameEntry, Suggestion
+from wsap_nexus.store.entities import USUAL_TERMS
 
 GAME = "nexus"
 """The nexus' name as a game."""
@@ -82,7 +83,7 @@ NEXUS_ACTIONS = protocol.ActionSpace(
                     "exit_when", "when to come back by itself, such as: health < 10% or step >= 500", optional=True
                 ),
                 protocol.ParamDef("steps", "1-1000000", optional=True, description="maximum number of decisions"),
-                protocol.ParamDef("avatar", "which of your bodies, or: new", optional=True),
+                protocol.ParamDef("avatar", "the id of one of your bodies or new", optional=True),
                 protocol.ParamDef("respawn", "how a dead body respawns, in the world's own words", optional=True),
                 protocol.ParamDef("world", "which of the game's worlds that live", optional=True),
                 protocol.ParamDef("seat", "which character to be, in a world that has characters", optional=True),
@@ -97,7 +98,8 @@ NEXUS_ACTIONS = protocol.ActionSpace(
             (),
             "nexus",
         ),
-        protocol.ActionDef("review_self", "Look at who you are and what you can do", (), (), "nexus"),
+        # The prompt shows the persona, and the observation the rest.
+        protocol.ActionDef("review_self", "Look at who you are and what you can do", (), (), "nexus", unlisted=True),
         protocol.ActionDef("review_achievements", "Look at what you have achieved", (), (), "nexus"),
         protocol.ActionDef(
             "set_meta_goal",
@@ -105,9 +107,9 @@ NEXUS_ACTIONS = protocol.ActionSpace(
             (
                 protocol.ParamDef("goal", "one of these, or a name for your own"),
                 protocol.ParamDef("about", _GOAL_TYPES, optional=True),
-                protocol.ParamDef("what", "the achievement, action, skill or kind of item", optional=True),
+                protocol.ParamDef("what", "which achievement or action or skill or kind of item", optional=True),
                 protocol.ParamDef("count", "1-1000000", optional=True, description="how many; for a skill, percent"),
-                protocol.ParamDef("games", "any, all, or worlds separated by commas", optional=True),
+                protocol.ParamDef("games", "any or all or names of worlds with commas between them", optional=True),
                 protocol.ParamDef("worlds", "1-1000", optional=True, description="in how many different worlds"),
             ),
             (),
@@ -134,6 +136,34 @@ NEXUS_ACTIONS = protocol.ActionSpace(
     )
 )
 
+_OF_LIVING_WORLDS = ("world", "seat")
+
+
+def _limited(parameter: protocol.ParamDef, words: Sequence[str] | None) -> protocol.ParamDef:
+    if words is None:
+        return parameter
+    return replace(parameter, spec="|".join(words), schema={"type": "string", "enum": list(words)})
+
+
+def nexus_actions(games: Iterable[AdapterSpec]) -> protocol.ActionSpace:
+    """Return `NEXUS_ACTIONS` with those parameters and words of `enter_game` that some of these games take; the nexus
+    accepts the others too, and says why they are refused."""
+    specs = list(games)
+    words = {
+        term: list(dict.fromkeys((usual, *(word for spec in specs for word in spec.terms.get(term, ())))))
+        for term, usual in USUAL_TERMS.items()
+    }
+    live = any("lives" in spec.abilities for spec in specs)
+    useless = {term for term, some in words.items() if len(some) == 1} | (set() if live else {*_OF_LIVING_WORLDS})
+    actions = []
+    for action in NEXUS_ACTIONS.actions:
+        if action.name == "enter_game":
+            taken = [_limited(p, words.get(p.name)) for p in action.parameters if p.name not in useless]
+            action = replace(action, parameters=taken)
+        actions.append(action)
+    return protocol.ActionSpace(actions)
+
+
 DESCRIPTION = """\
 You are in the nexus, the place between the worlds. Here you have no body. You keep who you are,
 what you can do, what you carry and what you remember; the bodies that you have in worlds sleep
@@ -148,6 +178,7 @@ NEXUS_SPEC = AdapterSpec(
     default_agent="wanderer",
     wire_types=(NexusObservation,),
     genre="hub",
+    objective="Choose what you do next, and where you go.",
     dimensions="text",
     persistent=True,
 )

@@ -259,7 +259,7 @@ def test_every_action_is_described_with_the_costs_of_the_game():
     assert ACTION_SPACE.names == tuple(constants.actions)
     for thing, rule in {**constants.place, **constants.make}.items():
         name = f"place_{thing}" if thing in constants.place else f"make_{thing}"
-        text = " ".join(ACTION_SPACE.find(name).preconditions)
+        text = ACTION_SPACE.find(name).description
         for item, amount in rule["uses"].items():
             assert f"{amount} {item.replace('_', ' ')}" in text
         for place in rule.get("nearby", []):

@@ -79,16 +79,17 @@ class CrafterObservation(EmbodiedObservation):
     def to_text(self) -> str:
         """Return the observation as text for a language model.
 
-        To keep prompts short, the terrain takes one line, the legend covers only the characters on the map, and only
-        the goals that can be reached next have hints.
+        To keep prompts short, the terrain takes one line, the legend covers only the characters on the map, only the
+        goals that can be reached next have hints, and reasons that the rules name are left out.
         """
         # Deferred: agents that use the structured observation need no text.
-        from wsap_core.protocol.avatars import render_avatar
         from wsap_core.protocol.observation import render_observation
 
+        where = "" if self.sleeping else f" to the {self.facing}"
+        east, south = self.location.coordinates
         plain = replace(
             self,
-            status={k: v for k, v in {**self.status, "daylight": self.daylight}.items() if k != "health"},
+            location=replace(self.location, description=f"{self.location.description}{where}, at ({east}, {south})"),
             nearby_entities=(),
             nearby_terrain=(),
             current_goals=_short_goals(self.current_goals),
@@ -96,9 +97,9 @@ class CrafterObservation(EmbodiedObservation):
         )
         sections = [
             ("NEARBY", _nearby(self.nearby_entities, tuple(self.local_map))),
-            ("MAP (north up, one character a cell)", _map(self.local_map)),
+            ("MAP (north up)", _map(self.local_map)),
         ]
-        return render_avatar(self) + "\n" + render_observation(plain, extra_sections=sections)
+        return render_observation(plain, extra_sections=sections)
 
     @override
     def to_brief(self) -> str:
@@ -244,6 +245,8 @@ def terrain_at(character: str, place: int) -> Terrain:
 
 
 _MATERIAL_CHARACTERS = "".join(GROUND_CHARACTERS.values())
+_WORTH_NAMING = "".join(character for character in _MATERIAL_CHARACTERS if character not in _PASSABLE)
+"""The materials whose nearest cell is told; the others are open ground, which the map shows."""
 
 
 def nearest_terrain(ground_by_distance: str) -> tuple[Terrain, ...]:
@@ -279,20 +282,26 @@ def _effects(sleeping: bool, starving: bool, parched: bool, exhausted: bool, lav
 
 def _nearby(entities: Sequence[Entity], local_map: tuple[str, ...]) -> str:
     lines = [f"- {entity_line(entity)}" for entity in entities]
-    if nearest := telling.in_view(local_map, _MATERIAL_CHARACTERS):
+    if nearest := telling.in_view(local_map, _WORTH_NAMING):
         lines.append("- nearest: " + ", ".join(f"{word} {telling.in_words(x, y)}" for word, x, y in nearest))
     return "\n".join(lines)
 
 
 def _map(rows: tuple[str, ...]) -> str:
+    if not rows:
+        return ""
     present = sorted(set("".join(rows)) - {PLAYER_CHARACTER}, key=list(WORDS).index)
     legend = ", ".join(f"{'space' if c == ' ' else c} {WORDS[c]}" for c in (PLAYER_CHARACTER, *present))
     return "\n".join(f"|{row}|" for row in rows) + f"\n{legend}"
 
 
 def _told(actions: Sequence[ActionAvailability], sleeping: bool) -> Sequence[ActionAvailability]:
-    """Return the availability of actions; during sleep without reasons, which are all the same and in the effects."""
-    return [replace(action, reason="") for action in actions] if sleeping else actions
+    """Return the availability of actions without reasons that are told elsewhere: of recipes, whose requirements the
+    rules name, and of sleep, which is an effect."""
+    return [
+        replace(action, reason="") if sleeping or action.name.startswith(("make_", "place_")) else action
+        for action in actions
+    ]
 
 
 def _short_goals(goals: Sequence[Goal]) -> tuple[Goal, ...]:
@@ -302,5 +311,14 @@ def _short_goals(goals: Sequence[Goal]) -> tuple[Goal, ...]:
     short = [Goal(name, name, "achievement", None, hints[name]) for name in ready[:MOST_GOALS]]
     for title, names in (("then", ready[MOST_GOALS:]), ("later", [goal.id for goal in goals if goal.progress != NEXT])):
         if names:
-            short.append(Goal(title, f"{title}: {', '.join(names)}"))
+            short.append(Goal(title, f"{title}: {_by_verb(names)}"))
     return tuple(short)
+
+
+def _by_verb(names: Sequence[str]) -> str:
+    """Return names of achievements in words, each verb once: "collect coal, iron; wake up"."""
+    things: dict[str, list[str]] = {}
+    for name in names:
+        verb, _, thing = name.partition("_")
+        things.setdefault(verb, []).append(thing.replace("_", " "))
+    return "; ".join(f"{verb} {', '.join(named)}" for verb, named in things.items())

@@ -218,37 +218,30 @@ def _needs(needed: dict[str, int]) -> tuple[str, ...]:
     return tuple(f"{amount} {_noun(item)}" for item, amount in needed.items())
 
 
-_USEFUL = "a tree, water, stone, coal, iron, diamond, cow, zombie, skeleton, ripe plant"
-
-
 def _action_space() -> ActionSpace:
-    tools = "; ".join(
-        f"{material} takes {with_article(_noun(next(iter(rule['require']))))}"
-        for material, rule in constants.collect.items()
-        if rule["require"]
-    )
     definitions = {
         "noop": ActionDef("noop", "Let a step pass", (), (), "wait"),
         "do": ActionDef(
             "do",
-            "Use what you face: collect it, drink, hit a creature, eat a cow or ripe plant",
+            "Use what you face: collect it, drink, hit a creature, eat a ripe plant",
             (),
-            (f"facing {_USEFUL}, or grass (a sapling 1 time in 10); {tools}",),
+            (),
             "interaction",
         ),
         "sleep": ActionDef("sleep", "Fall asleep until rested or hurt", (), ("energy below 9",), "rest"),
     }
     for name, direction in MOVES.items():
-        description = f"Turn {direction} and step there; into what is in the way you only turn"
+        description = f"Turn {direction}, and step if that is free"
         definitions[name] = ActionDef(name, description, (), (), "movement")
     for thing, rule in constants.place.items():
-        name, what = f"place_{thing}", {"plant": "a sapling in grass"}.get(thing, with_article(thing))
-        conditions = (*_needs(rule["uses"]), f"facing free {either(rule['where'])}")
-        definitions[name] = ActionDef(name, f"Place {what}", (), conditions, "placing")
+        name = f"place_{thing}"
+        told = f"Takes {', '.join(_needs(rule['uses']))}; onto free {either(rule['where'])}"
+        definitions[name] = ActionDef(name, told, (), (), "placing")
     for thing, recipe in constants.make.items():
         name = f"make_{thing}"
-        conditions = (*_needs(recipe["uses"]), f"{' and '.join(recipe['nearby'])} adjacent (diagonals count)")
-        definitions[name] = ActionDef(name, f"Make {with_article(_noun(thing))}", (), conditions, "crafting")
+        nearby = " and ".join(map(with_article, recipe["nearby"]))
+        told = f"Takes {', '.join(_needs(recipe['uses']))}; next to {nearby}"
+        definitions[name] = ActionDef(name, told, (), (), "crafting")
     return ActionSpace(tuple(definitions[name] for name in GAME_ACTIONS))
 
 

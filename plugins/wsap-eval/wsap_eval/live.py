@@ -16,6 +16,7 @@ from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_eval.digits import number
 from wsap_eval.run import Progress
+from wsap_llm.kit import Waited
 
 EVERY = 0.5
 """Seconds between refreshes."""
@@ -33,7 +34,11 @@ class Live:
     ) -> None:
         self._until = until
         self._folder, self._quiet, self._clock = folder, quiet, clock
-        self._begun, self._shown, self._first, self._tenth = clock(), -EVERY, 0, 0
+        self._begun, self._tenth = clock(), 0
+        self._line = "Playing the first episodes."
+        self._seconds: dict[tuple[str, str], list[float]] = {}
+        """The seconds of the episodes that ended here, by game and entrant."""
+        self._waited: Waited | None = None
         self._cells: dict[tuple[str, str], list[float]] = {}
         self._ended: dict[tuple[str, str], int] = {}
         self._said = ""
@@ -45,10 +50,17 @@ class Live:
             from rich.console import Console
             from rich.live import Live as Screen
 
-            self._live = Screen(console=Console(stderr=True), auto_refresh=False, transient=True)
+            # Refreshed by a thread of its own, so that one sees a model think while nothing ends.
+            self._live = Screen(
+                console=Console(stderr=True), get_renderable=self._picture, refresh_per_second=1 / EVERY, transient=True
+            )
             self._live.start()
-            self._live.update("Playing the first episodes.", refresh=True)
         return self
+
+    def watch(self, waited: Waited) -> None:
+        """Show also what models are waited for."""
+        self._waited = waited
+        waited.shown = self._live is not None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -67,19 +79,29 @@ class Live:
         self._ended[cell] = self._ended.get(cell, 0) + 1
         if record.value is not None:
             self._cells.setdefault(cell, []).append(record.value)
-        self._first = self._first or so_far.played
-        rate = (so_far.played - self._first + 1) / max(now - self._begun, 1e-9)
-        left = (so_far.of - so_far.played) / rate
-        line = f"{so_far.played} of {so_far.of} episodes, about {_minutes(left)} left"
+        self._seconds.setdefault(cell, []).append(record.seconds)
+        left = self._time_left(so_far, now)
+        line = f"{so_far.played} of {so_far.of} episodes" + ("" if left is None else f", about {_minutes(left)} left")
         if self._until:
             line = f"{so_far.played} of at most {so_far.of} episodes"
-        if self._live is not None:
-            if now - self._shown >= EVERY or so_far.played == so_far.of:
-                self._shown = now
-                self._live.update(self._picture(self._said or line), refresh=True)
-        elif not self._quiet and so_far.played * 10 // so_far.of > self._tenth:
+        self._line = line
+        if self._live is None and not self._quiet and so_far.played * 10 // so_far.of > self._tenth:
             self._tenth = so_far.played * 10 // so_far.of
             click.echo(line, err=True)
+
+    def _time_left(self, so_far: Progress, now: float) -> float | None:
+        """Return the estimated seconds left, by the time that episodes of each entrant have taken; None while an
+        entrant with episodes left has ended none."""
+        left = {cell: number for cell, number in so_far.left.items() if number > 0}
+        if not left.keys() <= self._seconds.keys():
+            return None
+        taken = sum(map(sum, self._seconds.values()))
+        mean = taken / sum(map(len, self._seconds.values()))
+        if left:
+            needed = sum(number * sum(self._seconds[cell]) / len(self._seconds[cell]) for cell, number in left.items())
+            mean = needed / sum(left.values())
+        at_once = taken / max(now - self._begun, 1e-9)
+        return (so_far.of - so_far.played) * mean / max(at_once, 1e-9)
 
     def stopping(self, calls: int) -> None:
         """Tell that no episode starts any more, and how many calls of models are awaited."""
@@ -90,17 +112,23 @@ class Live:
             "and recorded. Press Ctrl-C again to stop at once."
         )
         if self._live is not None:
-            self._live.update(self._picture(self._said), refresh=True)
+            self._live.refresh()
         elif not self._quiet:
             click.echo(self._said, err=True)
 
-    def _picture(self, line: str) -> Any:
+    def _picture(self) -> Any:
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(title=line, title_justify="left")  # a long table would hide a line below it
+        waits = "" if self._waited is None else self._waited.line()
+        lines = [self._said or self._line, *filter(None, [waits])]
+        title = Text("\n".join(lines), style="")
+        if not self._ended:
+            return title
+        table = Table(title=title, title_justify="left")  # a long table would hide a line below it
         for name in ("game", "entrant", "mean so far", "episodes"):
             table.add_column(name)
-        for cell, count in self._ended.items():
+        for cell, count in list(self._ended.items()):
             values = self._cells.get(cell)
             mean = number(sum(values) / len(values)) if values else "-"
             table.add_row(*map(single_line, cell), mean, str(count))

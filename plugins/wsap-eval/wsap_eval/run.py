@@ -34,7 +34,7 @@ from wsap_eval.results import Changed, Results, was_looked_at, with_kept_scoring
 from wsap_eval.stats import passes
 from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, Standing, rows_of, standings_of
-from wsap_llm.kit import BudgetLimits
+from wsap_llm.kit import BudgetLimits, ModelPool, Waited
 
 T = TypeVar("T")
 
@@ -47,6 +47,8 @@ class Progress:
     """Finished episodes, including earlier ones."""
     of: int
     last: EpisodeRecord
+    left: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Game and entrant -> the number of episodes that are not finished, as far as it is known which will be played."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +165,11 @@ def evaluate(
     *,
     progress: Callable[[Progress], None] = lambda so_far: None,
     stopping: Callable[[int], None] = lambda calls: None,
+    watch: Callable[[Waited], None] = lambda waited: None,
 ) -> Played:
     """Play the missing and failed episodes, and return all results of the folder.
+
+    `watch` gets what models are waited for, before the first episode.
 
     The first SIGINT (Ctrl-C) starts no further episode or call, calls `stopping` with the number of calls in flight,
     and awaits these; the second stops at once.
@@ -198,6 +203,8 @@ def evaluate(
         results.keep_width(evaluation.cells.half_width)
         due = Due(plan, games, results.episodes, evaluation.cells, evaluation.limits)
         with opened(evaluation, results, games, host, len(plan), progress, stopping) as playing:
+            if isinstance(models := playing.models, ModelPool):
+                watch(models.waited)
             try:
                 playing.run(playing.play(due))
                 limit = due.limit
@@ -216,8 +223,9 @@ class Playing:
         self.results, self.games, self.services = results, games, services
         self._evaluation, self._host, self._setup, self._of, self._progress = evaluation, host, setup, of, progress
         self._stopping = stopping
-        self._models: CommandModels = services.require("models")
+        self.models: CommandModels = services.require("models")
         self._played = 0
+        self._left = Counter[tuple[str, str]]()
         self._due: Due | None = None
         self._interrupted = False
 
@@ -230,7 +238,7 @@ class Playing:
             draining = list[asyncio.Task[None]]()
 
             async def drain() -> None:
-                await self._models.drained()
+                await self.models.drained()
                 me.cancel()
 
             def interrupted() -> None:
@@ -240,7 +248,7 @@ class Playing:
                 self._interrupted = True
                 if self._due is not None:
                     self._due.close()
-                self._stopping(self._models.in_flight)
+                self._stopping(self.models.in_flight)
                 draining.append(asyncio.ensure_future(drain()))
 
             with suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread; Windows
@@ -250,7 +258,7 @@ class Playing:
             finally:
                 for task in draining:
                     task.cancel()
-                await self._models.aclose()
+                await self.models.aclose()
 
         try:
             done = asyncio.run(whole())
@@ -270,6 +278,7 @@ class Playing:
         """
         self._played += due.done
         self._due = due
+        self._left.update((job.key.game, job.key.entrant) for job in due.missing)
         if self._interrupted:
             due.close()
         given, setup, keep = self._evaluation, self._setup, self._keep
@@ -300,14 +309,15 @@ class Playing:
         self.results.add(record)
         assert self._due is not None
         self._due.ended(record)
-        self._progress(Progress(self._played, self._of, record))
+        self._left[record.game, record.entrant] -= 1
+        self._progress(Progress(self._played, self._of, record, dict(self._left)))
 
     async def _open_models(self, entrants: Iterable[Entrant]) -> None:
         """Open the entrants' models, so that an unavailable one is reported before the first episode."""
         for agent, options in {entrant.name: (entrant.agent, entrant.options) for entrant in entrants}.values():
             address = agent if names_model(agent) else options.get("model")
             if address:
-                await self._models.open(str(address), options)
+                await self.models.open(str(address), options)
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def run(
         changed=changed or "", tags=tags_of(tags),
     )  # fmt: skip
     with Live(folder, quiet=as_json, until=until is not None) as live:
-        played = evaluate(evaluation, folder, progress=live, stopping=live.stopping)
+        played = evaluate(evaluation, folder, progress=live, stopping=live.stopping, watch=live.watch)
     write_table(played.rows(), folder)
     if as_json:
         print_json(as_data(played, folder))

@@ -104,7 +104,7 @@ def transfer(
     with Live(folder, quiet=as_json) as live:
         measured = measure(
             plan, folder, seed=seed, jobs=jobs, limits=limits_of(limits), prices=prices_of(prices), progress=live,
-            stopping=live.stopping,
+            stopping=live.stopping, watch=live.watch,
         )  # fmt: skip
     if as_json:
         print_json(as_data(measured, folder))

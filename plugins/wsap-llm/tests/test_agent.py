@@ -21,6 +21,7 @@ from wsap_core.protocol import (
     ActionResult,
     ActionSpace,
     AgentMessage,
+    Entity,
     Event,
     Goal,
     Observation,
@@ -324,7 +325,7 @@ def test_the_window_keeps_a_prefix_between_its_cuts() -> None:
     asyncio.run(turns())
     kept = 0
     for before, after in zip(backend.requests, backend.requests[1:], strict=False):
-        kept += tuple(after.messages[: len(before.messages)]) == tuple(before.messages)
+        kept += tuple(after.messages[: len(before.messages) - 1]) == tuple(before.messages[:-1])
         assert len(after.messages) <= 2 + 2 * 8
     # The ninth turn cuts eight to two, and then seven more fit: cuts are at turns 9, 16, 23 and 30.
     assert kept == 29 - 3
@@ -456,7 +457,7 @@ def test_history_that_the_context_has_no_room_for_is_told_once() -> None:
     async def play_on() -> None:
         await agent.initialize("A town.", SPACE)
         for step in range(40):
-            await agent.decide(Observation(step=step, status={"mood": "calm " * 20}))
+            await agent.decide(Observation(step=step, status={"mood": f"calm{step} " * 20}))
 
     asyncio.run(play_on())
     about_context = [text for text in told if "context" in text]
@@ -476,3 +477,32 @@ def test_history_that_is_as_long_as_was_asked_for_is_cut_without_a_word() -> Non
 
     asyncio.run(play_on())
     assert not [text for text in told if "context" in text]
+
+
+def test_an_older_step_keeps_its_result_what_changed_and_what_was_said_but_nothing_that_passes() -> None:
+    backend = ScriptedBackend(lambda request: '{"action": "wait", "params": {}}')
+    agent = LLMAgent(backend, LLMOptions("Town", window=4, plan=False))
+
+    async def turns() -> None:
+        await agent.initialize("A town.", SPACE)
+        for step in range(3):
+            seen = Observation(
+                step=step,
+                status={"mood": "calm", "coins": step},
+                nearby_entities=(Entity("cow", None, 1.0, "north"),),
+                current_goals=(Goal("rest", "Get some rest"),),
+                messages=(AgentMessage("Ann", f"hello {step}"),),
+                available_actions=(ActionAvailability("wait"),),
+            )
+            await agent.decide(seen)
+            await agent.reflect(ActionResult(True, f"You waited {step}.", observation=seen))
+
+    asyncio.run(turns())
+    first, second = (m.text() for m in backend.requests[-1].messages[1:-1] if m.role == "user")
+    assert "mood: calm" in first
+    assert "mood" not in second, "it is as it was"
+    assert second.startswith("Your last action, wait: You waited 0.\nStep 1\ncoins: 1\n")
+    assert "hello 1" in second
+    for passing in ("cow", "Get some rest", "POSSIBLE NOW", "What action do you take"):
+        assert passing not in first + second
+        assert passing in last_user(backend.requests[-1])

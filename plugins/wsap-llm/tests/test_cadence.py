@@ -308,8 +308,7 @@ def test_a_decision_for_several_steps_is_asked_for_once_and_its_end_is_told(
     assert done == ["go", "go", "go", "go", "wait"]
     assert len(backend.requests) == 2
     assert user(backend.requests[1]).startswith(
-        "Your last decision, go, was carried out for 4 of 4 steps.\n\n"
-        "Your last action, go: it worked; You went on.\n\nStep 4"
+        "Your last decision, go, was carried out for 4 of 4 steps.\n\nYour last action, go: You went on.\n\nStep 4"
     )
     assert "<times>4</times>" in first or '"times": 4' in backend.requests[1].messages[-2].text()
     assert agent.last_decision is not None

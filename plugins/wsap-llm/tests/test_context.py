@@ -26,7 +26,7 @@ def play(agent: LLMAgent, steps: int) -> None:
     async def to_the_end() -> None:
         await agent.initialize("A town.", SPACE)
         for step in range(steps):
-            await agent.decide(Observation(step=step, status={"mood": "calm " * 20}))
+            await agent.decide(Observation(step=step, status={"mood": f"calm{step} " * 20}))
             assert agent.last_decision is not None
             assert not agent.last_decision.forced
 
@@ -49,7 +49,7 @@ def test_old_turns_are_cut_until_the_server_accepts_the_prompt() -> None:
     backend = narrow(1500)
     play(LLMAgent(backend, OPTIONS, tell=told.append), 40)
     refused = [request for request in backend.requests if estimate_request(request) + 100 > 1500]
-    assert 1 <= len(refused) <= 2  # what was refused once is not tried again
+    assert 1 <= len(refused) <= 3  # what was refused once is not tried again
     assert len(backend.requests) == 40 + len(refused)
     assert all(request.shortens for request in refused)
     about_context = [text for text in told if "context" in text]
@@ -64,15 +64,15 @@ def test_a_prompt_that_is_refused_without_any_turn_ends_it_with_what_to_do() -> 
 
 def test_what_was_refused_is_part_of_a_snapshot() -> None:
     agent = LLMAgent(narrow(1500), OPTIONS)
-    play(agent, 30)
+    play(agent, 60)
     backend = narrow(1500)
     again = LLMAgent(backend, OPTIONS)
 
     async def go_on() -> None:
         await again.initialize("A town.", SPACE)
         again.restore(agent.snapshot())
-        for step in range(30, 60):
-            await again.decide(Observation(step=step, status={"mood": "calm " * 20}))
+        for step in range(60, 90):
+            await again.decide(Observation(step=step, status={"mood": f"calm{step} " * 20}))
 
     asyncio.run(go_on())
     assert len(backend.requests) == 30
@@ -128,7 +128,7 @@ def test_a_server_that_tells_its_context_by_refusing_is_played_with(server: Mode
         agent = LLMAgent(backend, OPTIONS)
         await agent.initialize("A town.", SPACE)
         for step in range(20):
-            await agent.decide(Observation(step=step, status={"mood": "calm " * 20}))
+            await agent.decide(Observation(step=step, status={"mood": f"calm{step} " * 20}))
             assert agent.last_decision is not None
             assert not agent.last_decision.forced
         await backend.aclose()

@@ -82,7 +82,7 @@ def test_at_the_end_of_an_episode_a_few_lessons_are_kept_with_game_and_step(kind
     assert {(found.world, found.step, found.kind) for found in kept} == {("Island", 6, "lesson")}
     (request,) = model.asked("reflect")
     question = request.messages[-1].text()
-    assert "Your last action: it worked; You drown." in question
+    assert "Your last action: You drown." in question
     assert "This episode is over." in question
 
 
@@ -204,7 +204,7 @@ def test_the_template_can_be_replaced() -> None:
             await agent.reflect(result)
 
     asyncio.run(go())
-    assert model.asked("reflect")[0].messages[-1].text() == "What now, after it worked; The sea is calm? 2 lines."
+    assert model.asked("reflect")[0].messages[-1].text() == "What now, after The sea is calm? 2 lines."
     assert len(memory.browse("lesson")) == 2
 
 

@@ -29,7 +29,7 @@ from wsap_llm.fallback import Fallback, IdleActions
 from wsap_llm.lookup import split
 from wsap_llm.middleware.measure import UsageCounter
 from wsap_llm.offers import not_looked_up, offerable, only_refusals, phrased, possible_now, tool_lines
-from wsap_llm.options import PROFILES, LLMOptions, Profile, profile_for
+from wsap_llm.options import PROFILES, LLMOptions, Profile, objective_beside, profile_for
 from wsap_llm.pictures import Vision
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines
@@ -37,7 +37,7 @@ from wsap_llm.reply.schema import legal_actions
 from wsap_llm.speech import recalled, speak
 from wsap_llm.styles import JsonStyle, Style
 from wsap_llm.toolbox import Toolbox
-from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, quoted, report_of
+from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, lasting_of, quoted, report_of
 
 StyleFor = Callable[[Abilities, Profile, str], Style]
 """Returns the style for a backend's abilities and a profile; the last argument names the style of a resumed session and
@@ -105,6 +105,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._paused: PausedTurn | None = None
         self._untold = Untold()
         self._report = ""
+        self._lasting: list[str] = []
         self._reported: int | None = None
         self._idle = IdleActions()
         self._fallback = Fallback(own.fallback, self._random)
@@ -128,6 +129,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._seen = self._paused = None
         self._untold = Untold()
         self._report = ""
+        self._lasting = []
         self._idle = IdleActions()
 
     def _begin(self, profile: Profile, style: str = "") -> None:
@@ -135,6 +137,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._profile = profile
         self._style = self._style_for(self.backend.abilities, profile, style)
         self._constraint.check(self._style.constrains(self.backend.abilities))
+        description = (profile == "brief" and self.options.brief) or dedent(self._description)
         tools = list(self._offered_tools.values())
         finals, lookups = split(self._space.listed().actions)
         listed = [*finals, *lookups] if self._looks_up else finals
@@ -143,8 +146,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             "brief_system" if profile == "brief" else "system",
             game_name=single_line(self.options.game_name),
             persona=self.options.persona.strip(),
-            objective=single_line(self.options.objective),
-            game_description=(profile == "brief" and self.options.brief) or dedent(self._description),
+            objective=single_line(objective_beside(description, self.options.objective, words)),
+            game_description=description,
             action_space=ActionSpace(finals).to_text(words),
             lookups=ActionSpace(lookups if self._looks_up else ()).to_text(words),
             tools=tool_lines([tool.definition for tool in tools], words),
@@ -218,8 +221,9 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
                 self.last_decision = DecisionInfo(usage=self._counter.flush(), continued=True)
                 return repeated
             caught_up = self._untold.before(observation)
-            shown = self._show(caught_up, legal, phrases, options)
-            paused = PausedTurn(shown, caught_up.step, await self._vision.picture(), told=Untold.of(caught_up))
+            shown, kept = self._show(caught_up, legal, phrases, options)
+            picture = await self._vision.picture()
+            paused = PausedTurn(shown, caught_up.step, picture, told=Untold.of(caught_up), kept=kept)
         decision = await self._ask_for_action(paused, legal, options)
         action = decision.action or await self._fallback.action(legal, observation)
         if decision.pending is not None:
@@ -227,7 +231,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             return action
         said = decision.said or Message("assistant", f'{{"action": "{action.name}", "params": {{}}}}')
         self._conversation.add(
-            HistoryTurn(paused.shown, str(said.content), paused.picture, tuple(said.calls), paused.step)
+            HistoryTurn(paused.kept or paused.shown, str(said.content), paused.picture, tuple(said.calls), paused.step)
         )
         self._cadence.begin(observation, legal, action, decision.steps)
         self._untold = paused.late
@@ -313,6 +317,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             "plan": self._plan,
             "pace": {**self._cadence.snapshot(), **encode(self._untold)},
             "report": self._report,
+            "lasting": self._lasting,
             "reported": self._reported,
             "idle": dict(self._idle.counts),
             "open": self._paused.to_json() if self._paused is not None else None,
@@ -341,6 +346,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             self._cadence.restore(found["pace"])
             idle = {str(name): int(count) for name, count in found.get("idle", {}).items()}
             report = str(found.get("report", ""))
+            lasting = [str(line) for line in found.get("lasting", ())]
             reported = found.get("reported")
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
@@ -366,6 +372,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._paused = paused
         self._untold = untold
         self._report = report
+        self._lasting = lasting
         self._reported = None if reported is None else int(reported)
         self._idle.counts.update(idle)
         self._asker.number.made = requests
@@ -410,7 +417,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         legal: Sequence[ActionDef],
         phrases: Mapping[str, str],
         options: Mapping[str, Action],
-    ) -> str:
+    ) -> tuple[str, str]:
+        """Return the message about an observation, and what later requests contain of it."""
         words = self._prompts.words
         seen, explanation = quoted(observation, self._random)
         question = self._asking(options).question(self._prompts)
@@ -426,12 +434,12 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         news = [event for event in seen.recent_events if not (self._report and event.type == "achievement")]
         events = bullets(event.description for event in news)
         now = only_refusals(replace(seen, recent_events=()))
-        told = now.to_brief() if brief else self._conversation.news_of(now)
+        told = now.to_brief() if brief else now.to_text()
         if not listed and self._tells_what_is_possible(observation, legal):
             told = f"{told}\n\n{possible_now(self._space, legal, observation, words)}"
         about = "" if self.memory is None else observation.to_text()
         opening = (steps, self._report, f"{words.say('RECENT EVENTS')}:\n{events}" if events else "")
-        return self._prompts.render(
+        shown = self._prompts.render(
             "user",
             # Events come first; the rest of the text describes the current state.
             observation="\n\n".join(filter(None, (*opening, told))),
@@ -439,6 +447,13 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             memories=recalled(self.memory, about, self.options.recall_tokens, words, self._stands_in_prompt),
             question=f"{explanation}\n\n{question}" if explanation else question,
         )
+        changed = "\n".join(filter(None, (*opening, *self._changes(seen), explanation)))
+        return shown, changed or words.say("Nothing changed.")
+
+    def _changes(self, seen: Observation) -> list[str]:
+        """Return the lines of an observation that differ from those of the last one."""
+        before, self._lasting = self._lasting, lasting_of(seen) if self._conversation.keeps else []
+        return [line for line in self._lasting if line not in set(before)]
 
 
 def _always(style: Style) -> StyleFor:

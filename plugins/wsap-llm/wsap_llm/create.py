@@ -30,6 +30,9 @@ from wsap_llm.skin import Lexicon, Skinned
 from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
 from wsap_llm.toolbox import RecordedSource, build_tool, recorded
 
+REASONING: dict[Profile, int] = {"full": 240, "brief": 120}
+"""Maximum length of the reasoning before an action, in characters."""
+
 
 def create(context: Context) -> LLMAgent:
     """Return an agent that asks the model in the option `model`.
@@ -115,11 +118,15 @@ def _style(context: Context, options: LLMOptions) -> StyleFor:
                 "This model does not support the style choose: omit --style, or use an in-process model (outlines/...) "
                 "or a server that returns log-probabilities of prompts (openai/... with --model-option choose=chatml)."
             )
-        # A small model without thinking gives its reasoning before the action instead of after it.
-        first = profile == "brief" and not options.thinking
+        # A model that does not think by itself gives its reasoning before the action, instead of for it.
+        first, most = not options.thinking, REASONING[profile]
         if name == "tags":
             return TagStyle(TagLimits(calls=options.tool_calls), steps=steps)
-        written = CallStyle(steps=steps) if name == "calls" else JsonStyle(steps=steps, reasoning_first=first)
+        written = (
+            CallStyle(steps=steps)
+            if name == "calls"
+            else JsonStyle(steps=steps, reasoning_first=first, reasoning_limit=most if first else None)
+        )
         return ChooseStyle(written) if name == "choose" else written
 
     return style_for

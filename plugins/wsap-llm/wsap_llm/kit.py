@@ -15,6 +15,7 @@ read_options       a backend's options as its dataclass; `option_defs`: the same
 For users of models, and for what people type:
 
 ModelPool          models by address, with retries and limits; `find_backend` resolves an address
+Waited             what is waited for, of a pool of models, as a line
 Budget             a spending limit; used with BudgetLimits, Budgets, Price, prices_for and read_price
 split_thinking     splits a whole reply into text and thinking
 strict_schema      a JSON Schema within the subset of strict modes
@@ -38,6 +39,7 @@ from wsap_llm.backends.pool import ModelPool, find_backend
 from wsap_llm.backends.wire import LineReader, ReplyReader, streams
 from wsap_llm.calling import declared, linked, said_and_called
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, prices_for, read_price
+from wsap_llm.middleware.show import Waited
 from wsap_llm.option_reading import option_defs, read_options
 from wsap_llm.patterns import json_pattern
 from wsap_llm.prompts import Prompts
@@ -64,6 +66,7 @@ __all__ = [
     "ReplyReader",
     "ServerClient",
     "ThinkSplitter",
+    "Waited",
     "continue_text",
     "declared",
     "estimate_request",

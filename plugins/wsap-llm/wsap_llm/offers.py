@@ -110,9 +110,6 @@ def _named(action: ActionDef, phrases: Mapping[str, str]) -> str:
 
 
 def _short(parameter: ParamDef) -> str:
-    choices = parameter.choices()
-    if choices is None and parameter.schema is not None and not parameter.spec:
-        kind = _kind(parameter.schema)
-    else:
-        kind = "|".join(choices or ()) or parameter.spec
+    schema = parameter.schema
+    kind = _kind(schema) if schema is not None and ("enum" in schema or not parameter.spec) else parameter.spec
     return parameter.name + ("?" if parameter.optional else "") + (f": {kind}" if kind else "")

@@ -38,7 +38,7 @@ NUMBERS: Mapping[str, Range] = {
     "max_tokens": Range(300, 1, 1_000_000, none=True),
     "temperature": Range(0.7, 0, 5, whole=False, none=True),
     "top_p": Range(0.9, 0, 1, whole=False, none=True),
-    "window": Range(16, 0, 1000),
+    "window": Range(2, 0, 1000),
     "max_steps": Range(1, 1, 64),
     "tool_calls": Range(3, 0, 20),
     "recall_tokens": Range(200, 0, 100_000),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
 
 from wsap_core.errors import ConfigError
+from wsap_core.protocol.words import Words
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import DEFAULT_SAMPLING, Abilities, Sampling
 from wsap_core.textfile import read_text
@@ -43,7 +45,7 @@ class LLMOptions:
     profile: Profile | None = None
     """The level of detail in prompts; None for the default of the model's size."""
     window: int | None = None
-    """Past steps in the prompt, from half to twice this number; None for 16, or for 0 with `complete_turns` or the
+    """Past steps in the prompt, from half to twice this number; None for 2, or for 0 with `complete_turns` or the
     profile `brief`."""
     brief: str = ""
     """The game in a few sentences, for the profile `brief`; if empty, the whole description is used."""
@@ -80,10 +82,20 @@ class LLMOptions:
         """Return the number of past steps in the prompt."""
         if self.window is not None:
             return self.window
-        return 0 if self.complete_turns or profile == "brief" else int(NUMBERS["window"].default)
+        if self.complete_turns or profile == "brief":
+            return 0
+        return max(int(NUMBERS["window"].default), self.pictures)
 
 
 PROFILES = get_args(Profile)
+_STATES_A_GOAL = re.compile(r"\b(goal|objective|цель|цели|задач)", re.IGNORECASE)
+
+
+def objective_beside(description: str, objective: str, words: Words) -> str:
+    """Return the goal for the system message: none instead of the protocol's sentence for all games if the description
+    states a goal."""
+    general = objective in (LLMOptions.objective, words.say(LLMOptions.objective))
+    return "" if general and _STATES_A_GOAL.search(description) else objective
 
 
 def llm_options(context: Context) -> LLMOptions:

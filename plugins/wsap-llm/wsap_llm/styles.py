@@ -72,8 +72,9 @@ class JsonStyle(Style):
     name = "json"
     looks_up = True
 
-    def __init__(self, *, reasoning_first: bool = False, steps: int = 1) -> None:
+    def __init__(self, *, reasoning_first: bool = False, steps: int = 1, reasoning_limit: int | None = None) -> None:
         self._first = reasoning_first
+        self._reasoning_limit = reasoning_limit
         self._steps = steps
         self._constraints: dict[tuple[int, ...], tuple[Constraint, object]] = {}
 
@@ -147,9 +148,10 @@ class JsonStyle(Style):
         if isinstance(choice, ToolCall):
             form = {"tool": choice.name, "params": dict(choice.parameters)}
             return Message("assistant", json.dumps(form, ensure_ascii=turn.prompts.words is ENGLISH))
+        reasons: dict[str, JsonValue] = {"reasoning": choice.reasoning or ""}
         head: dict[str, JsonValue] = {"action": choice.name, "params": dict(choice.parameters), **steps}
-        head["reasoning"] = choice.reasoning or ""
-        return Message("assistant", json.dumps(head, ensure_ascii=False))
+        whole = {**reasons, **head} if self._first else {**head, **reasons}
+        return Message("assistant", json.dumps(whole, ensure_ascii=False))
 
     def _again(self, turn: DecisionTurn, reason: str, legal: Sequence[ActionDef], *, cut: bool) -> str:
         return reask(reason, legal, turn.prompts.words, cut=cut)
@@ -173,7 +175,14 @@ class JsonStyle(Style):
 
     def _made(self, legal: Sequence[ActionDef], offered: Sequence[Tool], subset: bool) -> Constraint:
         first, steps = self._first, self._steps
-        schema = reply_schema(legal, offered, reasoning_first=first, steps=steps, strict_openai=subset)
+        schema = reply_schema(
+            legal,
+            offered,
+            reasoning_limit=self._reasoning_limit,
+            reasoning_first=first,
+            steps=steps,
+            strict_openai=subset,
+        )
         return JsonConstraint(schema, "action")
 
 

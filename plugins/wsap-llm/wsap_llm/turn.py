@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from wsap_core.protocol import Action, ActionResult, AgentMessage, Event, Observation
 from wsap_core.protocol.values import JsonValue
@@ -53,8 +53,11 @@ def quoted(observation: Observation, generator: random.Random) -> tuple[Observat
 
 
 def outcome_of(result: ActionResult, limit: int, words: Words = ENGLISH) -> str:
-    """Return the result of an action in a few words for the model, its message cut to `limit` characters."""
-    parts = [said_of(result, words), sanitize(result.message, limit)]
+    """Return the result of an action in a few words for the model, its message cut to `limit` characters. That it
+    worked is said if there is no message."""
+    message = sanitize(result.message, limit)
+    worked = result.success and result.outcome == "done"
+    parts = ["" if worked and message else said_of(result, words), message]
     if result.achievements:
         parts.append(words.say("achieved: " + ", ".join(sanitize(name, 60) for name in result.achievements[:10])))
     if result.reward:
@@ -68,6 +71,18 @@ def report_of(action: Action, result: ActionResult, words: Words = ENGLISH) -> s
     over = f" {words.say('The episode ended, and another one began.')}" if result.done else ""
     opening = words.say(f"Your last action, {action.name}{given}:")
     return f"{opening} {outcome_of(result, LONGEST_RESULT, words)}.{over}"
+
+
+_PASSING = ("nearby_entities", "nearby_terrain", "local_map", "recent_events", "current_goals")
+"""Fields of observations that no later request contains."""
+
+
+def lasting_of(observation: Observation) -> list[str]:
+    """Return the lines of an observation whose changes later requests contain: without what is near, and without goals
+    and legal actions, which the newest observation shows."""
+    passing: dict[str, Any] = {name: () for name in _PASSING if hasattr(observation, name)}  # Any: of several types
+    text = replace(observation, available_actions=None, **passing).to_text()
+    return [line for line in text.splitlines() if line.strip()]
 
 
 @dataclass(frozen=True)
@@ -143,6 +158,8 @@ class PausedTurn:
     """Events and messages that arrived later."""
     dropped: bool = False
     """Whether another action was taken meanwhile, so that it can't be resumed."""
+    kept: str = ""
+    """The user message as later requests contain it; empty in older snapshots, which kept all of it."""
 
     def resumes(self, observation: Observation) -> bool:
         """Return whether the turn resumes: the result is known, and the world is still at the same step."""
@@ -230,9 +247,10 @@ MORE_CONTEXT = (
 class Conversation:
     """The system message and the newest turns of a session, which are sent with each request.
 
+    Of a finished turn it keeps the result of the action before, events, messages and what changed, and the reply.
     Turns are appended until there are twice as many as `steps`; then all but the newest `steps` / 2 are cut. Between
-    two cuts every request starts with the previous one, so that servers can reuse their prompt cache: with 16 steps for
-    24 of 25 requests. If the model's context holds fewer turns, cuts are made in the same way, with one warning.
+    two cuts every request starts with the turns of the previous one, so that servers can reuse their prompt cache. If
+    the model's context holds fewer turns, cuts are made in the same way, with one warning.
 
     Pictures are expensive, so that only the newest turns keep theirs. Removing one, at the end of its turn, invalidates
     the cache for the turns after it.
@@ -265,6 +283,11 @@ class Conversation:
         return tuple(self._turns)
 
     @property
+    def keeps(self) -> bool:
+        """Whether turns are kept at all."""
+        return self._steps > 0
+
+    @property
     def steps_shown(self) -> set[int | None]:
         """The game's steps of the turns."""
         return {turn.step for turn in self._turns}
@@ -275,16 +298,6 @@ class Conversation:
         self._opening = Message("system", system)  # one object, so that its encoding is cached
         self._turns.clear()
         self._size = 0
-
-    def news_of(self, observation: Observation) -> str:
-        """Return an observation as text, without its goals if a turn contains the same ones."""
-        text = observation.to_text()
-        if not observation.current_goals or not self._turns:
-            return text
-        short = replace(observation, current_goals=()).to_text()
-        rest = set(short.splitlines())
-        goals = "\n".join(line for line in text.splitlines() if line not in rest)
-        return short if any(goals in turn.user for turn in self._turns) else text
 
     def restore(self, turns: Sequence[HistoryTurn]) -> None:
         """Replace all turns."""

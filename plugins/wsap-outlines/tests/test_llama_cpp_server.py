@@ -122,7 +122,7 @@ def test_history_is_cut_to_the_context_of_the_server(address: str, option: dict[
             await agent.initialize("A town.", space)
             for step in range(12):
                 # Raises if the prompt does not fit; what the tiny model writes may be cut, or no JSON at all.
-                await agent.decide(Observation(step=step, status={"mood": "calm and quiet " * 12}))
+                await agent.decide(Observation(step=step, status={"mood": f"calm and quiet {step} " * 36}))
 
     asyncio.run(main())
     assert [text for text in told if "too small for 30 steps of history" in text]

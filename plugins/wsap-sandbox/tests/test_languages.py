@@ -10,12 +10,13 @@ from sandbox_kit import mill
 
 from wsap_core.errors import ConfigError, SnapshotError
 from wsap_core.seams.memory import estimate_tokens
+from wsap_llm.kit import estimate_request
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import DEGRADATIONS, Cell, Memory, World, dump, load
 from wsap_sandbox.templates.loader import read_template, world_of
 from wsap_sandbox.tick import Settings
-from wsap_sandbox.tick.facts import Facts, intent_facts, memory_facts, scene_facts
-from wsap_sandbox.tick.prompts import prompt_of, request_for
+from wsap_sandbox.tick.facts import Facts, IntentFacts, SceneFacts, intent_facts, memory_facts, scene_facts
+from wsap_sandbox.tick.prompts import fitting, prompt_of, request_for
 
 CELL = Cell(
     1,
@@ -55,6 +56,24 @@ def test_compact_prompts_fit_into_nine_hundred_tokens(name: str) -> None:
 
 
 @pytest.mark.parametrize("code", ["en", "ru"])
+@pytest.mark.parametrize("name", ["village", "lighthouse"])
+def test_bundled_stories_fit_into_the_context_that_ollama_has_by_default(name: str, code: str) -> None:
+    world = remembering(world_of(read_template(name, code)))
+    for one in range(3):  # as many as can be in one place are
+        world = replace(world, characters=tuple(replace(each, place=world.places[one].id) for each in world.characters))
+        place = world.places[one]
+        told = dict.fromkeys((each.id for each in world.characters), f"{CELL.tried} {CELL.came_of_it}")
+        facts = [scene_facts(world, place, told), *(intent_facts(world, each) for each in world.characters)]
+        facts += [memory_facts(world, each, each.memory.cells[:3]) for each in world.characters]
+        for known in facts:
+            request = request_for(world, known, "", Settings())
+            fit = fitting(request, known, 4096)
+            assert 4096 - estimate_request(fit) >= 1000, request.purpose
+            assert fit is request or isinstance(known, SceneFacts)
+            assert fitting(request, known, 16_384) is fitting(request, known, None) is request
+
+
+@pytest.mark.parametrize("code", ["en", "ru"])
 @pytest.mark.parametrize("compact", [False, True])
 def test_a_prompt_has_no_placeholder_and_no_none_in_it(code: str, *, compact: bool) -> None:
     for facts in all_facts(world_of(read_template("village", code))):
@@ -68,6 +87,21 @@ def test_the_system_message_stays_the_same_from_tick_to_tick() -> None:
     later = replace(remembering(world), tick=40)
     for now, then in zip(all_facts(world), all_facts(later), strict=True):
         assert prompt_of(now).system == prompt_of(then).system
+
+
+@pytest.mark.parametrize("code", ["en", "ru"])
+def test_a_prompt_begins_in_every_tick_with_what_seldom_changes(code: str) -> None:
+    world = world_of(read_template("village", code))
+    later = replace(remembering(world), tick=40)
+    mind = replace(later.characters[0], internal_state="Afraid of the water.", external_intent="To leave.")
+    later = replace(later, characters=(mind, *later.characters[1:]))
+    for now, then in zip(all_facts(world), all_facts(later), strict=True):
+        one, other = prompt_of(now).user, prompt_of(then).user
+        same = one[: next(n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)]
+        for text in (now.premise, now.me.name) if isinstance(now, IntentFacts) else ():
+            assert text[:1200] in same
+        if isinstance(now, SceneFacts):
+            assert now.place.description in same
 
 
 def test_the_game_master_is_told_no_secret_and_a_character_its_own_alone() -> None:

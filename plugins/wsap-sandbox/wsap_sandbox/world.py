@@ -26,6 +26,7 @@ from wsap_sandbox.story.views import world_view
 from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts
 from wsap_sandbox.tick.influence import influenced, with_character
+from wsap_sandbox.tick.prompts import fitting
 from wsap_sandbox.tick.replies import alarming, unusable
 
 STORY = "story"
@@ -228,7 +229,8 @@ class Sandbox:
             if phase not in self._backends:
                 models = cast(WorldModels | None, self._services.models)
                 self._backends[phase] = await _opened(models, self._options, phase)
-        return await _asked(self._backends[phase], request)
+        backend = self._backends[phase]
+        return await _asked(backend, fitting(request, facts, backend.abilities.context))
 
     def _tell(self, story: Story) -> None:
         if self._services.log is not None:

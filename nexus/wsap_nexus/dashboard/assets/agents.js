@@ -229,12 +229,38 @@ export async function agentPage(context) {
     return el('li', {}, m.text, ' ', el('small', {}, m.kind ? `${plain(m.kind)} · ` : '', m.time ? link(to('run', m.run) , from) : from));
   }
 
+  // What it keeps in every world, one entry a line.
+  function editKept(found) {
+    const area = (id, lines) => { const box = el('textarea', { id, rows: 5, maxlength: 2000 }); box.value = lines.join('\n'); return box; };
+    const core = area('core', found.core);
+    const ways = area('strategies', found.strategies);
+    const close = () => { boxes.memories.replaceChildren(); context.guard(loadMemories()); };
+    const form = el('form', {}, el('label', { for: 'core' }, 'Core memories, one a line'), core,
+      el('label', { for: 'strategies' }, 'Strategies, one a line'), ways,
+      el('div.buttons', {}, el('button.main', { type: 'submit' }, 'Save'), el('button.quiet', { type: 'button', onclick: close }, 'Cancel')));
+    const lines = (box) => box.value.split('\n').map((line) => line.trim()).filter(Boolean);
+    form.addEventListener('submit', async (event) => {
+      event.preventDefault();
+      const kept = { core_memories: lines(core), strategies: lines(ways) };
+      if (await perform('PATCH', path, kept, 'Saved. It takes effect in the next session.')) close();
+    });
+    form.addEventListener('keydown', (event) => { if (event.key === 'Escape') { event.stopPropagation(); close(); } });
+    fill(boxes.memories, form);
+    core.focus();
+  }
+
   async function loadMemories() {
     const found = await get(`${path}/memories`, signal);
+    if (boxes.memories.querySelector('form')) return showDiary(found);
     const groups = [['Core', found.core.map((text) => ({ text }))], ['Strategies', found.strategies.map((text) => ({ text }))],
       ['Recalled', found.in_mind], ['Lessons from recent sessions', found.lessons]].filter(([, items]) => items.length);
     fill(boxes.memories, groups.length ? groups.map(([heading, items]) => [el('h3', {}, heading), el('ul.happened', {}, items.map(memory))])
-      : empty('None. To remember, an agent needs a model and a memory; see: wsap nexus agents add --help'));
+      : empty('None. To remember, an agent needs a model and a memory; see: wsap nexus agents add --help'),
+    el('button', { type: 'button', onclick: () => editKept(found) }, 'Change what it keeps in mind'));
+    return showDiary(found);
+  }
+
+  function showDiary(found) {
     const diary = (entries) => el('ol.diary', {}, entries.map((e) => el('li', {}, when(e.time), e.own_words ? '' : el('small', {}, ' from the log'), el('p.prose', {}, e.text))));
     fill(boxes.diary, found.diary.length ? panel('Diary', diary(found.diary.slice(0, 3)), fold('diary', 'Earlier entries', found.diary.slice(3), diary)) : null);
   }

@@ -25,7 +25,7 @@ from wsap_eval.results import PLAN, Results, read_results
 from wsap_eval.run import Evaluation, Progress, opened
 from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, target_jobs
 from wsap_eval.transfer.verdict import Verdict, verdicts
-from wsap_llm.kit import BudgetLimits
+from wsap_llm.kit import BudgetLimits, ModelPool, Waited
 
 TEST_SEED = "test-seed"
 """The file of the seed from which the test seeds follow, written after learning and readable by its owner only."""
@@ -67,13 +67,14 @@ def measure(
     prices: Mapping[str, Price] | None = None,
     progress: Callable[[Progress], None] = lambda so_far: None,
     stopping: Callable[[int], None] = lambda calls: None,
+    watch: Callable[[Waited], None] = lambda waited: None,
 ) -> Measured:
     """Play the learning and test episodes that are missing, and return the verdicts.
 
     The plan is written to `folder` before the first episode, and a hash of the test seeds before the first test.
 
     Args:
-        progress, stopping: see `wsap_eval.run.evaluate`.
+        progress, stopping, watch: see `wsap_eval.run.evaluate`.
         seed: the seed of learning and tests. None draws both at random, that of the tests after all lives have learned,
             so that no memory can hold them; a folder that has a measurement keeps its own.
 
@@ -91,6 +92,8 @@ def measure(
         Results(folder, suite) as results,
         opened(evaluation, results, games, host, len(plan.all_lives()) * of_life, progress, stopping) as playing,
     ):
+        if isinstance(playing.models, ModelPool):
+            watch(playing.models.waited)
         plan = _with_seed(plan, folder, seed)
         runs: RunReader = playing.services.require("runs")
         conditions = Conditions(games, host)

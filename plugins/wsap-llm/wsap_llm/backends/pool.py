@@ -30,6 +30,7 @@ from wsap_llm.middleware.drain import Drain
 from wsap_llm.middleware.measure import Count, Measure, Meter, UsageCounter
 from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
+from wsap_llm.middleware.show import Show, Waited
 from wsap_llm.middleware.slots import InTurn, Slots
 from wsap_llm.secrets import with_secrets
 from wsap_llm.starting import until_started
@@ -98,6 +99,8 @@ class ModelPool:
         self._queued: set[str] = set()
         self.meter = Meter()
         """The speed of the models."""
+        self.waited = Waited()
+        """The requests that have no reply yet."""
         self._drain = Drain()
 
     def backend(self, name: str, own: Mapping[str, Any] | None = None) -> Model:
@@ -123,7 +126,7 @@ class ModelPool:
     def _shared(self, name: str, backend: Backend, context: Context) -> list[Middleware]:
         # An agent's middleware wraps these: see `AgentModels`.
         policy, price = self._policy, self._prices.get(name)
-        found: list[Middleware] = []
+        found: list[Middleware] = [Show(self.waited, "", name, self._clock.now)]
         if policy.attempts > 1:
             retry = Retry(
                 attempts=policy.attempts,

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from wsap_core.seams.model import Draft, OnText, Reply, Request
+from wsap_core.untrusted import single_line
 from wsap_llm.middleware import Ask
 from wsap_llm.reply.written import in_words
 from wsap_llm.tokens import estimate_request
@@ -79,6 +80,39 @@ class ShowsThoughts(Protocol):
 
     def ended(self, thought: Thought) -> None:
         """Show the request no longer: its reply is whole, or it failed."""
+
+
+class Waited:
+    """The requests of a pool of models that have no reply yet, for commands without a view of each seat."""
+
+    def __init__(self) -> None:
+        self._open: dict[Thought, None] = {}
+        self.shown = False
+        """Whether they are shown, so that they are told how far their replies are."""
+
+    def began(self, thought: Thought) -> bool:
+        """Add a request; return whether requests are shown."""
+        self._open[thought] = None
+        return self.shown
+
+    def moved(self, thought: Thought) -> None:
+        """Nothing is to be done: a request knows how far it is."""
+
+    def ended(self, thought: Thought) -> None:
+        """Drop a request."""
+        self._open.pop(thought, None)
+
+    def line(self) -> str:
+        """Return the request that is longest with its server, and the number of others; empty without requests:
+        `openai/qwen: reading 1,566 tokens, 43 s; 3 others wait`."""
+        waiting = [*self._open]  # at once, since a thread may show it
+        waiting.sort(key=lambda thought: (bool(thought.draft.waiting), thought.since))
+        if not waiting:
+            return ""
+        first, others = waiting[0], len(waiting) - 1
+        state = f"writing, {int(first.seconds)} s" if first.text and not first.draft.waiting else first.state
+        also = f"; {others} {'other waits' if others == 1 else 'others wait'}" if others else ""
+        return single_line(f"{first.model}: {state}{also}")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from wsap_core.cli.output import print_json
 from wsap_core.cli.params import FiniteRange, WholeNumber
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.paths import home
-from wsap_sandbox.cli.common import Stories, Told, chapter_data, chapter_text, opened, print_told, story_command
+from wsap_sandbox.cli.common import Stories, Told, chapter_data, chapter_text, opened, print_told, story_command, width
 from wsap_sandbox.options import PHASES, SandboxOptions
 
 if TYPE_CHECKING:
@@ -167,16 +167,25 @@ class Printer:
     """Collects ticks as JSON-ready data if `as_json`."""
 
     async def follow(self) -> None:
-        """Print new ticks until cancelled."""
-        while True:
-            self._print(whole=True)
-            await asyncio.sleep(_POLL)
+        """Print new ticks until cancelled, and at a terminal which model is waited for."""
+        waited = self.stories.services.require("models").waited if sys.stderr.isatty() else None
+        if waited is not None:
+            waited.shown = True
+        try:
+            while True:
+                if waited is not None:
+                    click.echo(f"\r{waited.line()[: width() - 1]}\033[K", err=True, nl=False)
+                self._print(whole=True, live=waited is not None)
+                await asyncio.sleep(_POLL)
+        finally:
+            if waited is not None:
+                click.echo("\r\033[K", err=True, nl=False)
 
     def rest(self) -> None:
         """Print the remaining ticks, including one whose story is incomplete."""
         self._print(whole=False)
 
-    def _print(self, *, whole: bool) -> None:
+    def _print(self, *, whole: bool, live: bool = False) -> None:
         newest = self.stories.runs.ticks(self.name)
         if newest < self.next - 1:
             self.next = newest + 1  # the story was rewound
@@ -187,6 +196,8 @@ class Printer:
             if whole and chapter is chapters[-1] and len(chapter.stories) < len(chapter.places):
                 return  # still being told
             self.next = chapter.tick + 1
+            if live:
+                click.echo("\r\033[K", err=True, nl=False)
             if self.as_json:
                 self.data.append(chapter_data(chapter))
             else:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.model import JsonConstraint, Message, Request, Sampling
-from wsap_llm.kit import Quoter
+from wsap_llm.kit import Quoter, estimate_request
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import World, WorldObject
 from wsap_sandbox.tick import Settings
@@ -23,6 +24,14 @@ _COMPACT = {"long": 120, "text": 56, "memory": 110, "cells": 2, "triggers": 2}
 
 A compact English prompt has at most 900 tokens in a scene of three characters.
 """
+
+
+_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""Letters instead of digits, which are a token each."""
+
+
+ROOM = 1024
+"""The tokens for a reply for which a prompt is shortened if it leaves less of the model's context."""
 
 
 class Prompt(NamedTuple):
@@ -47,6 +56,8 @@ class _Lines:
         self._words = words_of(facts.language)
         self._limits = _COMPACT if compact else _FULL
         self._lines: list[str] = []
+        self._lasting = 0
+        """The number of lines that come first and seldom change."""
 
     def prompt(self) -> Prompt:
         match self._facts:
@@ -59,9 +70,10 @@ class _Lines:
             case MemoryFacts() as facts:
                 name, shape = facts.me.name, self._memory(facts)
         words, phase = self._words, PHASES[type(self._facts)]
-        # The delimiters can't be forged: they depend on everything between them.
-        digest = hashlib.sha256(repr((self._facts, self._lines)).encode("utf-8", "replace")).hexdigest()
-        quoter = Quoter(digest[:10])
+        # Equal in every tick, as the lines are that come first, so that a server finds the beginning of the prompt in
+        # its cache. Whoever learns it can't forge it, because the quoter removes it from what it quotes.
+        digest = hashlib.sha256(repr((phase, self._lines[: self._lasting])).encode("utf-8", "replace")).hexdigest()
+        quoter = Quoter(digest[:10].translate(_LETTERS))
         data = quoter.quote("\n".join(self._lines), lines=True, limit=60_000)
         told = words.data.format(open=f"<data-{quoter.nonce}>", close=quoter.closing)
         reply = words.reply.format(shape=json.dumps(shape, ensure_ascii=False))
@@ -75,6 +87,7 @@ class _Lines:
         self._line("me", f"{facts.me.name}. {facts.me.appearance} {facts.description}", "long")
         self._line("secret", facts.secret)
         self._many("triggers", facts.triggers)
+        self._lasting = len(self._lines)
         self._line("state", facts.internal_state)
         self._line("goal", facts.external_intent)
         self._things("have", facts.inventory)
@@ -129,6 +142,7 @@ class _Lines:
 
     def _memory(self, facts: MemoryFacts) -> dict[str, JsonValue]:
         self._line("me", f"{facts.me.name}. {facts.description}")
+        self._lasting = len(self._lines)
         self._line("summary", facts.summary, "long")
         self._many("memory", [cell.text for cell in facts.cells], "memory")
         return {"summary": "..."}
@@ -148,6 +162,7 @@ class _Lines:
 
     def _place(self, place: known.PlaceFacts, *, ids: bool = False) -> None:
         self._line("place", f"{place.name}. {place.description}", "long")
+        self._lasting = self._lasting or len(self._lines)
         self._line("moment", place.moment)
         exits = [f"{way.id} = {way.name}" if ids else way.name for way in place.exits]
         self._line("exits", ", ".join(exits), "long")
@@ -166,6 +181,16 @@ class _Lines:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3].rsplit(' ', 1)[0]}..."
+
+
+def fitting(request: Request, facts: Facts, context: int | None) -> Request:
+    """Return a request with the compact prompt of its facts if the other leaves too little of a context for a reply."""
+    room = min(request.sampling.max_tokens or ROOM, ROOM)
+    if context is None or estimate_request(request) + room <= context:
+        return request
+    system, user = prompt_of(facts, compact=True)
+    again = request.messages[1].text().removeprefix(prompt_of(facts).user)
+    return replace(request, messages=(Message("system", system), Message("user", user + again)))
 
 
 def request_for(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -15,7 +17,11 @@ from wsap_core.cli.params import SEED, WholeNumber, typed_pairs
 
 if TYPE_CHECKING:
     from wsap_core.seams.agent import Usage
+    from wsap_llm.kit import Waited
     from wsap_tossim.tournament.run import Outcome
+
+_EVERY = 0.5
+"""Seconds between two looks at what is waited for."""
 
 
 @click.command(
@@ -79,10 +85,12 @@ def tournament(
     settings = Settings(entrants_of(entrants), of_game, seed, seating, of_models, beliefs)
     known = prices_of(prices, settings)
     most = limits_of(limits, settings, known)
+    progress = _Progress(games)
     try:
         outcome = run_tournament(
-            out, settings, games, jobs=jobs, resamples=resamples, limits=most, prices=known, progress=_Progress(games)
-        )
+            out, settings, games, jobs=jobs, resamples=resamples, limits=most, prices=known, progress=progress,
+            watch=progress.watch,
+        )  # fmt: skip
     except BackendError:
         click.echo("Finished games are kept; fix the problem and run it again to continue.", err=True)
         raise
@@ -106,6 +114,7 @@ class _Progress:
 
     def __init__(self, games: int) -> None:
         self.live = sys.stderr.isatty()
+        self.line = ""
         self.begun = time.monotonic()
         self.played = 0
         self.tenth = max(1, games // 10)
@@ -121,7 +130,16 @@ class _Progress:
             return
         pace = self.played / max(1e-9, time.monotonic() - self.begun)
         left = f", about {(of - done) / pace:.0f} s to go" if done < of else ""
-        click.echo(f"\r{done} of {of} games, {pace:.1f} a second{left}{takes}\033[K", err=True, nl=done >= of)
+        self.line = f"{done} of {of} games, {pace:.1f} a second{left}{takes}"
+        click.echo(f"\r{self.line}\033[K", err=True, nl=done >= of)
+
+    async def watch(self, waited: Waited) -> None:
+        """Show at a terminal, until cancelled, which model is waited for."""
+        waited.shown = self.live
+        while self.live:
+            told = "; ".join(filter(None, (self.line, waited.line())))
+            click.echo(f"\r{told[: shutil.get_terminal_size().columns - 1]}\033[K", err=True, nl=False)
+            await asyncio.sleep(_EVERY)
 
 
 def _tell(outcome: Outcome, out: Path, games: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +18,7 @@ from wsap_core.errors import WireError
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, Services, runtime_services
-from wsap_llm.kit import Budget, Price
+from wsap_llm.kit import Budget, ModelPool, Price, Waited
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.record import Entry
 from wsap_tossim.options import seat_name
@@ -34,6 +34,8 @@ from wsap_tossim.tournament.spending import spent_on, usage_by_seat
 
 __all__ = ["BELIEFS", "DATABASE", "play_with_models", "player_of", "spent_unfinished"]
 
+Watch = Callable[[Waited], Coroutine[Any, Any, None]]
+"""Shows what models are waited for, until it is cancelled."""
 DATABASE, BEGUN, BELIEFS = "runs.db", "begun.jsonl", "beliefs.jsonl"
 _AGENTS = {"scripted": "tossim-player", "random": "tossim-random", "model": "llm"}
 
@@ -48,6 +50,7 @@ def play_with_models(
     played: Mapping[int, Line],
     budget: Budget,
     prices: Mapping[str, Price] | None = None,
+    watch: Watch | None = None,
 ) -> None:
     """Play games concurrently to their end.
 
@@ -60,6 +63,7 @@ def play_with_models(
         played: finished games by number, whose usage counts toward the budget.
         budget: for the whole tournament, with nothing spent yet.
         prices: model address -> price.
+        watch: runs meanwhile.
 
     Raises:
         MissingServiceError: the runtime is not installed.
@@ -72,7 +76,7 @@ def play_with_models(
         services = stack.enter_context(runtime_services(str(folder / DATABASE), budgets=(budget,), prices=prices))
         unfinished = _unfinished(settings, played, begun, answers, services)
         budget.spent = sum((playing + asked for playing, asked in unfinished.values()), spent_on(played.values()))
-        asyncio.run(_Tables(services, settings, begun, answers).play(list(numbers), at_once, done))
+        asyncio.run(_Tables(services, settings, begun, answers).play(list(numbers), at_once, done, watch))
 
 
 def spent_unfinished(folder: Path, settings: Settings, played: Mapping[int, Line]) -> dict[int, tuple[Usage, Usage]]:
@@ -114,8 +118,13 @@ class _Tables:
         self._begun = begun
         self._answers = answers
 
-    async def play(self, numbers: Sequence[int], at_once: int, done: Callable[[Line], None]) -> None:
-        waiting = iter(numbers)
+    async def play(
+        self, numbers: Sequence[int], at_once: int, done: Callable[[Line], None], watch: Watch | None
+    ) -> None:
+        waiting, models = iter(numbers), self._services.require("models")
+        watching = None
+        if watch is not None and isinstance(models, ModelPool):
+            watching = asyncio.create_task(watch(models.waited))
         reached: list[BudgetReachedError] = []
 
         async def table() -> None:
@@ -135,7 +144,9 @@ class _Tables:
         except BaseExceptionGroup as errors:
             raise _first(errors) from errors
         finally:
-            await self._services.require("models").aclose()
+            if watching is not None:
+                watching.cancel()
+            await models.aclose()
         if reached:
             raise reached[0]
 

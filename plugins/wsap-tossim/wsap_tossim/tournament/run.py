@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.installing import install_line
@@ -21,6 +21,9 @@ from wsap_tossim.tournament.play import play_all
 from wsap_tossim.tournament.report import report_html
 from wsap_tossim.tournament.spending import spent_on
 from wsap_tossim.tournament.table import RESAMPLES, games_csv, ratings_csv, spending_csv, summary_of
+
+if TYPE_CHECKING:
+    from wsap_tossim.tournament.models import Watch
 
 __all__ = ["Outcome", "run_tournament", "write_results"]
 
@@ -53,6 +56,7 @@ def run_tournament(
     limits: BudgetLimits | None = None,
     prices: Mapping[str, Price] | None = None,
     progress: Callable[[int, int, Usage | None], None] = lambda done, of, whole: None,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Play the missing games of a tournament, and write its results.
 
@@ -66,6 +70,7 @@ def run_tournament(
         prices: model address -> price, if its backend does not know it.
         progress: called after each game with the number of games played, their total, and the estimated usage of all;
             None before the first game with models is finished.
+        watch: runs beside the games with models, and gets what models are waited for.
 
     Raises:
         UsageError: the folder has a tournament with other settings, or can't be used; or wsap-eval is not installed.
@@ -103,7 +108,15 @@ def run_tournament(
                 from wsap_tossim.tournament.models import play_with_models  # deferred for weight: an event loop
 
                 play_with_models(
-                    folder, settings, with_models, jobs, keep, played=ledger.played, budget=budget, prices=prices
+                    folder,
+                    settings,
+                    with_models,
+                    jobs,
+                    keep,
+                    played=ledger.played,
+                    budget=budget,
+                    prices=prices,
+                    watch=watch,
                 )
         except KeyboardInterrupt:
             stopped = True
