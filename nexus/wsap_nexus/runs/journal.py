@@ -223,8 +223,8 @@ def read_reply(data: Mapping[str, Any]) -> Reply:
         finish["reason"],
         finish["stop_sequence"],
         Usage(**finish["usage"]),
-        tuple(finish.get("probabilities", ())),  # missing in older runs, as is `served`
-        finish.get("served", ""),
+        tuple(finish["probabilities"]),
+        finish["served"],
     )
     calls = tuple(FunctionCall(call["name"], call["arguments"]) for call in data.get("calls", ()))
     return Reply(data["text"], data["thinking"], ended, calls)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
@@ -202,9 +201,7 @@ class Town(RoundGame):
     @override
     def load(self, data: JsonValue) -> None:
         game = Game.from_json(data["game"])
-        # Whether hunters hear depends on the version at the start of the game: under an older one they did not.
-        ours = replace(self.options.rules, hunter_hears_vampires=game.rules.hunter_hears_vampires)
-        if game.rules != ours:
+        if game.rules != self.options.rules:
             raise SnapshotError(
                 f"The snapshot has the rule set {game.rules.name!r}, version {game.rules.version}, but this town has "
                 f"{self.options.rules.name!r}, version {self.options.rules.version}; use the same rule set."
