@@ -29,7 +29,7 @@ from wsap_nexus.store.nexus_store import NexusStore
 
 ADA = Names({"ada": "Ada", "bob": "Bob"})
 
-# Bodies as the version before wrote them: kind, game, session, body.
+# Bodies as they are stored: kind, game, session, body.
 OLD: list[tuple[str, str | None, str | None, dict[str, Any]]] = [
     ("started", None, None, {"agents": 2}),
     ("stopped", None, None, {}),

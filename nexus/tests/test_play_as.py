@@ -35,8 +35,6 @@ from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy, SessionRec
 from wsap_nexus.store.lock import instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
 
-"""What the version before came to: four runs as `ada`, the second and the fourth of which it resumed at last."""
-
 
 class Hermit:
     """No model: learns a lesson at every 9th decision, and decides by all lessons that it knows."""

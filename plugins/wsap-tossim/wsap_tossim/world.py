@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import ClassVar
@@ -210,17 +209,9 @@ class Town(RoundGame):
             raise SnapshotError("The snapshot has another role list than this town.")
         kept = zip(range(len(self.seats)), data["places"], strict=True)
         places = [Place.from_json(player, place) for player, place in kept]
-        given = choices_in(data.get("given", ()))
-        self._described = {int(player): str(role) for player, role in data.get("described", ())}
+        given = choices_in(data["given"])
+        self._described = {int(player): str(role) for player, role in data["described"]}
         self.game, self._places, self._given = game, places, given
-
-    @override
-    def unpacked(self, data: bytes) -> dict[str, JsonValue]:
-        if not data.startswith(b"{"):
-            return super().unpacked(data)
-        state = json.loads(data)  # from a version whose snapshots had no seats and rounds
-        paid = dict.fromkeys(self.seats, 0.0)
-        return {"seed": [int(state["seed"]), 0], "round": 0, "paid": paid, "told": [], "game": state}
 
 
 def create(context: Context) -> Town:

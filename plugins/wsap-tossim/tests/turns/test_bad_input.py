@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 
 import pytest
@@ -298,13 +297,3 @@ def test_a_scene_goes_on_after_a_snapshot_as_before() -> None:
     again = Scene(*town.options.setup.slots).town()
     again.restore(town.snapshot())
     assert again.observation("player-7") == town.observation("player-7")
-
-
-def test_a_snapshot_of_an_older_version_is_gone_on_with() -> None:
-    town = investigator().town()
-    town.seat("player-7").game_description  # noqa: B018  # whoever sits there is told of it
-    written = {**town.dump(), "seed": 0}  # type: ignore[dict-item]  # JSON
-    again = Scene(*town.options.setup.slots).town()
-    again.restore(json.dumps(written, sort_keys=True).encode())
-    assert again.observation("player-7") == town.observation("player-7")
-    assert again.snapshot() == town.snapshot()
