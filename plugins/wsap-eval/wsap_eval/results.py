@@ -134,12 +134,11 @@ class Results:
     def _refuse_another(self, suite: Suite) -> None:
         path = self.folder / _SUITE
         begun = self._path.exists() and self._path.stat().st_size > 0  # otherwise refused before the first episode
-        if path.exists() and begun:
-            if held := suite.why_apart(_read_suite(self.folder)):
-                raise UsageError(
-                    f"{str(self.folder)!r} holds results of {held}; their scores are not comparable. "
-                    "Name another folder with --out."
-                )
+        if path.exists() and begun and (held := suite.why_apart(_read_suite(self.folder))):
+            raise UsageError(
+                f"{str(self.folder)!r} holds results of {held}; their scores are not comparable. "
+                "Name another folder with --out."
+            )
 
     def _refuse_namesakes(self, plan: Plan) -> None:
         for key, record in self.episodes.items():
