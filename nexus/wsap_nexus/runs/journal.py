@@ -235,7 +235,7 @@ def chances_of(call: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
 
     Raises KeyError, TypeError or ValueError if it is damaged.
     """
-    found = call["reply"]["finish"].get("probabilities")
+    found = call["reply"]["finish"]["probabilities"]
     return zip(call["constraint"]["options"], map(float, found), strict=True) if found else ()
 
 
