@@ -94,7 +94,7 @@ def test_the_bodies_cover_every_kind_that_was_written_before() -> None:
 
 
 @pytest.mark.parametrize("stored", OLD, ids=lambda stored: stored[0])
-def test_events_of_the_version_before_are_read_whole_and_told_in_a_sentence(stored: Any) -> None:
+def test_stored_events_are_read_whole_and_told_in_a_sentence(stored: Any) -> None:
     event = old(*stored)
     assert type(event) is KINDS[stored[0]]
     assert event.body == stored[3]
