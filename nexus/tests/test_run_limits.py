@@ -17,7 +17,7 @@ from wsap_core.errors import UsageError, WireError
 from wsap_nexus.api import play, read_run, resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.observers import StepTaken
-from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.summary import CutOff, RunSummary
