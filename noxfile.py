@@ -228,7 +228,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def regenerate(session: nox.Session) -> None:
-    """Write the ten generated parts of the reference."""
+    """Write all generated parts of the reference."""
     _install(session, "test")
     # With `--no-venv`, nox' own environment need not be activated.
     python = sys.executable if isinstance(session.virtualenv, PassthroughEnv) else "python"
