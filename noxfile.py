@@ -265,7 +265,19 @@ def wheels(session: nox.Session) -> None:
         )  # fmt: skip
         for words in (
             ("check", "minigrid", "--only", "done"),
-            ("eval", "--game", "minigrid", "--entrant", "random", "--seeds", "2", "--steps", "20", "--out", "scores"),
+            (
+                "eval",
+                "--game",
+                "minigrid",
+                "--entrant",
+                "random",
+                "--seeds",
+                "2",
+                "--steps",
+                "20",
+                "--out",
+                "home/scores",
+            ),
         ):
             session.run("env/" + scripts.name + "/wsap", *words, external=True, env=home)
     _check_run(session, str(answer))
