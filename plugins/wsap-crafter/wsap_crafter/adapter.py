@@ -248,10 +248,6 @@ class CrafterAdapter(OneBodyGame):
         return {"engine": dump_engine(self._engine), "record": record, "ledger": ledger}
 
     @override
-    def upgrade(self, header: bytes, data: dict[str, JsonValue]) -> None:
-        data["ledger"] = None
-
-    @override
     def load_json(self, data: JsonValue) -> None:
         engine, record = load_engine(data["engine"]), data["record"]
         body, session = Body.from_json(record["body"]), Session.from_json(record["session"])
