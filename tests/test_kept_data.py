@@ -1,6 +1,6 @@
 """What 0.1.0 wrote opens, is shown, resumed, imported and replayed: `data/v0_1_0`, made by `tools/make_kept_data.py`.
 
-These files are never made anew: a test that fails here says that a file of a user does not open any more.
+After its release these files are never made anew: a test that fails here says that a file of a user does not open.
 """
 
 from __future__ import annotations
