@@ -228,7 +228,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def regenerate(session: nox.Session) -> None:
-    """Write the ten generated parts of the reference."""
+    """Write all generated parts of the reference."""
     _install(session, "test")
     # With `--no-venv`, nox' own environment need not be activated.
     python = sys.executable if isinstance(session.virtualenv, PassthroughEnv) else "python"
@@ -254,7 +254,7 @@ def wheels(session: nox.Session) -> None:
     # `-f` names a folder in which siblings are found by name, as if published.
     session.run(
         "python", "-m", "pip", "--python", str(scripts / "python"), "install", "--quiet", "--no-compile",
-        "--only-binary", ours, "-f", str(dist), "wsap-crafter",
+        "--only-binary", ours, "-f", str(dist), "wsap",
     )  # fmt: skip
     home = {"WSAP_HOME": str(tmp / "home")}
     shutil.rmtree(tmp / "home", ignore_errors=True)
@@ -263,8 +263,23 @@ def wheels(session: nox.Session) -> None:
             "env/" + scripts.name + "/wsap", "play", "crafter", "--seed", "7", "--steps", "50", "--json",
             silent=True, external=True, stderr=None, env=home,
         )  # fmt: skip
-        # The runtime requires the conformance suite.
-        session.run("env/" + scripts.name + "/wsap", "check", "echo", "--only", "done", external=True, env=home)
+        for words in (
+            ("check", "minigrid", "--only", "done"),
+            (
+                "eval",
+                "--game",
+                "minigrid",
+                "--entrant",
+                "random",
+                "--seeds",
+                "2",
+                "--steps",
+                "20",
+                "--out",
+                "home/scores",
+            ),
+        ):
+            session.run("env/" + scripts.name + "/wsap", *words, external=True, env=home)
     _check_run(session, str(answer))
 
 

@@ -49,9 +49,12 @@ def required(name: str, extras: str = "") -> set[str]:
 
 
 def places(command: str) -> dict[str, str]:
-    """The distributions that a command installs from folders, with their extras."""
+    """The distributions that a command installs from folders, with their extras; those of its file among them."""
     found = {}
-    for word in shlex.split(command):
+    words = shlex.split(command)
+    if words[:2] == ["-r", "requirements.txt"]:
+        words += [line for line in (ROOT / words[1]).read_text(encoding="utf-8").splitlines() if line[0] == "."]
+    for word in words:
         folder, _, extras = word.partition("[")
         if folder == "." or folder.startswith("./"):
             name = {".": "wsap-core", "./nexus": "wsap-nexus"}.get(folder, folder.removeprefix("./plugins/"))

@@ -76,17 +76,13 @@ def test_an_agent_that_leaves_is_told_what_came_of_its_session_alone() -> None:
     assert left.session_stats == {"playtime": 2, "reward": 0.0, "achievements": []}
 
 
-def test_a_session_goes_on_where_a_snapshot_was_taken_and_is_empty_in_an_older_one() -> None:
+def test_a_session_goes_on_where_a_snapshot_was_taken() -> None:
     world = orchard()
     world.act(Action("shake"))
-    state = world.to_json()
-    assert state["session"] == [0, 0.0, []]
+    assert world.to_json()["session"] == [0, 0.0, []]
     other = Orchard()
     other.restore(world.snapshot())
     assert other.jack_out("ann", "suspend", force=True).session_stats["playtime"] == 1
-    del state["session"]
-    other.load_json(state)
-    assert other.snapshot() == world.snapshot()
 
 
 def test_an_older_format_of_a_games_own_is_upgraded_and_written_anew() -> None:

@@ -244,10 +244,27 @@ def test_plain_pip_installs_every_distribution_of_the_repository() -> None:
     assert [(ROOT / path).resolve() for path in editable] == [path.parent for path in PROJECTS]
 
 
+def test_one_line_in_a_clone_installs_what_wsap_requires_and_its_siblings_require() -> None:
+    """`wsap` has no code; its siblings have to be named with it, because pip finds them only in the same command."""
+    projects = {load(path)["project"]["name"]: path.parent for path in PROJECTS}
+    assert not list(projects["wsap"].rglob("*.py"))
+    needed, left = set(), ["wsap"]
+    while left:
+        if (name := left.pop()) in projects and name not in needed:
+            needed.add(name)
+            left += [
+                Requirement(item).name for item in load(projects[name] / "pyproject.toml")["project"]["dependencies"]
+            ]
+    assert {"wsap-nexus", "wsap-crafter", "wsap-minigrid", "wsap-check", "wsap-eval"} <= needed
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    named = [(ROOT / line).resolve() for line in lines if line and not line.startswith("#")]
+    assert sorted(named) == sorted(projects[name] for name in needed)
+
+
 def test_every_distribution_is_in_the_workspace_the_types_and_the_contracts() -> None:
     root = load(ROOT / "pyproject.toml")["tool"]
     names = {load(path)["project"]["name"] for path in PROJECTS}
-    packages = {name.replace("-", "_") for name in names}
+    packages = {name.replace("-", "_") for name in names - {"wsap"}}
     assert set(root["uv"]["sources"]) == names
     assert set(root["mypy"]["packages"]) == packages
     assert set(root["importlinter"]["root_packages"]) == packages

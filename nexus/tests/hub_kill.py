@@ -344,7 +344,7 @@ def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.
         cancelled = len(tx.events(kinds=("transfer_cancelled",), limit=1_000_000))
         failed = [
             f"{e.kind}: {e.body}"
-            for e in tx.events(kinds=("agent_failed", "world_failed", "world_crashed", "entry_refused"), limit=100)
+            for e in tx.events(kinds=("agent_failed", "world_crashed", "entry_refused"), limit=100)
         ]
     return {
         "kills": number + 1, "while_up": ups, "acknowledged": acknowledged, "sessions": reasons,

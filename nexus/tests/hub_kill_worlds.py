@@ -64,7 +64,7 @@ from wsap_nexus.store.repository import Repository
 VILLAGE, FAIR_RUN = "nexus-village", "nexus-fair"
 LIVING = (VILLAGE, FAIR_RUN)
 GAMES = ("sandbox:village", "fair", "matrix", "wake")
-LOST = ("world_failed", "world_crashed", "agent_failed", "session_force_closed", "game_offline", "transfer_unresolved")
+LOST = ("world_crashed", "agent_failed", "session_force_closed", "game_offline", "transfer_unresolved")
 """Kinds of events that must not happen: no game here fails, and every world can be gone on with."""
 STANDSTILL = 120.0
 """Seconds without a word after which a nexus, or one of its living worlds, has come to a standstill."""

@@ -51,8 +51,6 @@ def test_runs_that_were_cut_off_are_settled_and_others_are_left_as_they_are(tmp_
         kept["never entered"] = begun(nexus, "echo", of_nexus=True)
         kept["played outside"] = begun(nexus, "echo", of_nexus=False)
         kept["closed"] = begun(nexus, "echo", of_nexus=True)
-        kept["of an older version"] = begun(nexus, "echo", of_nexus=False)
-        nexus.store.writer.append(kept["of an older version"], "start", "{}")
         nexus.store.repository.set_status(kept["open"], RunStatus.RUNNING)
         with nexus.nexus_store.change() as tx:
             world = tx.add_world("echo", None, 1, {})

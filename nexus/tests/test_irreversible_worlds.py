@@ -29,7 +29,7 @@ from wsap_llm.prompts import words_of
 from wsap_llm.turn import outcome_of
 from wsap_nexus.cli.replay import replay
 from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.plan import RunPlan, SeatPlan, is_irreversible
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import RunHandle, replies_of, resume, start
 from wsap_nexus.runs.store import Store, open_store
@@ -151,16 +151,6 @@ def test_such_a_run_is_looked_back_at_and_verified_but_not_played_again(tmp_path
     with open_store(str(tmp_path / "runs.db")) as store, pytest.raises(UsageError, match="can't be rewound"):
         replies_of("r", store)
     assert len(keys(tmp_path, "rung")) == 2
-
-
-def test_a_run_that_was_recorded_under_the_abilitys_former_name_is_read_as_before(tmp_path: Path) -> None:
-    config = plan(tmp_path, 3).for_game(BELL).to_config()
-    assert config["irreversible"] is True
-    former = {name: value for name, value in config.items() if name != "irreversible"} | {"live": True}
-    assert RunPlan.from_config(former) == RunPlan.from_config(config)
-    assert RunPlan.from_config(former).irreversible
-    assert is_irreversible(former)
-    assert not is_irreversible({**former, "live": False})
 
 
 def test_the_checks_of_games_act_nothing_in_it(tmp_path: Path) -> None:

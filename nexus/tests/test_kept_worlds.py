@@ -455,7 +455,7 @@ async def goes_on(path: Path, **settings: Any) -> None:
 def test_an_arrival_that_was_never_committed_stays_away_also_after_everything_old_was_pruned(
     tmp_path: Path, outcome: str
 ) -> None:
-    """`not recorded`: as in logs of older versions, which leave that to the transfer alone."""
+    """`not recorded`: as after a kill before that, when the transfer alone tells."""
 
     async def begin() -> None:
         async with glade(tmp_path, agents=("ada",)) as place:
@@ -622,7 +622,7 @@ def test_agents_with_goals_that_came_and_left_in_any_way_are_repeated_at_each_re
 def test_an_agent_called_home_while_it_thinks_about_having_left_keeps_no_restart_and_no_look_waiting(
     tmp_path: Path, how: str, recorded: bool
 ) -> None:
-    """`recorded`: its removal is recorded, as by older versions."""
+    """`recorded`: its removal is recorded, too."""
     thinks = asyncio.Event()
 
     class Thinker(Planter):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from wsap_core.host import PluginHost
@@ -11,7 +10,6 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.resume import read_past
 from wsap_nexus.runs.session import resolve_specs, run_to_end, start
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.runs.tally import SeatTally
 
 
 def test_the_totals_of_a_run_tell_what_was_done_in_its_stay(tmp_path: Path) -> None:
@@ -28,14 +26,4 @@ def test_the_totals_of_a_run_tell_what_was_done_in_its_stay(tmp_path: Path) -> N
             counted.count_logged(event, parts.codec())
     assert counted.done
     known = SessionStats.of(past.tallies["seat-1"])
-    assert known is not None
     assert (known.steps, known.done, round(known.reward, 9)) == (60, counted.done, round(counted.reward, 9))
-
-
-def test_totals_of_an_earlier_version_do_not_tell_it() -> None:
-    tally = SeatTally("seat-1", "random")
-    state = json.loads(json.dumps(tally.state()))
-    del state["worked"]
-    tally.restore(state)
-    assert SessionStats.of(tally) is None
-    assert "worked" not in tally.state()

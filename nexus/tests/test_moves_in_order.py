@@ -54,7 +54,7 @@ def test_no_step_is_lost_or_doubled_and_each_seats_own_keep_their_order(name: st
         assert [move for who, move in moves(log) if who == seat] == log.actions(seat)
     if name == "matrix-turns":
         assert [seat for seat, _ in moves(log)] == ["row", "column"] * 4
-    without = Log([event for event in log.events if event.kind != "chosen"])  # as older versions recorded
+    without = Log([event for event in log.events if event.kind != "chosen"])  # as of a single seat
     assert moves(without) == [(e.seat, json.loads(e.body)["step"]["action"]["name"]) for e in log.of("step")]
 
 

@@ -24,12 +24,12 @@ from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import ENDINGS, KINDS, Names, NexusEvent, OtherEvent, read_event, sentences, why_ended
 from wsap_nexus.store.events.agents import AchievementEarned, AgentFailed, SkillGained, Talked
 from wsap_nexus.store.events.nexus import GameJoined
-from wsap_nexus.store.events.sessions import Died, Entered, ItemFound, ItemMoved, Left, VisitStarted, WorldFailed
+from wsap_nexus.store.events.sessions import Died, Entered, ItemFound, ItemMoved, Left, VisitStarted
 from wsap_nexus.store.nexus_store import NexusStore
 
 ADA = Names({"ada": "Ada", "bob": "Bob"})
 
-# Bodies as the version before wrote them: kind, game, session, body.
+# Bodies as they are stored: kind, game, session, body.
 OLD: list[tuple[str, str | None, str | None, dict[str, Any]]] = [
     ("started", None, None, {"agents": 2}),
     ("stopped", None, None, {}),
@@ -37,7 +37,6 @@ OLD: list[tuple[str, str | None, str | None, dict[str, Any]]] = [
     ("agent_renamed", None, None, {"name": "Ada II", "before": "Ada"}),
     ("agent_removed", None, None, {}),
     ("agent_imported", None, None, {"was": "ada", "move": None, "items": 3}),
-    ("agent_moved_away", None, None, {"move": "m-1"}),
     ("agent_paused", None, None, {}),
     ("agent_resumed", None, None, {}),
     ("agent_failed", "crafter", "session-1", {"error": "no model answers", "code": "MODEL_ERROR"}),
@@ -64,8 +63,6 @@ OLD: list[tuple[str, str | None, str | None, dict[str, Any]]] = [
     ("avatar_changed", "crafter", None, {"world": "w", "avatar": "a", "state": "bound"}),
     ("visiting", None, None, {"run": "r"}),
     ("onward_refused", None, None, {"destination": "atlantis", "why": "There is no game 'atlantis'."}),
-    ("world_failed", "crafter", None, {"world": "w", "error": "KeyError"}),
-    ("world_failed", "crafter", "session-1", {"world": "w", "run": "r", "reason": "world_failed", "error": "KeyError", "kept": True}),
     ("brought_home", "crafter", "session-1", {"world": "w", "run": "r", "reason": "game_offline", "error": "it is old", "kept": False}),
     ("transfer_cancelled", None, None, {"transfer": "t", "why": "the nexus ended in the middle of it"}),
     ("transfer_in_doubt", "far", None, {"transfer": "t", "why": "no answer"}),
@@ -82,10 +79,9 @@ OLD: list[tuple[str, str | None, str | None, dict[str, Any]]] = [
     ("game_offline", "crafter", None, {"reason": "It failed 3 times", "before": "available"}),
     ("pruned", None, None, {"runs": 1, "run_events": 2, "nexus_events": 3, "worlds": 0, "bytes": 100}),
     ("prune_failed", None, None, {"error": "There is no room left."}),
-    ("disk_full", None, None, {"seconds": 12.5}),
 ]  # fmt: skip
 NEW = {"held", "prune_held", "world_crashed", "entry_refused", "listener_failed", "world_rewound", "kept_in_mind"}
-WITHOUT_AGENT = {"started", "stopped", "pruned", "prune_failed", "disk_full", "listener_failed"}
+WITHOUT_AGENT = {"started", "stopped", "pruned", "prune_failed", "listener_failed"}
 
 
 def old(kind: str, game: str | None, session: str | None, body: dict[str, Any]) -> NexusEvent:
@@ -98,7 +94,7 @@ def test_the_bodies_cover_every_kind_that_was_written_before() -> None:
 
 
 @pytest.mark.parametrize("stored", OLD, ids=lambda stored: stored[0])
-def test_events_of_the_version_before_are_read_whole_and_told_in_a_sentence(stored: Any) -> None:
+def test_stored_events_are_read_whole_and_told_in_a_sentence(stored: Any) -> None:
     event = old(*stored)
     assert type(event) is KINDS[stored[0]]
     assert event.body == stored[3]
@@ -158,13 +154,6 @@ def test_one_sentence_serves_others_and_the_agent_itself() -> None:
     talked = Talked(agent_id="ada", text="How are you?", reply="Well.")
     assert talked.sentence(ADA) == "A person said to Ada: How are you? - Ada answered: Well."
     assert talked.sentence(Names(reader="ada")) == "A person said to you: How are you? - You answered: Well."
-
-
-def test_an_old_world_failed_is_told_as_what_it_was() -> None:
-    refused = WorldFailed(agent_id="ada", game="crafter", world="w", error="KeyError")
-    crashed = WorldFailed(agent_id="ada", game="crafter", session_id="s", run="r", error="KeyError", kept=True)
-    assert refused.sentence(ADA) == "crafter did not let Ada in: KeyError"
-    assert crashed.sentence(ADA) == "crafter crashed during Ada's session: KeyError"
 
 
 def test_every_reason_for_which_sessions_end_is_told_in_words() -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
-import json
-import shutil
 import tempfile
 from pathlib import Path
 
 import pytest
-import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from life_kit import host_with, nexus_at
@@ -38,10 +34,6 @@ from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy, SessionRecord
 from wsap_nexus.store.lock import instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
-
-DATA = Path(__file__).parent / "data" / "named_memories"
-OLD = json.loads((DATA / "facts.json").read_text())
-"""What the version before came to: four runs as `ada`, the second and the fourth of which it resumed at last."""
 
 
 class Hermit:
@@ -344,116 +336,3 @@ def test_no_lesson_is_doubled_and_none_is_lost_whatever_is_resumed_when(
         assert set(known) == set(drawn)
         total = sum(session.steps for session in sessions(database))
         assert total == 30 * len(cut) + 10 * sum(between for _, between in runs)
-
-
-# --- what earlier versions kept -----------------------------------------------------------------------
-
-
-@pytest.fixture
-def old(tmp_path: Path, home: Path) -> str:
-    """A database and a data folder as the version before left them."""
-    (home / "minds").mkdir(parents=True)
-    for name in ("ada.json", "ada.md"):
-        shutil.copy(DATA / name, home / "minds" / name)
-    database = tmp_path / "old.db"
-    database.write_bytes(zstandard.decompress((DATA / "runs.db.zst").read_bytes()))
-    database.chmod(0o600)
-    return str(database)
-
-
-def test_a_named_memory_of_a_file_is_taken_over_once_and_the_file_kept_aside(old: str, home: Path) -> None:
-    told: list[str] = []
-    before = (home / "minds" / "ada.json").read_bytes()
-    plan = RunPlan("cave", (SeatPlan("seat-1", "hermit", {}, "ada"),), steps=9)
-    with open_store(old) as store, start_as(plan, host(), store, tell=told.append) as session:
-        asyncio.run(session.play())
-    (line,) = told
-    assert line.startswith("Imported the memories of 'ada' from ")
-    assert sorted(path.name for path in (home / "minds").iterdir()) == ["ada.json.taken-over", "ada.md.taken-over"]
-    assert (home / "minds" / "ada.json.taken-over").read_bytes() == before
-    with open_store(old) as store, NexusStore(store.database).look() as tx:
-        agent = tx.agent("ada")
-    assert agent.persona == "You are Ada, who lives in a cave."
-    assert agent.lifetime_steps == 40 + 20 + 30 + 10 + 9
-    saved = remembered(old, "ada")
-    assert (saved.lives, saved.memories["FactsMemory"].revision) == (5, 5)
-    assert any("run 1, " in lesson for lesson in lessons(old, "ada"))
-    assert any("run 5, " in lesson for lesson in lessons(old, "ada"))
-    as_luna(old, 5, name="ada")
-    assert len(told) == 1
-
-
-def test_runs_of_the_version_before_are_resumed_to_what_it_came_to_itself(old: str, home: Path) -> None:
-    for number in (1, 3):
-        done = resume_run(OLD["runs"][number], database=old, host=host())
-        assert done.trajectory_hash == OLD["hashes"][number]
-    assert remembered(old, "ada").memories["FactsMemory"].snapshot == base64.b64decode(OLD["after"])
-    assert [session.steps for session in sessions(old, "ada")] == [20, 20]
-
-
-@pytest.mark.parametrize("number", [0, 2])
-def test_runs_of_the_version_before_are_replayed(old: str, home: Path, number: int) -> None:
-    with open_store(old) as store:
-        plan, past = replies_of(OLD["runs"][number], store)
-        with start(plan, host(), store, past=past) as session:
-            assert asyncio.run(session.play()).trajectory_hash == OLD["hashes"][number]
-    assert (home / "minds" / "ada.json").exists(), "nobody played as ada"
-
-
-def test_a_takeover_that_was_killed_before_the_file_was_renamed_is_completed(old: str, home: Path) -> None:
-    shutil.copy(home / "minds" / "ada.json", home / "again.json")
-    stopped(old, 1, 9, "ada")
-    saved = remembered(old, "ada")
-    with open_store(old) as store, NexusStore(store.database).change() as tx:
-        memory = saved.memories["FactsMemory"]
-        data = json.loads((home / "again.json").read_text())
-        same = memory.__class__(base64.b64decode(data["memory"]), {}, data["revision"], data["saved_by"], memory.runs)
-        tx.save_memories("ada", saved.having("FactsMemory", same, lives=0).to_bytes())
-        steps = tx.agent("ada").lifetime_steps
-    shutil.copy(home / "again.json", home / "minds" / "ada.json")
-    stopped(old, 1, 9, "ada")
-    assert sorted(path.name for path in (home / "minds").glob("ada.json*")) == [
-        "ada.json.taken-over",
-        "ada.json.taken-over-2",
-    ]
-    with open_store(old) as store, NexusStore(store.database).look() as tx:
-        assert tx.agent("ada").lifetime_steps == steps + 1, "and nothing counts twice"
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"\xff\xfe",
-        b"[" * 9999,
-        b'{"format": "wsap-mind"}',
-        b'{"format": "wsap-mind", "version": 99}',
-        b"[]",
-    ],
-)
-def test_a_damaged_file_is_named_and_left(database: str, home: Path, content: bytes) -> None:
-    (home / "minds").mkdir(parents=True)
-    file = home / "minds" / "luna.json"
-    file.write_bytes(content)
-    told: list[str] = []
-    plan = RunPlan("cave", (SeatPlan("seat-1", "hermit", {}, "luna"),), steps=9)
-    with open_store(database) as store, start_as(plan, host(), store, tell=told.append) as session:
-        asyncio.run(session.play())
-    assert told[0].startswith(f"{file} is damaged (")
-    assert file.read_bytes() == content
-    assert remembered(database).lives == 1
-
-
-def test_a_file_does_not_replace_what_an_agent_of_that_name_remembers(old: str, home: Path) -> None:
-    as_luna(old, 9, name="ada")
-    saved = remembered(old, "ada")
-    shutil.copy(DATA / "ada.json", home / "minds" / "ada.json")
-    told: list[str] = []
-    plan = RunPlan("cave", (SeatPlan("seat-1", "hermit", {}, "ada"),), steps=9)
-    with open_store(old) as store, start_as(plan, host(), store, tell=told.append):
-        pass
-    (line,) = told
-    assert line.startswith(f"{home / 'minds' / 'ada.json'} is not imported: the agent 'ada' already has other memories")
-    assert (home / "minds" / "ada.json").exists()
-    assert remembered(old, "ada").memories == saved.memories

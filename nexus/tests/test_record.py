@@ -15,12 +15,11 @@ from wsap_core.errors import PluginError
 from wsap_core.host import PluginHost
 from wsap_core.seams.agent import DecisionInfo
 from wsap_nexus.api import list_runs, play, read_run
-from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_database, open_store
 from wsap_nexus.runs.summary import MOST_EPISODES, SeatScore, seats_json
 from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.store.records import NewRun, RunStatus
+from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.run_lock import hold_run
 
@@ -107,13 +106,6 @@ def test_an_episode_of_mostly_forced_decisions_is_not_its_agents() -> None:
     again = SeatTally("seat-1", "llm")
     again.restore(json.loads(json.dumps(tally.state())))
     assert SeatScore.of(again, "stopped").to_json() == found
-    # Totals of earlier versions have no such counts.
-    old = tally.state()
-    old["episodes"] = [e[:6] for e in old["episodes"]]
-    again.restore({name: value for name, value in old.items() if not name.startswith("episode_")} | {
-        "episode_steps": 0, "episode_reward": 0.0
-    })  # fmt: skip
-    assert SeatScore.of(again, "stopped").whole.episodes == 2
 
 
 def test_a_summary_lists_no_more_episodes_than_it_bears() -> None:
@@ -138,23 +130,6 @@ def test_several_seats_have_a_score_each_and_none_together(capsys: pytest.Captur
         ]  # fmt: skip
     assert (summary.reward, dict(summary.metrics)) == (None, {})
     assert typed(capsys, "runs")[1].split("\t")[5:7] == ["14/9", "1.4/0.9"]
-
-
-def test_models_are_named_also_in_what_an_earlier_version_recorded(capsys: pytest.CaptureFixture[str]) -> None:
-    options = {"model": "openai/x", "style": "json", "model.api_key": "env:SECOND_KEY"}
-    plan = RunPlan("echo", (SeatPlan("seat-1", "llm", options),), 3)
-    assert plan.agent_label == "llm (openai/x)"
-    config = plan.to_config()
-    with open_store() as store:
-        made = store.repository.create_run(NewRun(game="echo", agent="llm", seed=3, config=config))
-        old = {"steps": 50, "episodes": 3, "reward": 9.0, "score": {"share": 0.4}, "done": False, "cut_off": None}
-        store.repository.set_status(made.id, RunStatus.INTERRUPTED, old)
-    (row,) = rows(capsys)
-    assert (row["agent"], row["model"], row["score"]) == ("llm (openai/x)", "openai/x", {})
-    (seat,) = row["seats"]
-    assert (seat["agent"], seat["model"], seat["options"]) == ("llm", "openai/x", options)
-    assert seat["left_out"]["unfinished"]["score"] == {"share": 0.4}
-    assert row["reason"] == "stopped"
 
 
 def test_runs_are_deleted_whole(capsys: pytest.CaptureFixture[str]) -> None:

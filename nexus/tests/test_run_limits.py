@@ -13,12 +13,12 @@ from hosts import host_with_ours
 from wsap_core import Action, AgentSpec, Observation, PluginHost
 from wsap_core.builtin.random_agents import RandomAgent
 from wsap_core.cli import main
-from wsap_core.errors import UsageError
+from wsap_core.errors import UsageError, WireError
 from wsap_nexus.api import play, read_run, resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.observers import StepTaken
-from wsap_nexus.runs.plan import RunPlan, plan_seats
-from wsap_nexus.runs.session import start, unrecorded
+from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.summary import CutOff, RunSummary
 
@@ -118,17 +118,14 @@ def test_a_stopped_run_is_resumed_to_all_of_its_episodes(host: PluginHost, datab
     assert (resumed.trajectory_hash, resumed.cut_off) == (whole.trajectory_hash, None)
 
 
-@pytest.mark.parametrize(("steps", "taken"), [(None, 4), (7, 7)])
-def test_a_plan_that_an_older_version_recorded_is_played_as_it_was(
-    steps: int | None, taken: int, host: PluginHost
-) -> None:
-    spec = host.games.get("matrix")
-    config = RunPlan("matrix", plan_seats(spec), steps=steps, options=PENNIES).to_config()
-    del config["episodes"]
-    plan = RunPlan.from_config(config)
-    assert plan.to_config() == config
-    summary = asyncio.run(unrecorded(plan, host).play())
-    assert [seat.steps for seat in summary.seats] == [taken, taken]
+def test_a_plan_that_a_newer_version_recorded_is_refused_and_one_without_a_version_is_damaged() -> None:
+    config = RunPlan("echo", (SeatPlan("seat-1", "random"),), steps=3).to_config()
+    assert config["format"] == 1
+    with pytest.raises(WireError, match="recorded by a newer version of WSAP; update with: "):
+        RunPlan.from_config({**config, "format": 2})
+    del config["format"]
+    with pytest.raises(WireError, match="incomplete: 'format'"):
+        RunPlan.from_config(config)
 
 
 @pytest.mark.parametrize("episodes", [0, -1, 1.5, True, "3"])

@@ -46,7 +46,7 @@ def tally_of(*rewards: float) -> SeatTally:
     return tally
 
 
-def test_sums_over_an_old_recording_stay_finite_and_can_be_written_and_read_again() -> None:
+def test_sums_stay_finite_and_can_be_written_and_read_again() -> None:
     tally = tally_of(-1.7e308, -1.7e308, -1.7e308)
     assert tally.reward < -1.79e308
     assert math.isfinite(tally.reward)

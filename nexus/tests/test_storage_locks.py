@@ -43,7 +43,7 @@ def test_a_lock_is_held_once_and_its_file_is_deleted_at_the_end(tmp_path: Path, 
         assert not path.exists()
 
 
-def test_a_lock_excludes_and_is_excluded_by_those_of_earlier_versions(tmp_path: Path, kind: str) -> None:
+def test_a_lock_excludes_and_is_excluded_by_those_of_filelock(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x.lock"
     release = lock_file(path)
     assert release is not None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
-from types import SimpleNamespace
 
 import pytest
 import sqlalchemy
@@ -24,7 +23,6 @@ from wsap_nexus.store import migrate
 from wsap_nexus.store.database import SETUP_LOCK, Database
 from wsap_nexus.store.errors import OutdatedDatabaseError
 from wsap_nexus.store.eventlog import LogWriter
-from wsap_nexus.store.prune import compact
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.room import can_write
@@ -37,9 +35,40 @@ def differences(database: Database) -> list[object]:
         return list(compare_metadata(context, METADATA))
 
 
-def test_models_and_migrations_agree(tmp_path: Path) -> None:
-    with Database.open(tmp_path / "wsap.db") as database:
-        assert differences(database) == []
+Shape = dict[tuple[str, str], str]
+
+
+def shape_of_file(connection: sqlalchemy.Connection) -> Shape:
+    """The definitions of tables and indices, word for word."""
+    rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master WHERE tbl_name != 'alembic_version'")
+    return {(kind, name): sql for kind, name, sql in rows}
+
+
+def shape_on_server(connection: sqlalchemy.Connection) -> Shape:
+    """The definitions of columns, indices, constraints and sequences, as the server tells them."""
+    queries = {
+        "column": "SELECT table_name || '.' || column_name, concat_ws(' ', ordinal_position, data_type, "
+        "character_maximum_length, is_nullable, column_default) FROM information_schema.columns "
+        "WHERE table_schema = 'public'",
+        "index": "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+        "constraint": "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint "
+        "WHERE connamespace = 'public'::regnamespace",
+        "sequence": "SELECT sequencename, data_type::text FROM pg_sequences WHERE schemaname = 'public'",
+    }
+    found = {(kind, row[0]): row[1] for kind, sql in queries.items() for row in connection.exec_driver_sql(sql)}
+    return {key: value for key, value in found.items() if not key[1].startswith("alembic_version")}
+
+
+def test_the_migrations_lead_to_the_tables_of_the_code_word_for_word(tmp_path: Path) -> None:
+    """Indices of some rows, conditions and counters too, which alembic's comparison passes over."""
+    with Database.open(tmp_path / "wsap.db") as database, database.read() as connection:
+        migrated_to = shape_of_file(connection)
+    engine = sqlalchemy.create_engine("sqlite://")
+    METADATA.create_all(engine)
+    with engine.connect() as connection:
+        assert migrated_to == shape_of_file(connection)
+    engine.dispose()
+    assert {name for kind, name in migrated_to if kind == "table"} == METADATA.tables.keys() | {"sqlite_sequence"}
 
 
 def test_a_difference_would_be_found(tmp_path: Path) -> None:
@@ -48,6 +77,14 @@ def test_a_difference_would_be_found(tmp_path: Path) -> None:
             connection.execute(sqlalchemy.text("ALTER TABLE run ADD COLUMN mood TEXT"))
             connection.execute(sqlalchemy.text("ALTER TABLE event DROP COLUMN step"))
         assert len(differences(database)) == 2
+    with Database.open(tmp_path / "other.db") as database:
+        with database.read() as connection:
+            before = shape_of_file(connection)
+        with database.write() as connection:
+            connection.exec_driver_sql("DROP INDEX session_open")
+            connection.exec_driver_sql("CREATE UNIQUE INDEX session_open ON session (agent_id) WHERE steps = 0")
+        with database.read() as connection:
+            assert shape_of_file(connection).items() ^ before.items()
 
 
 def test_events_are_found_by_run_and_number(tmp_path: Path) -> None:
@@ -56,44 +93,6 @@ def test_events_are_found_by_run_and_number(tmp_path: Path) -> None:
             "EXPLAIN QUERY PLAN SELECT body FROM event WHERE run_id = 'a' AND seq >= 5 ORDER BY seq"
         ).all()
         assert [row[-1] for row in plan] == ["SEARCH event USING INDEX sqlite_autoindex_event_1 (run_id=? AND seq>?)"]
-
-
-@pytest.mark.slow
-def test_the_event_table_of_an_older_version_is_made_anew_and_smaller(tmp_path: Path) -> None:
-    """Two runs of 2000 events each, as two agents record them: side by side, with bodies of about 700 random bytes."""
-    path = tmp_path / "wsap.db"
-    random = Random(7)
-    with Database.open(path) as database:
-        migrated(database, "0003")
-        repository = Repository(database)
-        runs = [repository.create_run(NewRun(game="crafter", agent="random")).id for _ in range(2)]
-        with LogWriter(database) as log:
-            for number in range(2000):
-                for run in runs:
-                    log.append(run, "step", random.randbytes(random.randrange(300, 1100)))
-                if number % 10 == 0:
-                    log.flush()  # as slowly as agents decide
-        before = [(event.seq, event.body) for run in runs for event in repository.read_events(run)]
-    size = path.stat().st_size
-    with Database.open(path) as database:
-        repository = Repository(database)
-        assert [(event.seq, event.body) for run in runs for event in repository.read_events(run)] == before
-        assert differences(database) == []
-        compact(database)
-        assert path.stat().st_size < 0.65 * size
-
-
-def test_without_room_for_a_new_event_table_the_old_one_serves_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    older(tmp_path / "wsap.db")
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=4096))
-    with Database.open(tmp_path / "wsap.db") as database:
-        assert differences(database) == []
-        run = Repository(database).create_run(NewRun(game="echo", agent="random"))
-        with LogWriter(database) as log:
-            log.append(run.id, "step", "{}")
-        assert Repository(database).count_events(run.id) == 1
 
 
 def test_the_revision_in_the_code_is_the_newest_script() -> None:
@@ -116,19 +115,67 @@ def migrated(database: Database, revision: str) -> None:
         command.downgrade(config, revision)
 
 
-def older(path: Path) -> None:
-    """A database as the version before left it."""
-    with Database.open(path) as database:
-        migrated(database, "-1")
+@pytest.fixture
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Turns this process into a version with one more migration, which adds a column that the code does not miss."""
+    scripts = tmp_path / "next version" / "migrations"
+    shutil.copytree(migrate.SCRIPTS, scripts, ignore=shutil.ignore_patterns("__pycache__"))
+    (scripts / "versions" / "next.py").write_text(
+        "import sqlalchemy as sa\n"
+        "from alembic import op\n"
+        f"revision, down_revision = 'next', {migrate.HEAD!r}\n"
+        "def upgrade():\n"
+        "    op.add_column('run', sa.Column('mood', sa.Text()))\n",
+        encoding="utf-8",
+    )
+
+    def begin() -> None:
+        monkeypatch.setattr(migrate, "SCRIPTS", scripts)
+        monkeypatch.setattr(migrate, "HEAD", "next")
+
+    return begin
 
 
-def test_commands_that_only_read_bring_an_older_database_up_to_date(tmp_path: Path) -> None:
-    older(tmp_path / "wsap.db")
+def test_commands_that_only_read_bring_an_older_database_up_to_date(
+    tmp_path: Path, next_version: Callable[[], None]
+) -> None:
+    with Database.open(tmp_path / "wsap.db") as database:
+        run = Repository(database).create_run(NewRun(game="echo", agent="random"))
+    next_version()
     with pytest.raises(OutdatedDatabaseError, match="older version"):
         Database.open(tmp_path / "wsap.db", read_only=True)
     with open_database(str(tmp_path / "wsap.db"), read_only=True) as database:
-        assert differences(database) == []
+        assert [change[0] for change in differences(database)] == ["remove_column"]  # type: ignore[index]
         assert database.read_only
+        assert Repository(database).get_run("last") == run
+
+
+def test_a_database_of_a_newer_version_is_refused(
+    tmp_path: Path, next_version: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context():
+        next_version()
+        Database.open(tmp_path / "wsap.db").close()
+    monkeypatch.undo()
+    with pytest.raises(StorageVersionError, match="created by a newer version of WSAP"):
+        Database.open(tmp_path / "wsap.db")
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_database_from_before_the_first_release_is_refused_in_a_sentence_and_left_as_it_is(
+    tmp_path: Path, read_only: bool
+) -> None:
+    path = tmp_path / "wsap.db"
+    with Database.open(path) as database, database.write() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0008'")
+    before = path.read_bytes()
+    with pytest.raises(StorageVersionError) as caught:
+        open_database(str(path), read_only=read_only)
+    assert str(caught.value) == (
+        f"The database {path} is from before 0.1.0, the first release of WSAP, and can't be read; move it away, or "
+        "choose another one with --database."
+    )
+    assert path.read_bytes() == before
 
 
 class Released(logging.Handler):
@@ -208,8 +255,26 @@ def test_postgresql_serves_as_well(server: str) -> None:
             with pytest.raises(StorageError, match="Another process is recording the same run"):
                 second.flush()
         assert differences(database) == []
+        with database.read() as connection:
+            migrated_to = shape_on_server(connection)
         repository.delete_run(run.id)
         assert repository.count_events(run.id) == 0
+    made = another_database(server, "made")
+    engine = sqlalchemy.create_engine(made.replace("postgresql:", "postgresql+psycopg:"))
+    METADATA.create_all(engine)
+    with engine.connect() as connection:
+        assert migrated_to == shape_on_server(connection)
+    engine.dispose()
+    assert ("sequence", "letter_id_seq") in migrated_to
+
+
+def another_database(server: str, name: str) -> str:
+    """Create a database, and return its URL."""
+    engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(sqlalchemy.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return server.replace("/postgres?", f"/{name}?")
 
 
 def test_a_full_disk_of_postgresql_is_waited_for_where_somebody_looks_after_it(
@@ -246,11 +311,7 @@ def test_a_full_disk_of_postgresql_is_waited_for_where_somebody_looks_after_it(
 
 
 def test_a_first_start_waits_for_another_on_postgresql_too(server: str) -> None:
-    engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(sqlalchemy.text("CREATE DATABASE fresh"))
-    engine.dispose()
-    fresh = server.replace("/postgres?", "/fresh?")
+    fresh = another_database(server, "fresh")
     engine = sqlalchemy.create_engine(fresh.replace("postgresql:", "postgresql+psycopg:"))
     with engine.connect() as other:
         other.execute(sqlalchemy.text(f"SELECT pg_advisory_xact_lock({SETUP_LOCK})"))
@@ -260,12 +321,7 @@ def test_a_first_start_waits_for_another_on_postgresql_too(server: str) -> None:
 
 @pytest.mark.slow
 def test_a_postgresql_database_of_another_program_or_a_newer_version_is_refused(server: str) -> None:
-    engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(sqlalchemy.text("CREATE DATABASE music"))
-        connection.execute(sqlalchemy.text("CREATE DATABASE newer"))
-    engine.dispose()
-    music, newer = (server.replace("/postgres?", f"/{name}?") for name in ("music", "newer"))
+    music, newer = (another_database(server, name) for name in ("music", "newer"))
     engine = sqlalchemy.create_engine(music.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
         connection.execute(sqlalchemy.text("CREATE TABLE song (title TEXT)"))
@@ -275,6 +331,12 @@ def test_a_postgresql_database_of_another_program_or_a_newer_version_is_refused(
     with Database.open(newer) as database, database.write() as connection:
         connection.execute(sqlalchemy.text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StorageVersionError, match="newer version of WSAP"):
+        Database.open(newer)
+    engine = sqlalchemy.create_engine(newer.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text("UPDATE alembic_version SET version_num = '0006'"))
+    engine.dispose()
+    with pytest.raises(StorageVersionError, match="is from before"):
         Database.open(newer)
 
 

@@ -128,7 +128,7 @@ def test_ids_are_short_and_grow_only_after_many_runs(database: Database) -> None
     assert ids == ["20261120-crafter-ffff", "20261120-crafter-10000"]
 
 
-def test_numbers_that_runs_of_an_older_version_have_are_left_out(database: Database) -> None:
+def test_numbers_that_runs_have_already_are_left_out(database: Database) -> None:
     repository = Repository(database, now=lambda: START)
     number = int(repository.create_run(a_run()).id[-4:], 16)
     Repository(database, now=lambda: START, token=lambda: f"{number + 1:04x}").create_run(a_run())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import math
 import random
@@ -87,8 +86,8 @@ HOST = host_with_ours()
 HOST.register(Plugin(), "climb")
 
 
-def climb(steps: int, every: int, *, chained: bool = True) -> RunPlan:
-    return RunPlan("climb", (SeatPlan("seat-1", "random"),), 3, steps, snapshot_every=every, chained=chained)
+def climb(steps: int, every: int) -> RunPlan:
+    return RunPlan("climb", (SeatPlan("seat-1", "random"),), 3, steps, snapshot_every=every)
 
 
 def rounds(steps: int, every: int) -> RunPlan:
@@ -228,26 +227,6 @@ def test_every_moment_is_the_same_with_totals_and_without(tmp_path: Path, plan: 
                 assert recording.next_achievement(position) == next((at for at in found if at > position), None)
                 earlier = [at for at in found if at < position]
                 assert recording.previous_achievement(position) == (earlier[-1] if earlier else None)
-
-
-@pytest.mark.slow
-def test_a_run_of_an_earlier_version_keeps_its_hash_and_is_counted_anew(tmp_path: Path) -> None:
-    """It says nothing of its hash in its configuration, and has no totals."""
-    plan = climb(700, 50, chained=False)
-    ended = record(tmp_path / "whole.db", plan)
-    record(tmp_path / "a.db", plan, stop=610)
-    with Opened(tmp_path / "a.db") as opened:
-        assert "trajectory_hash" not in opened.run.config
-        assert opened.repository.last_event(opened.run.id, TOTALS) is None
-        assert opened.recording().stage(555).seat.steps == 555
-    with open_store(str(tmp_path / "a.db")) as store, resume("last", HOST, store) as session:
-        assert asyncio.run(session.play()).to_json() | VOLATILE == ended | VOLATILE
-    with Opened(tmp_path / "a.db") as opened:
-        lines = [
-            json.dumps(event.data["step"], sort_keys=True, separators=(",", ":")) + "\n"
-            for event in opened.repository.read_events(opened.run.id, kinds=("step",))
-        ]
-    assert ended["trajectory_hash"] == hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def test_long_reading_tells_its_progress_ever_more_seldom(tmp_path: Path) -> None:

@@ -282,7 +282,10 @@ def test_a_cost_that_is_unknown_for_one_call_is_unknown_for_the_run(tmp_path: Pa
     assert money(spending_of(summary).usage.cost) == "cost unknown"
 
 
-def test_a_summary_of_an_older_version_reads_as_what_it_has() -> None:
-    old = {"usage": {"calls": 3, "prompt_tokens": 30, "completion_tokens": 6, "cost": None}, "decisions": {"total": 3}}
-    assert spending_of(old) == Spent(Usage(3, 30, 6, None), 3)
+def test_a_summary_reads_as_what_it_has() -> None:
+    known = {
+        "usage": {"calls": 3, "prompt_tokens": 30, "completion_tokens": 6, "cost": None},
+        "decisions": {"total": 3},
+    }
+    assert spending_of(known) == Spent(Usage(3, 30, 6, None), 3)
     assert spending_of({}) == Spent(Usage(cost=None))

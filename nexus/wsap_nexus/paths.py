@@ -20,11 +20,6 @@ def database_location(option: str | None, environ: Mapping[str, str]) -> str:
     return chosen if is_url(chosen) else str(Path(chosen).expanduser().absolute())
 
 
-def memory_files(environ: Mapping[str, str]) -> Path:
-    """Return the folder with the memory files of earlier versions, which may not exist."""
-    return home(environ) / "minds"
-
-
 def prepare_home(location: str, environ: Mapping[str, str]) -> None:
     """Create the home folder, readable by its owner alone, if the database is directly in it.
 

@@ -109,7 +109,7 @@ class OneBodyGame(GameWithBody, keeps={}):
         gifts = Counter(read(dict[str, Count], data["gifts"]))
         if not gifts.keys() <= {rule.bonus.name for rule in self.transfer_rules}:
             raise ValueError("the gifts are not ones that this game gives")
-        session = Session.from_json(data.get("session", [0, 0.0, []]))
+        session = Session.from_json(data["session"])
         before = self.body, self.items, self.gifts, self.session, self.steps, self.done, self.death
         game = self.dump()
         self.body, self.items, self.gifts, self.session = body, items, gifts, session

@@ -132,14 +132,10 @@ class Package(_Strict):
     skills: dict[_Short, _Level] = Field(max_length=1000)
     evidence: list[Evidence] = Field(max_length=100_000)
     achievements: list[Achieved] = Field(max_length=100_000)
-    items: list[dict[str, JsonValue]] = Field(default=[], max_length=100_000)
-    """Ignored: items of an agent in files of an earlier version."""
     goals: list[PackedGoal] = Field(max_length=1000)
     diary: list[PackedEntry] = Field(max_length=MOST_ENTRIES)
     mind: str | None
     """Its memories, in base64."""
-    move: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
-    """Ignored: the id of a move in files of an earlier version."""
     left: Left
 
     @model_validator(mode="after")

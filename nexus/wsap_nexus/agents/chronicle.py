@@ -30,7 +30,6 @@ NEWS = (
     agents.Talked,
     sessions.TransferCancelled,
     sessions.WorldCrashed,
-    sessions.WorldFailed,
 )
 """The events that are news for an agent in the nexus."""
 MOST_NEWS = 10

@@ -12,7 +12,6 @@ import binascii
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
@@ -23,15 +22,13 @@ from wsap_core.host import PluginHost
 from wsap_core.installing import install_line
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import LESSON, AgentMemory, Browsable, Recollection
-from wsap_core.untrusted import error_line
 from wsap_llm.secrets import redacted
-from wsap_nexus.agents.identity import LONGEST, set_persona
 from wsap_nexus.runs.memory import MemorySnapshot, RunMemories, kind_of
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.store.nexus_store import NexusStore
 
 VERSION = 2
+"""The version of the data in an agent's row; there was no release with an earlier one."""
 RUNS = 1000
 """Maximum number of entries of `SavedMemory.runs`; the oldest are dropped."""
 BUDGET = 60
@@ -102,12 +99,10 @@ class SavedMemories:
             return cls()
         try:
             found = json.loads(data)
-            if found["version"] not in (1, VERSION):
+            if found["version"] > VERSION:
                 upgrade = install_line("wsap-nexus", newer=True)
                 raise StorageError(f"This agent's memories were written by a newer WSAP; upgrade with: {upgrade}")
-            # Version 1 had only the snapshots.
-            memories = {k: v if found["version"] > 1 else {"snapshot": v} for k, v in found["memories"].items()}
-            return cls(int(found["lives"]), {str(kind): _saved(one) for kind, one in memories.items()})
+            return cls(int(found["lives"]), {str(kind): _saved(one) for kind, one in found["memories"].items()})
         except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
             raise StorageError(f"This agent's memories are damaged: {error}.") from error
 
@@ -115,10 +110,10 @@ class SavedMemories:
 def _saved(data: Mapping[str, Any]) -> SavedMemory:
     return SavedMemory(
         base64.b64decode(data["snapshot"], validate=True),
-        dict(data.get("options", {})),
-        int(data.get("revision", 0)),
-        str(data.get("saved_by", "")),
-        {str(run): int(steps) for run, steps in data.get("runs", {}).items()},
+        dict(data["options"]),
+        int(data["revision"]),
+        str(data["saved_by"]),
+        {str(run): int(steps) for run, steps in data["runs"].items()},
     )
 
 
@@ -229,99 +224,3 @@ def _opened(kind: str, saved: SavedMemory, host: PluginHost) -> AgentMemory:
     if saved.snapshot:
         made.restore(saved.snapshot)
     return made
-
-
-LARGEST = 256 * 1024 * 1024
-"""Maximum bytes of a file."""
-TAKEN = ".taken-over"
-"""The suffix of imported files."""
-
-
-def take_over(folder: Path, name: str, nexus_store: NexusStore) -> list[str]:
-    """Import the memory and persona files of an agent, as earlier versions wrote them, and return messages about it.
-
-    Damaged files, and those that would replace a memory of the agent, are kept. An interrupted import continues the
-    next time.
-
-    Args:
-        name: a valid id; no other process may write this agent.
-
-    Raises:
-        StorageError: the database can't be written, or a file can't be renamed.
-    """
-    told: list[str] = []
-    file, persona = folder / f"{name}.json", folder / f"{name}.md"
-    try:
-        found = _read(file)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, binascii.Error) as error:
-        found = None
-        told.append(f"{file} is damaged ({error_line(error, 200)}), so {name!r} starts without these memories.")
-    if found is not None:
-        kind, memory, lives, steps = found
-        if _give(nexus_store, name, kind, memory, lives, steps):
-            kept = _aside(file)
-            told.append(f"Imported the memories of {name!r} from {file}, which is now named {kept.name}.")
-        else:
-            told.append(f"{file} is not imported: the agent {name!r} already has other memories of kind {kind!r}.")
-    try:
-        text = persona.read_text(encoding="utf-8").strip() if persona.is_file() else None
-    except (OSError, UnicodeDecodeError) as error:
-        told.append(f"{persona} can't be read ({error_line(error, 200)}), so {name!r} does not get this persona.")
-        return told
-    if text and len(text) > LONGEST:
-        told.append(f"{persona} is not imported: a persona may have at most {LONGEST} characters.")
-    elif text is not None:
-        with nexus_store.change() as tx:
-            if not tx.register(name)[0].persona and text:
-                set_persona(tx, name, text)
-        _aside(persona)
-    return told
-
-
-def _give(nexus_store: NexusStore, name: str, kind: str, memory: SavedMemory, lives: int, steps: int) -> bool:
-    with nexus_store.change() as tx:
-        agent, _ = tx.register(name)
-        saved = SavedMemories.from_bytes(tx.memories(name))
-        known = saved.of(kind)
-        if known.snapshot:
-            return known.snapshot == memory.snapshot
-        tx.save_memories(name, saved.having(kind, memory, lives=lives).to_bytes())
-        tx.update_agent(name, lifetime_steps=agent.lifetime_steps + steps)
-    return True
-
-
-def _read(path: Path) -> tuple[str, SavedMemory, int, int] | None:
-    # Kind, memory, number of the last run, total number of decisions.
-    try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except FileNotFoundError:
-        return None
-    if len(data) > LARGEST:
-        raise ValueError(f"it exceeds {LARGEST} bytes")
-    found = json.loads(data)
-    if not isinstance(found, dict) or found.get("format") != "wsap-mind" or found["version"] != 1:
-        raise ValueError("it is not a memory file of an earlier version")
-    lives: list[Mapping[str, Any]] = found["lives"]
-    runs = {str(life["run"]): int(life["steps"]) for life in lives if life["saved"]}
-    memory = SavedMemory(
-        base64.b64decode(found["memory"], validate=True),
-        dict(found["options"]),
-        int(found["revision"]),
-        str(found["saved_by"]),
-        runs,
-    )
-    return str(found["kind"]), memory, max((int(life["number"]) for life in lives), default=0), sum(runs.values())
-
-
-def _aside(path: Path) -> Path:
-    kept = path.with_name(path.name + TAKEN)
-    number = 1
-    while kept.exists():
-        number += 1
-        kept = path.with_name(f"{path.name}{TAKEN}-{number}")
-    try:
-        path.rename(kept)
-    except OSError as error:
-        raise StorageError(f"The file {path} can't be renamed: {error.strerror or error}.") from None
-    return kept

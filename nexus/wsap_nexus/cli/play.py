@@ -164,7 +164,6 @@ def _as_agents(
             host,
             game=load_adapter_spec(request.game, host).name,
             decided=decided,
-            tell=Notices(),
         )
 
 

@@ -242,11 +242,11 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
     from wsap_core.protocol.wire import dumps
     from wsap_nexus.runs.plan import is_irreversible
     from wsap_nexus.runs.totals import with_progress
-    from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined, is_chained, line_of
+    from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined, line_of
     from wsap_nexus.store.history import TICK
     from wsap_nexus.store.records import TOTALS, RunStatus
 
-    new = partial(TrajectoryHash, chained=is_chained(record.config))
+    new = TrajectoryHash
     names = [str(seat["name"]) for seat in record.config.get("seats", ())]
     hashes = {name: new() for name in (*names, *([WORLD] if record.config.get("lives") else []))}
     count, sound, ticks = 0, 0, 0

@@ -418,7 +418,7 @@ class KeptWorlds:
 
     def _past(self, run_id: str, checkpoint: Checkpoint, spec: AdapterSpec, recorder: Recorder) -> Past:
         repository, codec = self.context.store.repository, codec_of(spec)
-        there = read_there(repository, run_id, checkpoint.seats, checkpoint.saved)
+        there = read_there(repository, run_id, checkpoint.seats)
         later = read_arrivals(repository, run_id, there=there, from_seq=checkpoint.saved + 1)
         if later.unsettled:
             with self.context.nexus_store.look() as tx:

@@ -49,9 +49,9 @@ class SessionStats:
             raise WireError(f"The saved statistics of a session are damaged: {error}.") from error
 
     @classmethod
-    def of(cls, tally: SeatTally) -> SessionStats | None:
-        """Return a session's statistics from its seat's tally; None if that was recorded by an earlier version."""
-        return None if tally.worked is None else cls(tally.worked.copy(), tally.steps, tally.reward)
+    def of(cls, tally: SeatTally) -> SessionStats:
+        """Return a session's statistics from its seat's tally."""
+        return cls(tally.worked.copy(), tally.steps, tally.reward)
 
     def add(self, action: str, success: bool, reward: float, achievements: Iterable[str]) -> None:
         """Count one step."""

@@ -7,7 +7,6 @@ the database, and no nexus starts before the session is over.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -18,10 +17,9 @@ from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import WITH_PERSONA, seat_plan
-from wsap_nexus.agents.memory import SavedMemories, take_over
+from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, NexusRunningError
 from wsap_nexus.hub.run_sessions import RunSessions, Tell, settle_runs
-from wsap_nexus.paths import memory_files
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint
@@ -44,7 +42,7 @@ def start_as(
     """Give a new recorded run, as `start` does, with agents of the database in the seats that have an identity.
 
     Args:
-        tell: receives messages about new agents and about memories taken over from earlier versions.
+        tell: receives messages about new agents.
         around: further arguments of `start`.
 
     Raises:
@@ -90,7 +88,7 @@ def _playing_as(
             raise
         return playing[0]
 
-    with admitted(told):
+    with admitted():
         pass  # checked first, so that a refusal leaves no run behind; reading a long past would hold the lock too long
     with ExitStack() as stack:
         try:
@@ -105,10 +103,10 @@ def _playing_as(
 
 
 @contextmanager
-def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell | None = None) -> Iterator[None]:
+def admission(store: Store, host: PluginHost, agents: Iterable[str]) -> Iterator[None]:
     """Check that agents are free to play, and let no nexus and no other run start within the block.
 
-    Sessions of killed processes are closed first and, given `tell`, memories of earlier versions are taken over.
+    Sessions of killed processes are closed first.
 
     Raises:
         NexusRunningError: a nexus has locked the database.
@@ -135,9 +133,6 @@ def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell 
         for name in names:
             with nexus_store.look() as tx:
                 _check_free(tx, name)
-            if tell is not None:
-                for line in take_over(memory_files(os.environ), name, nexus_store):
-                    tell(line)
         yield
     finally:
         lock.release()
@@ -151,7 +146,6 @@ def seat_agents(
     *,
     game: str,
     decided: Collection[str] = (),
-    tell: Tell | None = None,
 ) -> tuple[SeatPlan, ...]:
     """Return the seats with agents of the database in them.
 
@@ -161,7 +155,6 @@ def seat_agents(
     Args:
         given: seat -> agent; "" stands for the only seat.
         decided: the seats whose decider the user has chosen.
-        tell: receives messages about memories taken over from earlier versions.
 
     Raises:
         UsageError: no such seat; a seat has to be named; an invalid agent's name; a memory with a file of its own.
@@ -176,8 +169,8 @@ def seat_agents(
         if wanted and wanted not in names:
             raise UsageError(f"There is no seat {wanted!r} for {name!r}; there are: {', '.join(names[:20])}.")
         chosen[wanted or names[0]] = check_agent_id(name)
-    with admission(store, host, chosen.values(), tell or _logged_only):
-        pass  # memories of earlier versions are in the database now
+    with admission(store, host, chosen.values()):
+        pass
     found = []
     with NexusStore(store.database).look() as tx:
         for seat in seats:

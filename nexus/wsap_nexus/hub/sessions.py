@@ -224,13 +224,9 @@ class SessionRunner:
         stats: dict[str, SessionStats] = {}
         last: dict[str, ActionResult] = {}
         for seat in by_seat:
-            known, newest = SessionStats.of(past.tallies[seat]), repository.last_event(run_id, "step", seat=seat)
-            counted = stats[seat] = SessionStats()
-            for event in repository.read_events(
-                run_id, from_seq=newest.seq if known and newest else 0, kinds=("step",), seat=seat
-            ):
-                last[seat] = counted.count_logged(event, codec)
-            stats[seat] = known or counted
+            stats[seat] = SessionStats.of(past.tallies[seat])
+            if (newest := repository.last_event(run_id, "step", seat=seat)) is not None:
+                last[seat] = SessionStats().count_logged(newest, codec)
         recorder = Recorder(self.context.store.writer, run_id)
         self.context.store.writer.set_status(run_id, RunStatus.RUNNING)
         recorder.note("resumed")

@@ -34,7 +34,7 @@ class Arrivals:
     """The departure that follows an arrival in its seat."""
 
     def outcome(self, arrival: LoggedPassage) -> str | None:
-        """Return the outcome of an arrival; None if it is not recorded, as in logs of older versions."""
+        """Return the outcome of an arrival; None if it is not recorded, as after a kill."""
         return self.outcomes.get(arrival.seq)
 
     def leaves(self, arrival: LoggedPassage) -> bool:
@@ -115,24 +115,17 @@ def read_arrivals(
     return Arrivals(arrivals, outcomes, departures)
 
 
-def read_there(
-    repository: Repository, run_id: str, seats: Mapping[str, Mapping[str, Any]], saved: int
-) -> list[LoggedPassage]:
+def read_there(repository: Repository, run_id: str, seats: Mapping[str, Mapping[str, Any]]) -> list[LoggedPassage]:
     """Return the arrivals of the agents who were there when a state was saved, given the states of their seats.
 
     Args:
         seats: the saved states of the seats' loops, by seat.
-        saved: the number of the last event in the state.
 
     Raises:
         WireError: an event is damaged.
     """
-    known = {seat: int(state[ARRIVAL]) for seat, state in seats.items() if ARRIVAL in state}
-    events = [event for at in known.values() for event in repository.read_events(run_id, from_seq=at, to_seq=at + 1)]
-    # States of older versions do not name the arrivals.
-    older = seats.keys() - known.keys()
-    joined = repository.read_events(run_id, to_seq=saved, kinds=("joined",)) if older else ()
-    events += {event.seat: event for event in joined if event.seat in older}.values()
+    joined = [int(state[ARRIVAL]) for state in seats.values()]
+    events = [event for at in joined for event in repository.read_events(run_id, from_seq=at, to_seq=at + 1)]
     return [logged for event in events for logged in read_life(event) if isinstance(logged, LoggedPassage)]
 
 

@@ -223,8 +223,8 @@ def read_reply(data: Mapping[str, Any]) -> Reply:
         finish["reason"],
         finish["stop_sequence"],
         Usage(**finish["usage"]),
-        tuple(finish.get("probabilities", ())),  # missing in older runs, as is `served`
-        finish.get("served", ""),
+        tuple(finish["probabilities"]),
+        finish["served"],
     )
     calls = tuple(FunctionCall(call["name"], call["arguments"]) for call in data.get("calls", ()))
     return Reply(data["text"], data["thinking"], ended, calls)
@@ -235,7 +235,7 @@ def chances_of(call: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
 
     Raises KeyError, TypeError or ValueError if it is damaged.
     """
-    found = call["reply"]["finish"].get("probabilities")
+    found = call["reply"]["finish"]["probabilities"]
     return zip(call["constraint"]["options"], map(float, found), strict=True) if found else ()
 
 

@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wsap_core.errors import WireError
-from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.summary import CutOff, only_model
 from wsap_nexus.runs.totals import summary_now
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
-
-
-def label_of(agent: str, config: Mapping[str, Any]) -> str:
-    """Return a run's agents with their models, which the recorded label `agent` of an earlier version lacks."""
-    try:
-        return RunPlan.from_config(config).agent_label
-    except WireError:
-        return agent
-
 
 STOPPED = "stopped"
 """The status of a world that lives by itself and was left at a tick, as `wsap sandbox run --ticks` leaves it."""
@@ -39,7 +28,7 @@ def row_of(repository: Repository, record: RunRecord, status: str, *, resumable:
     return {
         "run": record.id,
         "game": record.game,
-        "agent": label_of(record.agent, record.config),
+        "agent": record.agent,
         "model": only_model(seat["model"] for seat in seats),
         "seed": record.seed,
         "step_limit": record.step_limit,
@@ -77,29 +66,12 @@ def _seats(record: RunRecord, summary: Mapping[str, Any], *, playing: bool) -> l
         for seat in (planned if isinstance(planned, list) else ())
         if isinstance(seat, Mapping) and "name" in seat
     }  # fmt: skip
-    told = summary.get("seats")
-    if told is None and len(found) == 1:  # the form of earlier versions for a single seat
-        told = [{name: summary.get(name) for name in _OF_A_SEAT} | {"seat": next(iter(found))}]
-    for seat in told or ():
-        known = found.get(seat["seat"], {})
-        found[seat["seat"]] = {**known, **(seat if "scored" in seat else _without_score(seat, summary))}
+    for seat in summary.get("seats", ()):
+        found[seat["seat"]] = {**found.get(seat["seat"], {}), **seat}
         if playing and (episodes := seat.get("episodes")) and isinstance(episodes, list):
             last = episodes[-1]
             episodes[-1] = {**last, "outcome": "running"} if last["outcome"] == "stopped" else last
     return list(found.values())
-
-
-_OF_A_SEAT = ("steps", "episodes", "reward", "score", "achievements", "decisions", "usage", "done", "trajectory_hash")
-
-
-def _without_score(seat: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a seat recorded by an earlier version, whose score counts if no episode was cut off."""
-    of_all = {name: value for name, value in seat.items() if name not in ("episodes", "score")}
-    count, score = seat.get("episodes") or 0, seat.get("score") or {}
-    if summary.get("done") and not summary.get("cut_off"):
-        return {**of_all, "score": score, "scored": count, "left_out": {}}
-    together = {"episodes": count, "steps": seat.get("steps"), "reward": seat.get("reward"), "score": score}
-    return {**of_all, "score": {}, "scored": 0, "left_out": {"unfinished": together} if count else {}}
 
 
 def _reason(repository: Repository, record: RunRecord, status: str, summary: Mapping[str, Any]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from wsap_core.errors import WireError
@@ -76,7 +76,7 @@ class LoggedStep:
     result: ActionResult
     info: DecisionInfo | None
     choice: LoggedChoice | None = None
-    """Its choice; None with one seat, and in runs recorded by older versions."""
+    """Its choice; None with one seat."""
 
 
 Logged = LoggedStep | LoggedChoice | LoggedLeave
@@ -115,7 +115,7 @@ def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes], dict[str, Mappi
         data = json.loads(body)
         world = base64.b64decode(data["world"], validate=True)
         agents = {k: base64.b64decode(v, validate=True) for k, v in data["agents"].items()}
-        return world, agents, {str(name): dict(state) for name, state in data.get("seats", {}).items()}
+        return world, agents, {str(name): dict(state) for name, state in data["seats"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WireError(f"A recorded snapshot is damaged: {error}.") from error
 
@@ -130,6 +130,9 @@ def _b64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
+_OF_DECISION = tuple(each.name for each in fields(DecisionInfo))
+
+
 def decision_body(info: DecisionInfo | None) -> str:
     """Return a decision's info as canonical JSON."""
     return "null" if info is None else dumps(info)
@@ -139,7 +142,4 @@ def read_decision(data: Mapping[str, Any] | None) -> DecisionInfo | None:
     """Return a recorded decision's info; KeyError or TypeError if it is damaged."""
     if data is None:
         return None
-    # Missing in runs recorded by older versions.
-    later = ("unconstrained", "cut", "resumption", "continued", "chosen", "cause")
-    how = {name: data[name] for name in later if name in data}
-    return DecisionInfo(bool(data["repaired"]), bool(data["forced"]), Usage(**data["usage"]), **how)
+    return DecisionInfo(**{**{name: data[name] for name in _OF_DECISION}, "usage": Usage(**data["usage"])})

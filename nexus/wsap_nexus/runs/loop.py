@@ -260,7 +260,7 @@ class SeatLoop:
                 await order.ended(self.seat.agent_id)
                 self._all_repeated()
         else:
-            mark = None  # recorded by an older version, without a position
+            mark = None
         if mark is not None:
             await order.reach(mark)
         with order.deadlock.world(self.seat.agent_id):

@@ -9,6 +9,7 @@ from typing import Any
 
 from wsap_core.errors import UnknownNameError, UsageError, WireError
 from wsap_core.host import PluginHost
+from wsap_core.installing import install_line
 from wsap_core.loading import MODEL_AGENT, names_model
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.context import SEED_LIMIT
@@ -16,8 +17,11 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_llm.secrets import redacted
 from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.runs.trajectory import CHAINED, CHAINED_KEY, WORLD, TrajectoryHash, is_chained
+from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.store.records import RunRecord
+
+FORMAT = 1
+"""The version of recorded plans and of the events that follow them."""
 
 LONGEST_LABEL = 200
 """Maximum length of the label of a run's agents, in characters."""
@@ -75,12 +79,8 @@ class RunPlan:
     options: Mapping[str, Any] = field(default_factory=dict)
     snapshot_every: int = 500
     """Decisions between two records of the totals, and of the state if game and agents have snapshots; 0 for none."""
-    chained: bool = True
-    """Whether the trajectory hash is chained from step to step; False for runs recorded by earlier versions."""
     episodes: int | None = None
     """Episodes; None for as many as the steps allow, or for one if these are not limited either."""
-    whole: bool = True
-    """Whether an open episode of several seats is finished after the step limit; False for runs of earlier versions."""
     irreversible: bool = False
     """Whether the world can't be rewound, so that a choice is committed before the world is told."""
     lives: bool = False
@@ -112,8 +112,7 @@ class RunPlan:
 
     def tally(self, seat: SeatPlan) -> SeatTally:
         """Return the empty totals of a seat."""
-        hash_ = TrajectoryHash(chained=self.chained)
-        return SeatTally(seat.name, seat.agent, redacted(seat.options), hash=hash_)
+        return SeatTally(seat.name, seat.agent, redacted(seat.options))
 
     def for_game(self, game: AdapterSpec) -> RunPlan:
         """Return the plan with `lives` and `irreversible` set from the game's abilities."""
@@ -158,6 +157,7 @@ class RunPlan:
     def to_config(self) -> dict[str, Any]:
         """Return the plan as JSON-ready data for the database, with absolute paths and without confidential options."""
         return {
+            "format": FORMAT,
             "game": _anchored(self.game),
             "seats": [
                 {"name": s.name, "agent": _anchored(s.agent), "options": redacted(s.options), **_identity(s)}
@@ -165,10 +165,9 @@ class RunPlan:
             ],
             "seed": self.seed,
             "steps": self.steps,
-            **({"episodes": self.episodes} if self.whole else {}),
+            "episodes": self.episodes,
             "options": redacted(self.options),
             "snapshot_every": self.snapshot_every,
-            **({CHAINED_KEY: CHAINED} if self.chained else {}),
             **({"irreversible": True} if self.irreversible else {}),
             **({"lives": True} if self.lives else {}),
             **({"open": True} if self.open else {}),
@@ -177,18 +176,19 @@ class RunPlan:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> RunPlan:
-        """Return a recorded plan; WireError if it is damaged."""
+        """Return a recorded plan; WireError if it is damaged, or of a newer version."""
         try:
+            if config["format"] > FORMAT:
+                upgrade = install_line("wsap-nexus", newer=True)
+                raise WireError(f"This run was recorded by a newer version of WSAP; update with: {upgrade}")
             return cls(
                 game=config["game"],
                 seats=tuple(SeatPlan(s["name"], s["agent"], s["options"], s.get("mind")) for s in config["seats"]),
                 seed=config["seed"],
                 steps=config["steps"],
-                episodes=config.get("episodes"),
-                whole="episodes" in config,
+                episodes=config["episodes"],
                 options=config["options"],
                 snapshot_every=config["snapshot_every"],
-                chained=is_chained(config),
                 irreversible=is_irreversible(config),
                 lives=bool(config.get("lives")),
                 open=bool(config.get("open")),
@@ -204,7 +204,7 @@ def _identity(seat: SeatPlan) -> dict[str, str]:
 
 def is_irreversible(config: Mapping[str, Any]) -> bool:
     """Return whether the world of a recorded plan can't be rewound."""
-    return bool(config.get("irreversible") or config.get("live"))  # "live" in runs recorded before it was renamed
+    return bool(config.get("irreversible"))
 
 
 def _anchored(reference: str) -> str:

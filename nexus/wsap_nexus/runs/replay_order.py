@@ -30,7 +30,7 @@ def in_order_made(events: Iterable[EventRecord]) -> Iterator[EventRecord]:
     """Yield a run's steps in the order in which the seats chose.
 
     In a game of several seats a step is recorded with its result, which may come after the choices of others. Steps
-    without a recorded choice (of a single seat, or of an older version) keep the order of the log.
+    without a recorded choice, of a single seat, keep the order of the log.
 
     Args:
         events: of the kinds `IN_ORDER`, oldest first.

@@ -206,7 +206,7 @@ async def played_to(
 
 def _passages(repository: Repository, record: RunRecord, past: Checkpoint, position: TickPosition) -> Revisited:
     saved = -1 if position.snapshot is None or past.world is None else position.snapshot.seq
-    there = read_there(repository, record.id, past.seats, saved)
+    there = read_there(repository, record.id, past.seats)
     later = read_arrivals(repository, record.id, there=there, from_seq=saved + 1, to_seq=position.end + 1)
     if later.unsettled:
         with NexusStore(repository.database).look() as tx:

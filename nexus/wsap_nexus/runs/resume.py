@@ -136,7 +136,7 @@ def read_past(
     steps from the start. Only events after the state and the last recorded totals are read.
 
     Args:
-        tell: receives progress messages if reading takes long, as in runs recorded by earlier versions.
+        tell: receives progress messages if reading takes long.
         until: the last tick to read, of a world that lives, for an offline checkpoint.
 
     Raises:
@@ -145,7 +145,7 @@ def read_past(
     if until is None:
         saved = newest_state(repository, run_id) if plan.lives else repository.last_event(run_id, "snapshot")
         snapshot = saved if _can_restore(spec, agents) else None
-        latest = repository.last_event(run_id, TOTALS) if plan.chained else None
+        latest = repository.last_event(run_id, TOTALS)
         totals = read_totals(repository, latest, plan.tallies())
     else:
         snapshot, latest = until.snapshot, None

@@ -105,7 +105,7 @@ class Run:
             spec, plan.seed, self._past, self._clock, self.services, self._tallies, self._recorder,
             PictureBook(self._recorder),
         )  # fmt: skip
-        self._totals = TotalsWriter(self._recorder, plan.snapshot_every * plan.chained, self._past.totals)
+        self._totals = TotalsWriter(self._recorder, plan.snapshot_every, self._past.totals)
         self._seat_controls = {} if seat_controls is None else seat_controls
         self._departed = departed
         self._gone: set[str] = set()
@@ -326,14 +326,14 @@ class Run:
         return self._used_up() or self._episode + 1 >= (self.plan.asked_episodes or inf)
 
     def _used_up(self) -> bool:
-        """Return whether a seat has reached the plan's step limit; for plans of earlier versions, whether all have."""
-        limit, enough = self.plan.steps, any if self.plan.whole else all
-        return limit is not None and enough(tally.steps >= limit for tally in self._tallies.values())
+        """Return whether a seat has reached the plan's step limit."""
+        limit = self.plan.steps
+        return limit is not None and any(tally.steps >= limit for tally in self._tallies.values())
 
     @property
     def whole_episodes(self) -> bool:
         """Whether an open episode is finished after the step limit, as it is if seats wait for each other."""
-        return self._together and self.plan.whole and not self.spec.persistent and not self._venue.one_episode
+        return self._together and not self.spec.persistent and not self._venue.one_episode
 
     async def _set_up(self) -> None:
         plan = self.plan

@@ -37,7 +37,7 @@ def add_causes(causes: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def added(total: float, more: float) -> float:
-    """Return a sum that is finite whatever a recording of an earlier version holds: an overflow stays at the limit."""
+    """Return a sum that is finite whatever it adds up: an overflow stays at the limit."""
     found = float(total) + float(more)
     return 0.0 if found != found else max(-_MOST, min(_MOST, found))
 
@@ -66,10 +66,8 @@ class ForcedStreak:
 
 OF_DECISIONS = ("repaired", "forced", "unconstrained", "cut", "continued", "chosen")
 """The counted fields of `DecisionInfo`."""
-_COUNTS = ("steps", "reward", "done", "repaired", "forced", "unconstrained", "cut", "continued", "unlocking", "episode")
-_LATER = ("chosen", "_episode_forced", "_episode_repaired")
-"""Counts missing in states of earlier versions."""
-_OPEN = ("_seed", "episode_steps", "_episode_reward")
+_COUNTS = ("steps", "reward", "done", *OF_DECISIONS, "unlocking", "episode")
+_OPEN = ("_seed", "episode_steps", "_episode_reward", "_episode_forced", "_episode_repaired")
 
 
 @dataclass
@@ -100,8 +98,8 @@ class SeatTally:
     """Cause -> number of forced decisions."""
     outcomes: dict[str, int] = field(default_factory=dict)
     """Numbers of steps that had no effect (`failed`) or an unknown one (`unknown`)."""
-    worked: Counter[str] | None = field(default_factory=Counter)
-    """`action:NAME` and `achievement:NAME` -> number of successes; None after totals of an earlier version."""
+    worked: Counter[str] = field(default_factory=Counter)
+    """`action:NAME` and `achievement:NAME` -> number of successes."""
     unlocked: dict[str, int] = field(default_factory=dict)
     """Achievements in the episode of the last step -> number, from 1, of the step that unlocked each."""
     hash: TrajectoryHash = field(default_factory=TrajectoryHash)
@@ -170,9 +168,8 @@ class SeatTally:
 
     def count_worked(self, action: str | None, achievements: Iterable[str]) -> None:
         """Count an action that succeeded, if any, and its achievements."""
-        if self.worked is not None:
-            acted = () if action is None else (f"action:{action}",)
-            self.worked.update((*acted, *(f"achievement:{name}" for name in achievements)))
+        acted = () if action is None else (f"action:{action}",)
+        self.worked.update((*acted, *(f"achievement:{name}" for name in achievements)))
 
     @property
     def model(self) -> str | None:
@@ -210,18 +207,18 @@ class SeatTally:
         """Return an independent tally that shares the hash, so add no lines to it."""
         causes, outcomes, unlocked = dict(self.causes), dict(self.outcomes), dict(self.unlocked)
         own = replace(self, episodes=list(self.episodes), causes=causes, outcomes=outcomes, unlocked=unlocked)
-        own.worked = None if self.worked is None else self.worked.copy()
+        own.worked = self.worked.copy()
         return own
 
     def state(self, first: int = 0) -> dict[str, Any]:
         """Return everything counted, JSON-ready, with the finished episodes from the `first` on."""
         return {
-            **{name.strip("_"): getattr(self, name) for name in (*_COUNTS, *_LATER, *_OPEN)},
+            **{name.strip("_"): getattr(self, name) for name in (*_COUNTS, *_OPEN)},
             "hash": self.digest,
             "causes": dict(self.causes),
             **({"outcomes": dict(self.outcomes)} if self.outcomes else {}),
             "unlocked": dict(self.unlocked),
-            **({} if self.worked is None else {"worked": dict(self.worked)}),
+            "worked": dict(self.worked),
             "usage": [asdict(self._settled), asdict(self._last)],
             "episodes": [e if isinstance(e, list) else _encoded(e) for e in self.episodes[first:]],
         }
@@ -232,12 +229,10 @@ class SeatTally:
             for name in (*_COUNTS, *_OPEN):
                 # JSON may hold a whole float as an integer.
                 setattr(self, name, type(getattr(self, name))(state[name.strip("_")]))
-            for name in _LATER:
-                setattr(self, name, int(state.get(name.strip("_"), 0)))
             self.hash = TrajectoryHash(str(state["hash"]))
-            self.causes = {str(cause): int(times) for cause, times in state.get("causes", {}).items()}
+            self.causes = {str(cause): int(times) for cause, times in state["causes"].items()}
             self.outcomes = {str(outcome): int(times) for outcome, times in state.get("outcomes", {}).items()}
-            self.worked = Counter(state["worked"]) if "worked" in state else None
+            self.worked = Counter(state["worked"])
             self.unlocked = {str(name): int(number) for name, number in state["unlocked"].items()}
             self._settled, self._last = (_usage(usage) for usage in state["usage"])
             self.episodes = list(state["episodes"])
@@ -250,8 +245,7 @@ class SeatTally:
 
     def _decoded(self, recorded: list[Any]) -> EpisodeSummary:
         try:
-            # Earlier versions did not count forced and repaired decisions by episode.
-            episode, seed, steps, reward, names, done, forced, repaired = (*recorded, 0, 0)[:8]
+            episode, seed, steps, reward, names, done, forced, repaired = recorded
             return EpisodeSummary(
                 seed, steps, float(reward), tuple(names), bool(done), self.name, episode, int(forced), int(repaired)
             )

@@ -24,7 +24,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import OpenChoices
 from wsap_nexus.runs.summary import SeatScore, counts, seats_json, with_world
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
-from wsap_nexus.runs.trajectory import WORLD, is_chained, line_of
+from wsap_nexus.runs.trajectory import WORLD, line_of
 from wsap_nexus.store.records import TOTALS, EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository
 
@@ -222,8 +222,6 @@ def summary_now(repository: Repository, run: RunRecord) -> Mapping[str, Any] | N
 
 def _totals_now(repository: Repository, run: RunRecord) -> dict[str, Any]:
     """Return the totals of a run without a summary, in the summary's form; empty if too many events are uncounted."""
-    if not is_chained(run.config):
-        return {}
     plan = RunPlan.from_config(run.config)
     totals = read_totals(repository, repository.last_event(run.id, TOTALS), plan.tallies())
     last = repository.last_event(run.id)

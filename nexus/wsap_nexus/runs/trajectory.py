@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
 
 from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult
@@ -15,9 +14,6 @@ EMPTY = hashlib.sha256().hexdigest()
 
 WORLD = "world"
 """The name, among the seats, under which the ticks of a world that lives are counted and hashed."""
-
-CHAINED_KEY, CHAINED = "trajectory_hash", "chained"
-"""Marks a chained hash in the configuration of a run; missing in runs recorded by earlier versions."""
 
 _MARK = b',"step":{'
 _END = b"}"
@@ -55,32 +51,15 @@ class TrajectoryHash:
 
     Each step's hash is the SHA-256 of the previous hash, in hexadecimal, and the step's line with its line end, so
     the hash at any step is sufficient to continue it.
-
-    Args:
-        value: the hash of the steps so far.
-        chained: False for runs recorded by earlier versions, whose hash is the SHA-256 of all lines together.
     """
 
-    def __init__(self, value: str = EMPTY, *, chained: bool = True) -> None:
-        self._value = value
-        self._all = None if chained else hashlib.sha256()
-
-    @property
-    def value(self) -> str:
+    def __init__(self, value: str = EMPTY) -> None:
+        self.value = value
         """The hash of the steps so far, in hexadecimal."""
-        return self._value if self._all is None else self._all.hexdigest()
 
     def add(self, line: bytes) -> None:
         """Add a step's canonical line, without a line end."""
-        if self._all is None:
-            self._value = hashlib.sha256(b"%b%b\n" % (self._value.encode(), line)).hexdigest()
-        else:
-            self._all.update(line + b"\n")
-
-
-def is_chained(config: Mapping[str, Any]) -> bool:
-    """Return whether the hash of a run with this configuration is chained; Any: JSON."""
-    return config.get(CHAINED_KEY) == CHAINED
+        self.value = hashlib.sha256(b"%b%b\n" % (self.value.encode(), line)).hexdigest()
 
 
 def combined(digests: Mapping[str, str]) -> str:

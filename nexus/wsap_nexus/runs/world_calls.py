@@ -123,7 +123,6 @@ class WorldJournal:
             kept = self._kept.get(name, [])
             same = [each for each in kept if each.request == request]
             if same:
-                # Older versions recorded a second answer when a tick began again, and used that.
                 return same[-1] if again else self._take(name, same[0])
             if (again and name in self._settled) or not self._read_on():
                 break

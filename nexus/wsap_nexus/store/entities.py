@@ -141,7 +141,7 @@ class EntryRequest:
     def to_json(self) -> dict[str, Any]:
         """Return the request as JSON-ready data."""
         data = asdict(self) | {"goals": list(self.goals)}
-        later = {"world": None, "seat": None, "loadout": USUAL_TERMS["loadout"]}  # left out, as before there were any
+        later = {"world": None, "seat": None, "loadout": USUAL_TERMS["loadout"]}
         return {name: value for name, value in data.items() if name not in later or value != later[name]}
 
     @classmethod

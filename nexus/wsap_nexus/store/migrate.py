@@ -13,8 +13,14 @@ from wsap_core.installing import install_line
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0008"
-"""The newest revision; declared here so that opening a current database does not import alembic."""
+HEAD = "0.1.0"
+"""The newest revision, named after the release that brought it; declared here so that opening a current database does
+not import alembic."""
+
+BEFORE_RELEASE = frozenset(f"000{number}" for number in range(1, 9))
+"""Revisions from before 0.1.0, which nobody can read any more."""
+
+SCRIPTS = Path(__file__).with_name("migrations")
 
 APPLICATION_ID = 0x57534150
 """The application id in the header of SQLite files: "WSAP"."""
@@ -43,7 +49,12 @@ def not_ours(where: str) -> NotADatabaseError:
 
 
 def check_known(current: str | None, where: str) -> None:
-    """Raise StorageVersionError if this version does not know a revision, so that a newer one created the database."""
+    """Raise StorageVersionError if this version does not know a revision, because it is newer or from before 0.1.0."""
+    if current in BEFORE_RELEASE:
+        raise StorageVersionError(
+            f"The database {where} is from before 0.1.0, the first release of WSAP, and can't be read; move it away, "
+            "or choose another one with --database."
+        )
     from alembic.script import ScriptDirectory  # deferred for weight, as below
 
     known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
@@ -74,5 +85,5 @@ def _config() -> Config:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
     return config

@@ -282,7 +282,6 @@ class Repository:
             _RUN.c.game == NEXUS,
             stays.where(_SESSION.c.world_id != _SESSION.c.run_id),
             cast(_RUN.c.config, Text).contains(f'"{NEXUS}":true'),
-            exists().where(_EVENT.c.run_id == _RUN.c.id, _EVENT.c.kind == "start"),  # of an older version
         )
         left = _RUN.c.status == RunStatus.RUNNING.value, own, ~stays.where(_SESSION.c.closed.is_(None))
         entered = or_(_RUN.c.game == NEXUS, stays)

@@ -188,7 +188,6 @@ def _who(seat: Mapping[str, Any]) -> str:
 
 def _how_decided(decisions: Mapping[str, Any]) -> list[str]:
     rest = {"chosen": "chosen among the options", "unconstrained": "unconstrained", "cut": "with a truncated reply"}
-    # Summaries of older versions have fewer figures.
     more = [f"{decisions[name]} {words}" for name, words in rest.items() if decisions.get(name)]
     lines: list[str] = []
     if continued := decisions.get("continued"):

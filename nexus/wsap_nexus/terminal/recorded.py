@@ -21,7 +21,7 @@ from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
 from wsap_nexus.runs.summary import score_so_far
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.totals import Tell, TotalsIndex, silent, with_progress
-from wsap_nexus.runs.trajectory import TrajectoryHash, is_chained
+from wsap_nexus.runs.trajectory import TrajectoryHash
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.terminal.spending import Spent, spending_of, spending_of_seats
@@ -126,8 +126,7 @@ class Recording:
         return tallies
 
     def _new_tallies(self) -> dict[str, SeatTally]:
-        chained = is_chained(self.run.config)
-        return {name: SeatTally(name, agent, hash=TrajectoryHash(chained=chained)) for name, agent in self.seats}
+        return {name: SeatTally(name, agent, hash=TrajectoryHash()) for name, agent in self.seats}
 
     def stage(self, position: int, focus: int = 0) -> Stage:
         """Return the run at a position, which counts the steps of all seats."""

@@ -1,4 +1,4 @@
-"""Snapshots written by version 0.1.0, before Crafter used `OneBodyGame`, restore and continue identically."""
+"""Snapshots that were kept restore, and play goes on the same."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def life(world: CrafterAdapter) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["fresh", "bound", "dormant", "dead"])
-def test_a_snapshot_of_the_version_before_restores_and_goes_on_the_same(name: str) -> None:
+def test_a_kept_snapshot_restores_and_goes_on_the_same(name: str) -> None:
     world = CrafterAdapter(Context(seed=1))
     world.restore(base64.b64decode(GOLDEN[name]["snapshot"]))
     text = "\n".join(dumps(answer) for answer in life(world))

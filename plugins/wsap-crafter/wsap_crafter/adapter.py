@@ -38,7 +38,7 @@ from wsap_crafter.observation import NOTHING, CrafterObservation, Happenings, bu
 from wsap_crafter.plugin import OPTIONS
 from wsap_crafter.rules import ACTION_SPACE, GAME_ACTIONS, Situation, availability, in_the_open, situation_of
 from wsap_crafter.sight import WORDS, Sight, ground_table, look_around
-from wsap_crafter.snapshot import FIRST_MAGIC, MAGIC, dump_engine, dump_happenings, load_engine, load_happenings
+from wsap_crafter.snapshot import MAGIC, dump_engine, dump_happenings, load_engine, load_happenings
 
 _NUMBER = {name: number for number, name in enumerate(GAME_ACTIONS)}
 _NAMES = frozenset(a.name for a in ACHIEVEMENTS)
@@ -57,7 +57,7 @@ class CrafterAdapter(OneBodyGame):
     action_space = ACTION_SPACE
     transfer_rules = TRANSFER_RULES
     way_back = NEW_WORLD
-    headers = (MAGIC, FIRST_MAGIC)
+    headers = (MAGIC,)
 
     def __init__(self, context: Context | None = None) -> None:
         super().__init__()
@@ -246,10 +246,6 @@ class CrafterAdapter(OneBodyGame):
         }
         ledger = dump_items(self.items, self.gifts)
         return {"engine": dump_engine(self._engine), "record": record, "ledger": ledger}
-
-    @override
-    def upgrade(self, header: bytes, data: dict[str, JsonValue]) -> None:
-        data["ledger"] = None
 
     @override
     def load_json(self, data: JsonValue) -> None:

@@ -20,8 +20,6 @@ from wsap_crafter.observation import Happenings
 from wsap_crafter.sight import FACINGS, STEPS
 
 MAGIC = b"WSAP-CRAFTER-2\n"
-FIRST_MAGIC = b"WSAP-CRAFTER-1\n"
-"""Header of snapshots without items."""
 
 _BIGGEST_NUMBER = 2**63
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -266,7 +266,7 @@ def test_another_model_behind_the_same_address_is_a_row_of_its_own_and_refused_t
 
 
 @pytest.mark.slow
-def test_results_of_earlier_versions_are_one_kind_and_not_refused(tmp_path: Path) -> None:
+def test_results_without_conditions_are_one_kind_and_not_refused(tmp_path: Path) -> None:
     out = tmp_path / "out"
     game = write_game(tmp_path, 0)
     play(game, out, LOW, HIGH)

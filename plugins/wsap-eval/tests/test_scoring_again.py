@@ -189,25 +189,6 @@ def test_what_there_is_not_is_refused_with_what_there_is(played: Played) -> None
 
 
 @pytest.mark.slow
-def test_results_of_earlier_versions_whose_runs_depended_on_the_metric_are_scored_again(played: Played) -> None:
-    from wsap_core.host import PluginHost
-    from wsap_eval.plan import Plan, earlier_run_id, games_of
-
-    suite, _ = read_results(played.out)
-    host = PluginHost.discovered()
-    runs = {job.key: earlier_run_id(job, "") for job in Plan(suite, games_of(suite, host), suite.entrants, host)}
-    path = played.out / "episodes.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        line["run"] = next(run for k, run in runs.items() if (k.entrant, k.seed) == (line["entrant"], line["seed"]))
-        line["conditions"] = {}
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    played.run('label = "a"\nmetric = "solved"')
-    assert played.steps == 12
-    assert list(played.scores().values()) == [pytest.approx(1 / 3), pytest.approx(2 / 3)]
-
-
-@pytest.mark.slow
 def test_folders_with_different_metrics_are_compared_by_the_first_ones(played: Played, tmp_path: Path) -> None:
     other = Played(tmp_path)
     other.out = tmp_path / "other"

@@ -66,7 +66,7 @@ def test_the_command_and_its_exports_agree_on_the_seat(tmp_path: Path) -> None:
     assert [sample["evaluation"]["score"] for sample in samples] == [-1.0] * 6
 
 
-def test_forced_decisions_are_those_of_the_own_seat_and_old_records_go_by_label() -> None:
+def test_forced_decisions_are_those_of_the_own_seat_and_records_without_it_go_by_label() -> None:
     def record(*seats: SeatRecord) -> EpisodeRecord:
         return EpisodeRecord("g", "a", 0, 0, "finished", "", 1.0, {}, 1, 1.0, (), seats, "t")
 

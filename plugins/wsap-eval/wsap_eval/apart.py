@@ -1,6 +1,6 @@
 """What differs in the conditions of episodes, so that different ones are never averaged or compared.
 
-A record of an earlier version lacks most conditions; all such are of one kind, "conditions unknown".
+A record may lack most conditions; all such are of one kind, "conditions unknown".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OWN = ("agent", "prompts", "served")
 BEFORE = (*SHARED, "agent", "prompts")
 """Conditions that are known before an episode is played."""
 _KNOWN = "nexus"
-"""A condition of all records but those of earlier versions."""
+"""A condition of all records whose conditions are known."""
 _UNKNOWN = {"": "conditions unknown"}
 _OF_PARTS = ("game", "agent", "opponent")
 """Conditions that are a list of distributions with versions, or of files with hashes."""
@@ -150,7 +150,7 @@ def _word(name: str, value: str, common: frozenset[str] = frozenset()) -> str:
 def _varying(found: Sequence[Said], names: Iterable[str]) -> dict[str, frozenset[str]]:
     """Return the conditions of which there are several values, with what these have in common.
 
-    That a record is of an earlier version, and what plays it is unknown, is a condition of its own.
+    That what plays a record is unknown is a condition of its own.
     """
     several = {}
     for name in names:

@@ -237,11 +237,6 @@ def run_id(text: str) -> str:
     return f"eval-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
 
 
-def earlier_run_id(job: Job, metric: str) -> str:
-    """Return the run id of an episode in results of earlier versions, in which it depended on the metric."""
-    return _run_id(job.key, _text(job.entry.model_copy(update={"metric": metric}), job.seats, NO_LIMITS))
-
-
 def _run_id(key: EpisodeKey, text: str) -> str:
     return run_id(f"[{text}, {key.seed}, {key.repeat}]")
 

@@ -52,8 +52,8 @@ class SeatRecord:
     repaired: int
     metrics: Mapping[str, float] = field(default_factory=dict)
     own: bool | None = None
-    """Whether the episode's entrant is measured in it; False for an opponent's, even of the same agent and label. None
-    in records of earlier versions, in which the label tells."""
+    """Whether the episode's entrant is measured in it; False for an opponent's, even of the same agent and label. If
+    None, the label tells."""
 
 
 @dataclass(frozen=True)

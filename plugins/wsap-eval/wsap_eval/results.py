@@ -20,7 +20,7 @@ from wsap_core.protocol.lines import plural
 from wsap_core.textfile import written_to
 from wsap_eval.apart import BEFORE, SHARED, differences, identity
 from wsap_eval.metrics import scored_by
-from wsap_eval.plan import Game, Job, Plan, earlier_run_id
+from wsap_eval.plan import Game, Job, Plan
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.suite import Suite, made
 
@@ -54,7 +54,6 @@ class Results:
         from filelock import FileLock, Timeout
 
         self.folder = folder
-        self._metrics: dict[str, str] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(folder / _LOCK)
@@ -135,14 +134,11 @@ class Results:
     def _refuse_another(self, suite: Suite) -> None:
         path = self.folder / _SUITE
         begun = self._path.exists() and self._path.stat().st_size > 0  # otherwise refused before the first episode
-        if path.exists() and begun:
-            before = _read_suite(self.folder)
-            self._metrics = {game.name: game.metric for game in before.games}
-            if held := suite.why_apart(before):
-                raise UsageError(
-                    f"{str(self.folder)!r} holds results of {held}; their scores are not comparable. "
-                    "Name another folder with --out."
-                )
+        if path.exists() and begun and (held := suite.why_apart(_read_suite(self.folder))):
+            raise UsageError(
+                f"{str(self.folder)!r} holds results of {held}; their scores are not comparable. "
+                "Name another folder with --out."
+            )
 
     def _refuse_namesakes(self, plan: Plan) -> None:
         for key, record in self.episodes.items():
@@ -155,9 +151,7 @@ class Results:
 
     def _is_of(self, job: Job, run: str) -> bool:
         """Return whether a run is of the same entrant and options as an episode, under whatever conditions."""
-        whole = run.split("-")
-        earlier = earlier_run_id(job, self._metrics.get(job.key.game, ""))
-        return whole[:2] == job.run.split("-")[:2] or (len(whole) == 2 and run == earlier)
+        return run.split("-")[:2] == job.run.split("-")[:2]
 
     def score(self, games: Mapping[str, Game]) -> None:
         """Score the episodes by the games' metrics; one that a metric can't score keeps the score that it had."""

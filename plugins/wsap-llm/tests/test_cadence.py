@@ -234,17 +234,6 @@ def test_a_damaged_snapshot_is_refused_and_changes_nothing(change: dict[str, Any
     assert cadence.snapshot() == before
 
 
-def test_a_snapshot_of_the_version_before_is_still_read() -> None:
-    cadence = Cadence()
-    cadence.begin(Observation(), LEGAL, Action("go"), Steps(3))
-    now = cadence.snapshot()
-    before = {"hold": 3, "repeated": 1, "repeating": True, **now["stretch"]}
-    older = {**now, "stretch": before, "news": True, "events": [], "messages": [], "left_out": 0}
-    again = Cadence()
-    again.restore(older)
-    assert again.snapshot() == now
-
-
 def test_of_many_events_the_newest_are_kept_and_the_rest_is_counted() -> None:
     untold = Untold()
     for step in range(10):

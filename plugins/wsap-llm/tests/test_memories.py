@@ -46,7 +46,7 @@ from wsap_core.seams.services import Services
 from wsap_llm.memory.cells import ACHIEVED, FAILED, PLAIN, cell_of, describe
 from wsap_llm.memory.facts import FactsMemory
 from wsap_llm.memory.fifo import FifoMemory, fold_plainly
-from wsap_llm.memory.fulltext import FullTextMemory, Weights
+from wsap_llm.memory.fulltext import FullTextMemory
 from wsap_llm.memory.nothing import NoMemory
 from wsap_llm.memory.store import Store
 from wsap_llm.memory.words import words
@@ -595,23 +595,6 @@ def test_the_words_of_a_text_are_letters_and_digits_and_stay_what_they_are_in_ca
     found = words(text)
     assert all(word.isalnum() for word in found)
     assert words(text.lower()) == found
-
-
-def test_a_file_that_was_indexed_by_other_words_is_indexed_anew(tmp_path: Path) -> None:
-    path = tmp_path / "life.db"
-    memory = FullTextMemory(str(path))
-    for step in range(40):
-        memory.remember(lived(f"day {step} was quiet", step))
-    memory.remember(lived("Я спрятал фонарь", 40))
-    memory.close()
-    with sqlite3.connect(path) as database:  # as version 2 made it
-        database.execute("INSERT INTO said (said) VALUES ('delete-all')")
-        database.execute("INSERT INTO said (rowid, words) SELECT moment, lower(text) FROM lived")
-        database.execute("PRAGMA user_version = 2")
-    database.close()
-    again = FullTextMemory(str(path), weights=Weights(recency=0, importance=0))
-    assert "фонарь" in again.recall("фонарями", budget=30)[0].text
-    again.close()
 
 
 class _WithoutSearch(sqlite3.Connection):

@@ -43,6 +43,9 @@ StyleFor = Callable[[Abilities, Profile, str], Style]
 """Returns the style for a backend's abilities and a profile; the last argument names the style of a resumed session and
 is empty for a new one."""
 
+SNAPSHOT_FORMAT = 1
+"""The version of snapshots."""
+
 
 class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_reflection": object}):
     """Shows a model each observation and reads its reply as an action.
@@ -312,6 +315,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         """Return the conversation, the plan, the memory and the state of the tools."""
         version, state, gauss = self._random.getstate()
         data = {
+            "format": SNAPSHOT_FORMAT,
             "asked": [self._style.name, self._profile],
             "turns": [turn.to_json() for turn in self._conversation.turns],
             "plan": self._plan,
@@ -335,7 +339,9 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         """Continue from a snapshot; raise SnapshotError if the data is damaged."""
         try:
             found = json.loads(data)
-            style, profile = found.get("asked", ("json", "full"))  # older snapshots have no profile
+            if found["format"] > SNAPSHOT_FORMAT:
+                raise ValueError("a newer version of WSAP took it")
+            style, profile = found["asked"]
             if profile not in PROFILES:
                 raise ValueError(f"there is no profile {profile!r}")
             turns = [HistoryTurn.from_json(turn) for turn in found["turns"]]
@@ -344,17 +350,17 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             paused = PausedTurn.from_json(found["open"]) if found["open"] is not None else None
             untold = Codec().decode(Untold, found["pace"])
             self._cadence.restore(found["pace"])
-            idle = {str(name): int(count) for name, count in found.get("idle", {}).items()}
-            report = str(found.get("report", ""))
-            lasting = [str(line) for line in found.get("lasting", ())]
-            reported = found.get("reported")
+            idle = {str(name): int(count) for name, count in found["idle"].items()}
+            report = str(found["report"])
+            lasting = [str(line) for line in found["lasting"]]
+            reported = found["reported"]
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
             version, state, gauss = found["random"]
-            requests = int(found.get("requests", 0))
-            refused = found.get("refused_size")
+            requests = int(found["requests"])
+            refused = found["refused_size"]
             refused_size = None if refused is None else int(refused)
-            if self._reflector is not None and found.get("looked_back") is not None:
+            if self._reflector is not None and found["looked_back"] is not None:
                 self._reflector.set_state(found["looked_back"])
             self._random.setstate((version, tuple(state), gauss))
         except (ValueError, KeyError, TypeError, AttributeError, WireError) as error:

@@ -203,7 +203,7 @@ class HistoryTurn:
     calls: tuple[FunctionCall, ...] = ()
     """The assistant's calls beside its text."""
     step: int | None = None
-    """The game's step; None in older snapshots."""
+    """The game's step."""
 
     @cached_property
     def messages(self) -> tuple[Message, Message]:
@@ -223,9 +223,8 @@ class HistoryTurn:
     @classmethod
     def from_json(cls, data: Sequence[JsonValue]) -> HistoryTurn:
         """Return the turn from `to_json`; raise ValueError or TypeError if it is invalid."""
-        user, assistant, *more = data
-        picture, called, step = [*more, None, None, None][:3]
-        calls = tuple(FunctionCall(**call) for call in called or ())
+        user, assistant, picture, called, step = data
+        calls = tuple(FunctionCall(**call) for call in called)
         return cls(str(user), str(assistant), _picture_from_json(picture), calls, None if step is None else int(step))
 
 

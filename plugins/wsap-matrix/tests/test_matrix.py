@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 
 import pytest
@@ -133,31 +132,3 @@ def test_a_player_who_leaves_is_replaced_by_the_default_choice() -> None:
         return rewards
 
     assert asyncio.run(play()) == [5, 5, 5]
-
-
-@pytest.mark.parametrize(
-    ("name", "more", "expected"),
-    [
-        ("matrix", {"open": None, "round": 1, "turn": "row"}, [3.0, 3.0]),
-        ("matrix-turns", {"open": "defect", "round": 3, "turn": "column"}, [0.0]),  # row has moved, column answers
-        ("matrix-free", {"history": [], "open": None, "round": 0, "turn": "row"}, [3.0, 3.0]),
-    ],
-)
-def test_a_snapshot_of_an_earlier_version_is_restored(
-    name: str, more: dict[str, object], expected: list[float]
-) -> None:
-    state = {
-        "counts": {"column": 1, "row": 1}, "game": "prisoners-dilemma", "history": [["defect", "cooperate"]],
-        "last": {"column": "cooperate", "row": "defect"}, "totals": {"column": 0.0, "row": 5.0}, **more,
-    }  # fmt: skip
-
-    async def play_on() -> tuple[object, list[float]]:
-        world = matrix(name, rounds=3)
-        row, column = world.open_seat("row"), world.open_seat("column")
-        world.adapter.restore(json.dumps(state, sort_keys=True).encode())  # type: ignore[attr-defined]
-        movers = [column] if name == "matrix-turns" else [row, column]
-        total = (await column.observe()).status["other's total"]
-        results = [await r for r in [asyncio.ensure_future(seat.act(Action("cooperate"))) for seat in movers]]
-        return total, [r.reward for r in results]
-
-    assert asyncio.run(play_on()) == (5.0, expected)

@@ -4,7 +4,6 @@ Rubinstein, A Course in Game Theory, 1994, for the others.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -212,14 +211,6 @@ class MatrixGame(RoundGame):
             raise ValueError("the counts are invalid")
         self._open = None if data["open"] is None else self._choice(data["open"])
         self._totals, self._history, self._last, self._counts = totals, history, last, counts
-
-    @override
-    def unpacked(self, data: bytes) -> dict[str, JsonValue]:
-        if not data.startswith(b"{"):
-            return super().unpacked(data)
-        state = json.loads(data)  # of an old version, without the kit's seats and rounds
-        rounds = sum(state["counts"].values()) if self.timing == "free" else state["round"]
-        return {"seed": [0, 0], "round": rounds, "paid": state["totals"], "told": [], "game": state}
 
     def _choice(self, word: object) -> str:
         if not isinstance(word, str) or word not in self._choices:

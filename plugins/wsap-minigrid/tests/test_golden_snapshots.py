@@ -1,4 +1,4 @@
-"""Snapshots in the format of version 0.1.0, which kept no session, restore, and play goes on the same."""
+"""Snapshots that were kept restore, and play goes on the same."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def life(world: MiniGridAdapter) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["bound", "dormant"])
-def test_a_snapshot_of_the_version_before_restores_and_goes_on_the_same(name: str) -> None:
+def test_a_kept_snapshot_restores_and_goes_on_the_same(name: str) -> None:
     world = MiniGridAdapter(Context(seed=1, config={"pack": True}))
     world.restore(base64.b64decode(GOLDEN[name]["snapshot"]))
     text = "\n".join(dumps(answer) for answer in life(world))

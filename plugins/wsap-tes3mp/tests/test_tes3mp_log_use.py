@@ -358,7 +358,7 @@ def test_pruning_from_the_command_line_says_what_it_would_do(path: Path) -> None
 
 
 def test_no_next_state_leads_from_one_world_into_another() -> None:
-    """In a log of an earlier version several runs, or agents that had gone back, have the same episode."""
+    """Several runs, or agents that had gone back, may have the same episode."""
     with CommandLog() as log:
         for boot, sequence in (("a", 1), ("a", 2), ("b", 3), ("b", 4), ("b", 2), (None, 9)):
             seen = perceived(sequence, boot_id=boot, health={"current": sequence, "max": 50})

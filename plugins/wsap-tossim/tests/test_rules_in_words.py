@@ -119,9 +119,3 @@ def test_yes_is_a_yes(word: str, value: bool) -> None:
     assert read.own_summaries is value
     with pytest.raises(ConfigError, match="must be yes or no"):
         TownOptions.read({"open_verdicts": "perhaps"})
-
-
-def test_a_game_from_before_hunters_heard_is_played_on_without_that() -> None:
-    old = {name: value for name, value in RuleSet().to_json().items() if name != "hunter_hears_vampires"}
-    assert not RuleSet.from_json(old).hunter_hears_vampires
-    assert RuleSet.from_json(RuleSet().to_json()).hunter_hears_vampires

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from random import Random
 from typing import ClassVar
 
@@ -202,9 +200,7 @@ class Town(RoundGame):
     @override
     def load(self, data: JsonValue) -> None:
         game = Game.from_json(data["game"])
-        # Whether hunters hear depends on the version at the start of the game: under an older one they did not.
-        ours = replace(self.options.rules, hunter_hears_vampires=game.rules.hunter_hears_vampires)
-        if game.rules != ours:
+        if game.rules != self.options.rules:
             raise SnapshotError(
                 f"The snapshot has the rule set {game.rules.name!r}, version {game.rules.version}, but this town has "
                 f"{self.options.rules.name!r}, version {self.options.rules.version}; use the same rule set."
@@ -213,17 +209,9 @@ class Town(RoundGame):
             raise SnapshotError("The snapshot has another role list than this town.")
         kept = zip(range(len(self.seats)), data["places"], strict=True)
         places = [Place.from_json(player, place) for player, place in kept]
-        given = choices_in(data.get("given", ()))
-        self._described = {int(player): str(role) for player, role in data.get("described", ())}
+        given = choices_in(data["given"])
+        self._described = {int(player): str(role) for player, role in data["described"]}
         self.game, self._places, self._given = game, places, given
-
-    @override
-    def unpacked(self, data: bytes) -> dict[str, JsonValue]:
-        if not data.startswith(b"{"):
-            return super().unpacked(data)
-        state = json.loads(data)  # from a version whose snapshots had no seats and rounds
-        paid = dict.fromkeys(self.seats, 0.0)
-        return {"seed": [int(state["seed"]), 0], "round": 0, "paid": paid, "told": [], "game": state}
 
 
 def create(context: Context) -> Town:

@@ -132,7 +132,7 @@ def _happened(sight: Sight, height: int) -> RenderableType:
 
 
 _COLOURS = {"died": "bold red", "achievement": "bold yellow", "entered": "green", "left": "cyan",
-            "agent_failed": "red", "world_failed": "red", "world_crashed": "red", "entry_refused": "red",
+            "agent_failed": "red", "world_crashed": "red", "entry_refused": "red",
             "listener_failed": "red", "skill_gained": "magenta"}  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import { plain, sentence, sign, when } from './format.js';
 const KINDS = [
   ['', 'Everything'], ['entered,left,transfer_cancelled', 'Entries and exits'], ['died', 'Deaths'],
   ['achievement', 'Achievements'], ['skill_gained', 'Skills'], ['item_found,item_moved', 'Items'],
-  ['agent_failed,world_crashed,entry_refused,world_failed,listener_failed', 'Failures'],
+  ['agent_failed,world_crashed,entry_refused,listener_failed', 'Failures'],
 ];
 const PAGE = 100;
 

@@ -20,7 +20,6 @@ from wsap_nexus.http.callers import Admin, Reader
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.runs.listed import label_of
 from wsap_nexus.runs.plan import game_of, with_model
 from wsap_nexus.runs.restoring import Runs, spec_with_views, view_of_run
 from wsap_nexus.server.bodies import watched
@@ -207,7 +206,7 @@ def _run_row(
     return {
         "id": record.id,
         "game": record.game,
-        "agent": label_of(record.agent, record.config),
+        "agent": record.agent,
         "status": "playing" if nexus.playing(record.id) is not None else record.status.value,
         "created": record.created,
         "players": players.get(record.id, []),

@@ -28,7 +28,7 @@ KINDS: Mapping[str, type[NexusEvent]] = {
     for found in vars(module).values()
     if isinstance(found, type) and issubclass(found, NexusEvent) and not found.model_fields["kind"].is_required()
 }
-"""Kind -> class of every event that this or an earlier version writes."""
+"""Kind -> class of every event."""
 
 PUBLIC_KINDS = frozenset(kind for kind, event in KINDS.items() if event.PUBLIC is not None)
 """The kinds of public events."""

@@ -61,18 +61,7 @@ class AgentImported(AgentEvent):
     kind: Literal["agent_imported"] = "agent_imported"
     was: str = ""
     """Its id in the file."""
-    move: str | None = None
-    """The id of the move, if the file is not a copy."""
     items: int = 0
-
-
-class AgentMovedAway(AgentEvent):
-    """An agent moved to another nexus; no longer written."""
-
-    PUBLIC = frozenset()
-    TOLD = "{who} moved to another nexus"
-    kind: Literal["agent_moved_away"] = "agent_moved_away"
-    move: str = ""
 
 
 class AgentPaused(AgentEvent):

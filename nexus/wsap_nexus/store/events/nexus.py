@@ -80,16 +80,6 @@ class PruneHeld(NexusEvent):
     keep_days: float
 
 
-class DiskFull(NexusEvent):
-    """The disk of the database was full and has space again; written by earlier versions instead of `held`."""
-
-    PUBLIC = frozenset({"seconds"})
-    TOLD = "The disk was full; agents were held for {seconds:g} seconds"
-    kind: Literal["disk_full"] = "disk_full"
-    seconds: float = 0.0
-    """How long agents were held."""
-
-
 class ListenerFailed(NexusEvent):
     """A listener raised an error or timed out; reported once per listener while the nexus runs."""
 

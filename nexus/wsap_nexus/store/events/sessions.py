@@ -190,26 +190,6 @@ class WorldCrashed(EndedWithoutWorld):
     kind: Literal["world_crashed"] = "world_crashed"
 
 
-class WorldFailed(AgentEvent):
-    """Either `EntryRefused` or `WorldCrashed`; no longer written."""
-
-    PUBLIC = frozenset({"world", "run", "reason", "kept"})
-    kind: Literal["world_failed"] = "world_failed"
-    world: str = ""
-    run: str | None = None
-    """The agent's run; None if it was not let in."""
-    reason: str | None = None
-    error: str = ""
-    kept: bool | None = None
-
-    @override
-    def sentence(self, names: Names = BY_ID) -> str:
-        agent_id, game, error = self.agent_id, self.game, self.error
-        if self.session_id is None and self.run is None:
-            return EntryRefused(agent_id=agent_id, game=game, error=error).sentence(names)
-        return WorldCrashed(agent_id=agent_id, game=game, error=error).sentence(names)
-
-
 class SessionForceClosed(EndedWithoutWorld):
     """A session was closed by force, because its world could not be reached."""
 

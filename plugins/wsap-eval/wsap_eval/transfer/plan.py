@@ -86,7 +86,7 @@ class Plan:
         return {**plain, "entrant": self.entrant.model_dump(mode="json"), "learning_seeds": learned}
 
     def _plain(self) -> dict[str, object]:
-        """Return the fields, without controls if there are none, as in plans of earlier versions."""
+        """Return the fields, without controls if there are none."""
         return {name: value for name, value in asdict(self).items() if name not in ("negatives", "positives") or value}
 
     @classmethod

@@ -27,7 +27,7 @@ from wsap_llm.memory.words import words
 APPLICATION = 0x57534D31
 """SQLite's application_id of these files."""
 VERSION = 3
-"""Version 1 lacks runs, and version 2 is indexed by other words; such a file is upgraded when it is opened."""
+"""The version of a file; there was no release with an earlier one."""
 WORDS, MATCHES = 16, 1_000
 """Maximum number of a query's words that are searched, and of their occurrences (the rarest word always counts)."""
 
@@ -166,6 +166,10 @@ class Store:
             if version > VERSION:
                 upgrade = install_line("wsap-llm", newer=True)
                 raise StorageVersionError(f"A newer WSAP wrote {self._where}; upgrade with: {upgrade}")
+            if tables and version < VERSION:
+                raise StorageVersionError(
+                    f"WSAP wrote {self._where} before 0.1.0, its first release, and can't read it; choose another file."
+                )
             run("PRAGMA journal_mode = WAL")  # survives a crash of the process without a sync for each step
             run("PRAGMA synchronous = NORMAL")
         run("PRAGMA trusted_schema = OFF")
@@ -173,18 +177,8 @@ class Store:
             # One by one: executescript would commit.
             for statement in filter(str.strip, (_TABLES + _INDEX).split(";")):
                 run(statement)
-            if all(column[1] != "run" for column in run("PRAGMA table_info(lived)").fetchall()):
-                run("ALTER TABLE lived ADD COLUMN run TEXT NOT NULL DEFAULT ''")
-            version = run("PRAGMA user_version").fetchone()[0]
-            if 0 < version < VERSION:
-                self._index_anew()
             run(f"PRAGMA application_id = {APPLICATION}")
             run(f"PRAGMA user_version = {VERSION}")
-
-    def _index_anew(self) -> None:
-        self._db.execute("INSERT INTO said (said) VALUES ('delete-all')")
-        for row in self._db.execute(f"SELECT {_COLUMNS} FROM lived").fetchall():  # noqa: S608  # constant
-            self._db.execute("INSERT INTO said (rowid, words) VALUES (?, ?)", (row[0], _indexed(_cell(row))))
 
     def _insert(self, moment: int, cell: Cell) -> None:
         run = self._db.execute

@@ -96,7 +96,7 @@ def everything(log: CommandLog, chosen: Filter) -> Iterator[Logged]:
     """Yield the chosen commands in order of receipt, with their perceptions.
 
     A command has no next perception where the world was another one by then: it had been started anew, or gone back to
-    an earlier state. Commands logged by earlier versions share their episode with other runs.
+    an earlier state.
     """
     later, then = COMMAND.alias("later"), COMMAND.alias("then")
     following = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 
 import pytest
@@ -289,7 +288,7 @@ def test_a_game_is_not_gone_on_with_under_another_rule_set() -> None:
     assert "'older', version 1" in str(caught.value)
     with pytest.raises(SnapshotError, match="another role list"):
         Town(TownOptions.read({"mode": "seven"}), 1).restore(kept)
-    with pytest.raises(SnapshotError, match="damaged"):
+    with pytest.raises(SnapshotError, match="not a snapshot of Town"):
         Town(TownOptions.read({"mode": "five"}), 1).restore(b"{}")
 
 
@@ -298,13 +297,3 @@ def test_a_scene_goes_on_after_a_snapshot_as_before() -> None:
     again = Scene(*town.options.setup.slots).town()
     again.restore(town.snapshot())
     assert again.observation("player-7") == town.observation("player-7")
-
-
-def test_a_snapshot_of_an_older_version_is_gone_on_with() -> None:
-    town = investigator().town()
-    town.seat("player-7").game_description  # noqa: B018  # whoever sits there is told of it
-    written = {**town.dump(), "seed": 0}  # type: ignore[dict-item]  # JSON
-    again = Scene(*town.options.setup.slots).town()
-    again.restore(json.dumps(written, sort_keys=True).encode())
-    assert again.observation("player-7") == town.observation("player-7")
-    assert again.snapshot() == town.snapshot()

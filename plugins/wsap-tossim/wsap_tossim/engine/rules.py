@@ -124,8 +124,7 @@ class RuleSet:
         Raises:
             ConfigError: it has an unknown switch, an invalid value or a later version.
         """
-        # Rule sets from before this switch were played without it.
-        rules = _switched(cls(hunter_hears_vampires=False), data)
+        rules = _switched(cls(), data)
         if rules.version > CLASSIC.version:
             raise ConfigError(
                 f"The rule set {rules.name[:60]!r} has version {rules.version}; this package plays by version "
