@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from wsap_core import ActionDef, ActionSpace, AdapterSpec, Context, ParamDef, World
+from wsap_core import Action, ActionDef, ActionSpace, AdapterSpec, Context, ParamDef, World
 from wsap_core.builtin.echo import EchoWorld
 from wsap_core.errors import WorldError
-from wsap_core.worlds.legality import wrong_parameter
+from wsap_core.worlds.legality import check_action, wrong_parameter
 
 NESTED = {"type": "array", "items": {"type": "intger"}}
 
@@ -34,3 +34,16 @@ def test_a_world_whose_actions_declare_what_is_impossible_is_refused_with_the_ac
     world = World.create(AdapterSpec("odd", "One line.", Odd), Context.create(0))
     with pytest.raises(WorldError, match=r"declares 'bid' with 'coins': schema.*type must be one of .*, not 'intger'"):
         world.open_seat("ann")
+
+
+@pytest.mark.parametrize("text", ["--5", "-", "\u00b2", "1_0", "", "9" * 5000, "\u2460"])
+def test_a_text_that_is_no_whole_number_is_refused_by_name(text: str) -> None:
+    bid = ActionDef("bid", "Bid", [ParamDef("coins", "1-10")])
+    refused = check_action(Action("bid", {"coins": text}), {"bid": bid})[1]
+    assert refused.startswith("bid: 'coins' is not right: ")
+
+
+@pytest.mark.parametrize(("text", "number"), [("5", 5), (" 7 ", 7), ("\u0663", 3)])
+def test_a_whole_number_may_be_written_as_text(text: str, number: int) -> None:
+    bid = ActionDef("bid", "Bid", [ParamDef("coins", "1-10")])
+    assert check_action(Action("bid", {"coins": text}), {"bid": bid}) == (Action("bid", {"coins": number}), "")

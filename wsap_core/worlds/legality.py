@@ -88,7 +88,7 @@ def _tolerant(value: Any, parameter: ParamDef) -> Any:
     if isinstance(value, str):
         if parameter.json_schema().get("type") == "integer":
             digits = value.strip()
-            return int(digits) if digits.lstrip("-").isdigit() and len(digits) < 20 else value
+            return int(digits) if digits.removeprefix("-").isdecimal() and len(digits) < 20 else value
         for choice in parameter.choices() or ():
             if choice.lower() == value.strip().lower():
                 return choice
