@@ -38,8 +38,7 @@ class WholeNumber(click.ParamType):  # type: ignore[type-arg]  # older versions 
 
 
 def _is_plain(value: str) -> bool:
-    digits = value.removeprefix("-")
-    return digits.isascii() and digits.isdigit()
+    return value.isascii() and value.removeprefix("-").isdigit()
 
 
 class FiniteRange(click.FloatRange):

@@ -31,9 +31,21 @@ class _EvalGroup(LazyGroup):
         """Insert the command that is implied."""
         if "--transfer" in args:
             args = ["transfer", *("--from" if word == "--transfer" else word for word in args)]
-        elif args and args[0] not in (*COMMANDS, "--help", "-h"):
+        elif args and args[0] not in (*COMMANDS, "--help", "-h") and not _is_misspelt(args):
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+
+def _is_misspelt(args: list[str]) -> bool:
+    """Return whether the first word is no suite, but similar to a command."""
+    if args[0].startswith("-") or args[0].endswith(".toml"):
+        return False
+    from wsap_core.errors import UnknownNameError  # deferred for weight
+    from wsap_eval.suite import shipped_suites
+
+    suites = shipped_suites()
+    nearest = UnknownNameError("command", args[0], {*suites, *COMMANDS}).suggestions[:1]
+    return args[0] not in suites and nearest != () and nearest[0] in COMMANDS
 
 
 main = _EvalGroup(

@@ -171,7 +171,7 @@ _SHOWN = 200
 
 
 @story_command("wsap sandbox rewind village 12")
-@click.argument("tick", type=int)
+@click.argument("tick", type=WholeNumber(0))
 def rewind(stories: Stories, story: str, tick: int) -> Told:
     """Go back to an earlier TICK of the STORY; 0 is its beginning.
 
@@ -196,7 +196,7 @@ def _rewind(stories: Stories, story: str, tick: int, where: str) -> Told:
 
 @story_command("wsap sandbox branch village flood --at 12")
 @click.argument("name")
-@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to start from. Default: the newest.")
+@click.option("--at", "tick", type=WholeNumber(0), metavar="TICK", help="The tick to start from. Default: the newest.")
 def branch(stories: Stories, story: str, name: str, tick: int | None) -> Told:
     """Start the story NAME from a tick of the STORY, including memories; all its seats are free."""
     at = stories.runs.ticks(story) if tick is None else tick
@@ -210,7 +210,9 @@ def branch(stories: Stories, story: str, name: str, tick: int | None) -> Told:
 @story_command("wsap sandbox diff village flood", "wsap sandbox diff village flood --at 20", story=False)
 @click.argument("one")
 @click.argument("other")
-@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to compare. Default: the newest of both.")
+@click.option(
+    "--at", "tick", type=WholeNumber(0), metavar="TICK", help="The tick to compare. Default: the newest of both."
+)
 def diff(stories: Stories, one: str, other: str, tick: int | None) -> Told:
     """Show the first tick that differs between the stories ONE and OTHER, and their differences."""
     one, other = stories.find(one), stories.find(other)
