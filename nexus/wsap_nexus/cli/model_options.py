@@ -48,10 +48,10 @@ def model_options(command: F) -> F:
                 help="An option of the model's backend, such as num_ctx=16384; may be repeated.",
             ),
             click.option(
-                "--price-in", type=FiniteRange(), metavar="FLOAT", help="US dollars per million prompt tokens."
+                "--price-in", type=FiniteRange(0), metavar="FLOAT", help="US dollars per million prompt tokens."
             ),
             click.option(
-                "--price-out", type=FiniteRange(), metavar="FLOAT", help="US dollars per million reply tokens."
+                "--price-out", type=FiniteRange(0), metavar="FLOAT", help="US dollars per million reply tokens."
             ),
         )
     ):

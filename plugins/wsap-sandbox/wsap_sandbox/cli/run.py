@@ -31,8 +31,8 @@ _LIMITS = (
     click.Option(["--limit", "limits"], multiple=True, metavar="KIND=N",
                  help="Stop before calls, tokens or cost (US dollars) of the whole story, earlier commands included, "
                  "exceed N: cost=2, calls=100, tokens=500000; may be repeated."),
-    click.Option(["--price-in"], type=FiniteRange(), metavar="FLOAT", help="US dollars per million prompt tokens."),
-    click.Option(["--price-out"], type=FiniteRange(), metavar="FLOAT", help="US dollars per million reply tokens."),
+    click.Option(["--price-in"], type=FiniteRange(0), metavar="FLOAT", help="US dollars per million prompt tokens."),
+    click.Option(["--price-out"], type=FiniteRange(0), metavar="FLOAT", help="US dollars per million reply tokens."),
 )  # fmt: skip
 
 
