@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import json
 from collections.abc import Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import fields
 from heapq import merge
 from itertools import groupby
@@ -277,10 +277,14 @@ _WHO: Word = ("CHARACTER", "character", ("character",))
 
 
 def _command(name: str, kind: str, words: tuple[Word, ...], text: str, example: str, *options: click.Option) -> Any:
-    """Return a command that checks an influence against the story's newest state and submits it."""
+    """Return a command that checks an influence against the story's newest state, with what waits for the next tick,
+    and submits it."""
 
     def handed_in(stories: Stories, story: str, **given: Any) -> Told:
         world = stories.world(story)
+        for waiting in stories.runs.waiting(story):
+            with suppress(UsageError):  # told when the tick comes
+                world.influence(waiting)
         body: dict[str, JsonValue] = {"kind": kind}
         for word, key, kinds in words:
             typed = given.pop(word.lower())

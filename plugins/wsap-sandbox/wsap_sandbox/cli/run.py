@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -17,7 +17,16 @@ from wsap_core.cli.output import print_json
 from wsap_core.cli.params import FiniteRange, WholeNumber
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.paths import home
-from wsap_sandbox.cli.common import Stories, Told, chapter_data, chapter_text, opened, print_told, story_command
+from wsap_sandbox.cli.common import (
+    Stories,
+    Told,
+    chapter_data,
+    chapter_text,
+    opened,
+    print_told,
+    story_command,
+    wrapped,
+)
 from wsap_sandbox.options import PHASES, SandboxOptions
 
 if TYPE_CHECKING:
@@ -187,10 +196,20 @@ class Printer:
             if whole and chapter is chapters[-1] and len(chapter.stories) < len(chapter.places):
                 return  # still being told
             self.next = chapter.tick + 1
+            refused = list(self._refused(chapter.tick))
             if self.as_json:
-                self.data.append(chapter_data(chapter))
-            else:
-                click.echo(chapter_text(chapter, events=self.events))
+                self.data.append(chapter_data(chapter) | {"refused": refused})
+                continue
+            click.echo(chapter_text(chapter, events=self.events))
+            for one in refused:
+                said = wrapped(f"! The influence {one['kind']!r} before this tick was refused: {one['why']}")
+                click.echo(click.style(f"\n{said}", fg="yellow"))
+
+    def _refused(self, tick: int) -> Iterator[dict[str, str]]:
+        """Yield the influences before a tick that its world refused, with the reasons."""
+        for event in self.stories.runs.history(self.name, "influence", first=tick, last=tick):
+            if why := event["body"].get("refused"):
+                yield {"kind": str(event["body"]["body"].get("kind")), "why": str(why)}
 
 
 # --- estimates -----------------------------------------------------------------------------------
