@@ -68,6 +68,20 @@ def test_latex_escapes_what_is_not_text(make_results: MakeResults) -> None:
     assert escaped("-0.2 (-0.5 to 0.1), well-known 1e-05", "latex") == "$-$0.2 ($-$0.5 to 0.1), well-known 1e-05"
 
 
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("[3cm] deep", "{}[3cm] deep"),
+        ("*a", "{}*a"),
+        ("--until and ---", "-{}-until and -{}-{}-"),
+        ("'' and ,,", "'{}' and ,{},"),
+        ("-0.2 to 1", "$-$0.2 to 1"),
+    ],
+)
+def test_latex_takes_no_beginning_of_a_cell_for_an_argument_and_joins_no_characters(text: str, latex: str) -> None:
+    assert escaped(text, "latex") == latex
+
+
 def test_a_format_of_the_table_and_json_exclude_each_other(make_results: MakeResults) -> None:
     result = CliRunner().invoke(main, ["show", str(make_results()), "--json", "--format", "latex"])
     assert result.exit_code != 0
