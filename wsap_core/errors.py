@@ -58,7 +58,7 @@ class UsageError(WsapError, code="USAGE", exit_code=2, http_status=400):
 
 def _similar(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return up to three similar known names, without those much less similar than the best one."""
-    alike = {o: difflib.SequenceMatcher(None, o, name).ratio() for o in difflib.get_close_matches(name, known, n=3)}
+    alike = {o: difflib.SequenceMatcher(None, o, name).ratio() for o in difflib.get_close_matches(name, known, 3, 0.5)}
     return tuple(other for other, ratio in alike.items() if ratio > max(alike.values()) - 0.2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 
 import click
@@ -40,12 +41,11 @@ def _is_misspelt(args: list[str]) -> bool:
     """Return whether the first word is no suite, but similar to a command."""
     if args[0].startswith("-") or args[0].endswith(".toml"):
         return False
-    from wsap_core.errors import UnknownNameError  # deferred for weight
-    from wsap_eval.suite import shipped_suites
+    from wsap_eval.suite import shipped_suites  # deferred for weight
 
     suites = shipped_suites()
-    nearest = UnknownNameError("command", args[0], {*suites, *COMMANDS}).suggestions[:1]
-    return args[0] not in suites and nearest != () and nearest[0] in COMMANDS
+    nearest = difflib.get_close_matches(args[0], {*suites, *COMMANDS}, n=1)
+    return args[0] not in suites and not COMMANDS.keys().isdisjoint(nearest)
 
 
 main = _EvalGroup(
