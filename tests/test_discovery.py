@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import subprocess
 import sys
@@ -155,3 +156,14 @@ def test_a_plugin_that_ends_the_process_on_import_ends_no_command(command: list[
     assert done.returncode == 0, done.stderr
     if command == ["plugins"]:
         assert "gone_plugin can't be imported: SystemExit: 3" in done.stdout
+
+
+@pytest.mark.parametrize("command", [["plugins"], ["games", "--refresh"], ["agents", "--refresh"]])
+def test_what_a_plugin_prints_on_import_is_in_no_json(command: list[str], put: Put, tmp_path: Path) -> None:
+    site = put("wsap-loud", "[wsap]\nloud = loud_plugin\n")
+    (site / "loud_plugin.py").write_text("print('hello')\n", encoding="utf-8")
+    own = {"PYTHONPATH": str(site), "XDG_CACHE_HOME": str(tmp_path / "cache"), "WSAP_HOME": str(tmp_path / "home")}
+    wsap = [sys.executable, "-m", "wsap_core", *command, "--json"]
+    done = subprocess.run(wsap, env={**os.environ, **own}, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert json.loads(done.stdout)
+    assert "hello" in done.stderr

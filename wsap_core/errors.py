@@ -58,9 +58,8 @@ class UsageError(WsapError, code="USAGE", exit_code=2, http_status=400):
 
 def _similar(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return up to three similar known names, without those much less similar than the best one."""
-    close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
-    likeness = [difflib.SequenceMatcher(None, other, name).ratio() for other in close]
-    return tuple(other for other, ratio in zip(close, likeness, strict=True) if ratio > likeness[0] - 0.2)
+    alike = {o: difflib.SequenceMatcher(None, o, name).ratio() for o in difflib.get_close_matches(name, known, 3, 0.5)}
+    return tuple(other for other, ratio in alike.items() if ratio > max(alike.values()) - 0.2)
 
 
 class UnknownNameError(UsageError, code="UNKNOWN_NAME", http_status=404):

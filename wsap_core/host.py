@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import inspect
 import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
@@ -223,7 +223,8 @@ class PluginHost:
             row.add_problem(found.problem, broken=True)
             return row
         try:
-            module = importlib.import_module(found.module)
+            with redirect_stdout(sys.stderr):  # which may be JSON
+                module = importlib.import_module(found.module)
         except KeyboardInterrupt:
             raise  # the user's; anything else is the plugin's, sys.exit() included
         except BaseException as error:

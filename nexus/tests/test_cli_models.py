@@ -322,8 +322,9 @@ def test_a_summary_says_what_the_run_takes_at_this_rate(
     ("options", "words"),
     [
         (["--price-in", "1"], "must be given together"),
-        (["--price-in", "-1", "--price-out", "1"], "from 0 to less than 1,000,000,000"),
-        (["--price-in", "nan", "--price-out", "1"], "from 0 to less than 1,000,000,000"),
+        (["--price-in", "-1", "--price-out", "1"], "is not a number from 0"),
+        (["--price-in", "nan", "--price-out", "1"], "is not a number from 0"),
+        (["--price-in", "1e9", "--price-out", "1"], "from 0 to less than 1,000,000,000"),
     ],
 )
 def test_prices_that_make_no_sense_are_refused(

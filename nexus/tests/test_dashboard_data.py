@@ -263,6 +263,13 @@ def test_a_stream_goes_on_where_it_was_lost(served: Served) -> None:
     assert first + rest == numbers
 
 
+@pytest.mark.parametrize("last", ["\u00b2", "x", "-1", "9" * 30])
+def test_a_stream_from_a_number_that_is_none_begins_now(served: Served, last: str) -> None:
+    headers = {**served.authorized, "Last-Event-ID": last}
+    with urllib.request.urlopen(urllib.request.Request(served.url + STREAM, headers=headers), timeout=300) as answer:
+        assert answer.status == 200
+
+
 def test_a_stream_of_the_page_tells_events_in_sentences(served: Served) -> None:
     with served.nexus.nexus_store.change() as tx:
         first = tx.note(OtherEvent(kind="test", agent_id="ned", data={}))

@@ -404,6 +404,8 @@ def test_recorded_runs_are_the_kernels_run_reader(repository: Repository, run_id
     events = list(reader.events(run_id))
     assert len(events) == 300
     assert events[1]["body"] == {"n": 1}
+    repository.add_to_inbox(run_id, {"kind": "event"})
+    assert list(reader.waiting(run_id)) == [{"kind": "event"}]
 
 
 # --- places ---------------------------------------------------------------------------------

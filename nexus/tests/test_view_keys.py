@@ -99,6 +99,8 @@ def test_an_action_that_needs_something_has_no_key() -> None:
         ("tell text=I'm here, x=2 to=Ann", Action("tell", {"to": "Ann", "text": "I'm here, x=2"})),
         ("tell Ann I'm here", Action("tell", {"to": "Ann", "text": "I'm here"})),
         ("tell 'Bob Fox' to=me", Action("tell", {"to": "Bob Fox", "text": "to=me"})),
+        ("LEAN left", Action("lean", {"way": "left"})),
+        ("lean 'left'", Action("lean", {"way": "left"})),
     ],
 )
 def test_a_typed_line_is_an_action(typed: str, action: Action) -> None:
@@ -256,6 +258,8 @@ class Named(Observation):
     [
         ("take IRON SWORD", "w1"),
         ("take what=2", "w2"),
+        ("TAKE 2", "w2"),
+        ("ta 'Iron Sword'", "w1"),
         ("take \u212awama", "w2"),
         ("take \u0131ron sword", None),
         ("take \u0130RON SWORD", None),
@@ -269,6 +273,7 @@ def test_names_are_typed_in_any_case_and_letters_that_only_look_so_are_no_error(
     assert bool(reason) == (what is None)
 
 
+NUMBER, WORDS_LIST = {"type": "number"}, {"type": "array", "items": {"type": "string"}}
 MACHINE = ActionSpace(
     (
         ActionDef("aim", "Aim", (ParamDef("x", schema={"type": "number"}), ParamDef("y", schema={"type": "number"}))),
@@ -277,6 +282,16 @@ MACHINE = ActionSpace(
         ActionDef(
             "dig", "Dig", (ParamDef("depth", "1-9"), ParamDef("way", "up|down"), ParamDef("note", optional=True))
         ),
+        ActionDef(
+            "go",
+            "Go",
+            (
+                *(ParamDef(name, schema=NUMBER) for name in "xy"),
+                ParamDef("z", schema=NUMBER, optional=True),
+                ParamDef("cell", "a place", optional=True),
+            ),
+        ),
+        ActionDef("note", "Write", (ParamDef("text", "words"), ParamDef("tags", schema=WORDS_LIST, optional=True))),
     )
 )
 
@@ -292,11 +307,29 @@ MACHINE = ActionSpace(
         ("dig 3 up", {"depth": 3, "way": "up"}),
         ("dig 3 up for gold", {"depth": 3, "way": "up", "note": "for gold"}),
         ("dig way=up depth=3", {"depth": 3, "way": "up"}),
+        ("dig 3 up note=for gold", {"depth": 3, "way": "up", "note": "for gold"}),
+        ("go 30 30", {"x": 30, "y": 30}),
+        ("go 30 30 5", {"x": 30, "y": 30, "z": 5}),
+        ("go 30 30 5 Long Causeway", {"x": 30, "y": 30, "z": 5, "cell": "Long Causeway"}),
+        ("go 30 30 Long Causeway", {"x": 30, "y": 30, "cell": "Long Causeway"}),
+        ("go 30 30 cell=Long Causeway", {"x": 30, "y": 30, "cell": "Long Causeway"}),
+        ("go 30 30 cell=Long Causeway z=5", {"x": 30, "y": 30, "z": 5, "cell": "Long Causeway"}),
+        ('note hello there tags=["a"]', {"text": "hello there", "tags": ["a"]}),
+        ("note tags are=fun", {"text": "tags are=fun"}),
     ],
 )
 def test_numbers_truth_values_and_lists_can_be_typed(typed: str, parameters: dict[str, object]) -> None:
     action, reason = typed_action(typed, MACHINE)
     assert (reason, action and dict(action.parameters)) == ("", parameters)
+
+
+@pytest.mark.parametrize(
+    "typed", ["dig --5 up", "dig \u00b2 up", "dig 3 upp", "go 30 x", "note hello tags=a", "aim 1 2 3"]
+)
+def test_what_is_no_number_or_word_of_a_parameter_is_refused_with_its_name(typed: str) -> None:
+    action, reason = typed_action(typed, MACHINE)
+    assert action is None
+    assert any(name in reason for name in ("depth", "way", "'y'", "tags")), reason
 
 
 WORDS = st.from_regex(r"[A-Za-z]{1,6}('s)?( [A-Za-z0-9]{1,5}){0,2}", fullmatch=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from wsap_sandbox.model import Cell, CharacterChange, Degraded, LedgerEvent, PlaceChange, TickRecord, World, after
@@ -31,6 +31,10 @@ class Recorded:
     def ticks(self, run: str) -> int:
         """As `RunReader.ticks`; nothing is rewound."""
         return max((event["step"] or 0 for event in self.log), default=0)
+
+    def waiting(self, run: str) -> Sequence[Mapping[str, Any]]:
+        """As `RunReader.waiting`; nothing waits."""
+        return ()
 
     def history(self, run: str, *kinds: str, first: int = 1, last: int | None = None) -> Iterator[Mapping[str, Any]]:
         """As `RunReader.history`; nothing is rewound."""

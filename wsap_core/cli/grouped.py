@@ -33,7 +33,8 @@ class GroupedCommand(click.Command):
                 if empty and "''" not in (options[name].help or ""):
                     label = max(options[name].opts, key=len)
                     raise click.UsageError(f"{label} has an empty value; is a variable unset? Else leave it out.", ctx)
-        return super().parse_args(ctx, args)
+        with click.core.augment_usage_errors(ctx):  # the parser does not say of which command its errors are
+            return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options into the help."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -38,8 +37,7 @@ class WholeNumber(click.ParamType):  # type: ignore[type-arg]  # older versions 
 
 
 def _is_plain(value: str) -> bool:
-    digits = value.removeprefix("-")
-    return digits.isascii() and digits.isdigit()
+    return value.isascii() and value.removeprefix("-").isdigit()
 
 
 class FiniteRange(click.FloatRange):
@@ -86,18 +84,9 @@ def pairs(option: str, given: Iterable[str], *, example: str = "KEY=VALUE") -> d
 
 def typed_pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
     """Return the result of `pairs`, with values that are JSON decoded."""
-    return {key: _value(text) for key, text in pairs(option, given).items()}
+    from wsap_core.protocol.values import json_or_text  # deferred for weight
 
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(word)
+    return {key: json_or_text(text) for key, text in pairs(option, given).items()}
 
 
 def refuse_given(why: str, *names: str) -> None:

@@ -19,6 +19,7 @@ The schema `true` accepts every value, `false` none.
 from __future__ import annotations
 
 import difflib
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -30,6 +31,15 @@ JsonValue: TypeAlias = Any
 
 Schema = Mapping[str, Any] | bool
 """A JSON Schema within the subset."""
+
+
+def json_or_text(text: str) -> JsonValue:
+    """Return the value of a text that is JSON, else the text itself."""
+    try:
+        return json.loads(text, parse_constant=str)  # NaN and the like are words
+    except (ValueError, RecursionError):
+        return text
+
 
 _NAMES = {
     "array": "a list",

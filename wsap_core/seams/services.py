@@ -139,6 +139,9 @@ class RunReader(Protocol):
         """Yield the events of these kinds, such as `tick` and `story`, of the ticks from `first` to `last` (by default
         the newest) that were not rewound. A branch includes the ticks of the run from which it starts."""
 
+    def waiting(self, run: str) -> Sequence[Mapping[str, Any]]:
+        """Return the influences that wait for the next tick of a run, oldest first."""
+
     def runs(self) -> Sequence[str]:
         """Return the ids of all runs, newest first."""
 

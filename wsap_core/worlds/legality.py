@@ -10,7 +10,7 @@ from typing import Any
 
 from wsap_core.protocol import Action, ActionDef, ActionSpace, ParamDef
 from wsap_core.protocol.subset import check_schema
-from wsap_core.protocol.values import validate_value
+from wsap_core.protocol.values import json_or_text, validate_value
 
 _NUMERIC = re.compile(r"[-+.,:\d\s\u2013]*\d[-+.,:\d\s\u2013]*")
 _TYPE_NAMES = frozenset({"int", "integer", "float", "number", "double", "bool", "boolean", "list", "array", "dict"})
@@ -73,22 +73,23 @@ def check_parameters(definition: ActionDef, given: Mapping[str, Any]) -> tuple[d
 
 
 def narrowed(definition: ActionDef, choices: Mapping[str, Sequence[str]]) -> ActionDef:
-    """Return an action whose parameters in `choices` accept only these words, or numbers if they are whole numbers."""
+    """Return an action whose parameters in `choices` accept only these words, or what they are in JSON if the parameter
+    is no text."""
     narrow = (_narrow(p, choices[p.name]) if choices.get(p.name) else p for p in definition.parameters)
     return replace(definition, parameters=tuple(narrow)) if choices else definition
 
 
 def _narrow(parameter: ParamDef, words: Sequence[str]) -> ParamDef:
-    if parameter.json_schema().get("type") == "integer":
-        return replace(parameter, schema={"type": "integer", "enum": [int(word) for word in words]})
-    return replace(parameter, schema={"type": "string", "enum": list(words)})
+    kind = parameter.json_schema().get("type", "string")
+    values = list(words) if kind == "string" else [json_or_text(word) for word in words]
+    return replace(parameter, schema={"type": kind, "enum": values})
 
 
 def _tolerant(value: Any, parameter: ParamDef) -> Any:
     if isinstance(value, str):
         if parameter.json_schema().get("type") == "integer":
             digits = value.strip()
-            return int(digits) if digits.lstrip("-").isdigit() and len(digits) < 20 else value
+            return int(digits) if digits.removeprefix("-").isdecimal() and len(digits) < 20 else value
         for choice in parameter.choices() or ():
             if choice.lower() == value.strip().lower():
                 return choice

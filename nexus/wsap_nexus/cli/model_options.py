@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from wsap_core.cli.params import typed_pairs
+from wsap_core.cli.params import FiniteRange, typed_pairs
 from wsap_core.errors import UsageError
 from wsap_core.loading import MODEL_AGENT
 from wsap_core.untrusted import single_line
@@ -47,8 +47,12 @@ def model_options(command: F) -> F:
                 metavar="KEY=VALUE",
                 help="An option of the model's backend, such as num_ctx=16384; may be repeated.",
             ),
-            click.option("--price-in", type=float, help="US dollars per million prompt tokens."),
-            click.option("--price-out", type=float, help="US dollars per million reply tokens."),
+            click.option(
+                "--price-in", type=FiniteRange(0), metavar="FLOAT", help="US dollars per million prompt tokens."
+            ),
+            click.option(
+                "--price-out", type=FiniteRange(0), metavar="FLOAT", help="US dollars per million reply tokens."
+            ),
         )
     ):
         command = option(command)

@@ -333,7 +333,7 @@ class AsyncNexusClient:
                         raise parts.refusal(response.status_code, response.json())
                     async for part in httpx2.EventSource(response):
                         broken = Tries(self._retries, repeatable=True)
-                        if part.id.isdigit():
+                        if part.id.isdecimal():
                             params["after"] = int(part.id)
                         event = parts.read_event(part.data)
                         if event is not None:

@@ -53,7 +53,7 @@ class Tries:
         self._count += 1
         if self._count > self._retries.most or not retryable:
             return None
-        return self._retries.pause(self._count, self._chance(), float(after) if after.isdigit() else 0.0)
+        return self._retries.pause(self._count, self._chance(), float(after) if after.isdecimal() else 0.0)
 
 
 def never_sent(error: httpx2.TransportError) -> bool:

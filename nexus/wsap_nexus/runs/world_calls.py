@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
@@ -17,6 +18,7 @@ from wsap_core.seams.options import with_prefix
 from wsap_core.seams.services import Services, WorldModels
 from wsap_core.untrusted import single_line
 from wsap_llm.keys import request_key
+from wsap_llm.middleware import Model, each_sent
 from wsap_llm.middleware.record import failure_of
 from wsap_llm.secrets import clean, secrets_in
 from wsap_nexus.runs.journal import read_reply
@@ -326,8 +328,24 @@ class _WorldModel:
         return await self._recorded(request, journal, digest, found.answer)
 
     async def _call(self, request: Request, on_text: OnText | None, journal: WorldJournal, digest: str) -> Answer:
-        await journal.ask(request.key, digest)
-        return await self._recorded(request, journal, digest, await self._asked(request, on_text))
+        told = False
+
+        async def tell() -> None:
+            nonlocal told
+            if not told:
+                told = True
+                await journal.ask(request.key, digest)
+
+        @asynccontextmanager
+        async def sending() -> AsyncIterator[None]:
+            await tell()
+            yield
+
+        if not isinstance(self._backend, Model):
+            await tell()
+        with each_sent(sending):
+            answer = await self._asked(request, on_text)
+        return await self._recorded(request, journal, digest, answer)
 
     async def _recorded(self, request: Request, journal: WorldJournal, digest: str, answer: Answer) -> Answer:
         if isinstance(answer, BackendError):

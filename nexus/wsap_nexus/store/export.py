@@ -61,6 +61,10 @@ class RecordedRuns:
         for event in read_history(self._repository, self._repository.get_run(run), kinds, first, last):
             yield event_data(event)
 
+    def waiting(self, run: str) -> Sequence[Mapping[str, Any]]:
+        """Return the influences that wait for the next tick of a run, oldest first."""
+        return [body for _, body in self._repository.inbox(self._repository.get_run(run).id)]
+
     def runs(self) -> Sequence[str]:
         """Return the ids of all runs, newest first."""
         return [run.id for run in self._repository.list_runs()]

@@ -15,7 +15,7 @@ from wsap_core.protocol import TOOL, Action, ActionSpace, Observation
 from wsap_core.protocol.availability import choices_of
 from wsap_core.untrusted import single_line
 from wsap_llm.reply.schema import legal_actions
-from wsap_llm.reply.typed import in_order, named, typed_action
+from wsap_llm.reply.typed import in_order, meant, named, typed_action
 from wsap_nexus.terminal.panels import flowing
 
 RESERVED = frozenset("qm?:/\t")
@@ -148,14 +148,15 @@ def with_words(text: str, observation: Observation) -> str:
 
 def typed_choice(text: str, space: ActionSpace, observation: Observation) -> tuple[Action | None, str]:
     """Return the typed action, or None with a reason that names only possible actions."""
-    text = with_words(text, observation)
-    name = single_line(text).partition(" ")[0]
+    name, _, rest = single_line(text).partition(" ")
     possible = legal_actions(space, observation)
-    declared = space.find(name)
-    refused = "" if declared is None else why_not(Action(name), observation)
-    if declared is not None and not refused and name not in {action.name for action in possible}:
+    declared = meant(name, ActionSpace(possible)) or space.find(name)
+    if declared is None:
+        return typed_action(text, ActionSpace(possible))
+    refused = why_not(Action(declared.name), observation)
+    if not refused and declared.name not in {action.name for action in possible}:
         possible = (*possible, declared)  # unlisted, as the runtime's `tell` where there are two seats
-    action, reason = typed_action(text, ActionSpace(possible))
+    action, reason = typed_action(with_words(f"{declared.name} {rest}", observation), ActionSpace(possible))
     return (action, "") if action is not None else (None, refused or reason)
 
 

@@ -119,7 +119,7 @@ def _plain(value: Any) -> Any:
     kind = type(value)
     if kind in _ATOMS:  # most values; the others take their time
         return value
-    if names := _field_names(kind):
+    if names := _field_names(kind):  # type: ignore[arg-type]  # classes hash
         return {"$class": kind.__qualname__, **{name: _plain(getattr(value, name)) for name in names}}
     if kind is list or kind is tuple:
         return [item if type(item) in _ATOMS else _plain(item) for item in value]

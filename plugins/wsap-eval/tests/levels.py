@@ -70,6 +70,26 @@ class Careless(Levels):
     }
 
 
+def loud(episodes: Sequence[EpisodeSummary]) -> float:
+    print("loud: metric")
+    return total(episodes)
+
+
+class Loud(Levels):
+    """Prints whatever it does."""
+
+    print("loud: module")
+    wsap_spec: ClassVar = {
+        "score_metrics": (
+            ScoreMetric("solved", "", loud, "", 0.0, 1.0), ScoreMetric("all", "", loud, "", 0.0, 1.0, of_set=True),
+        )
+    }  # fmt: skip
+
+    def reward(self, number: int) -> float:
+        print("loud: game")
+        return super().reward(number)
+
+
 class Bold:
     """Takes a15, and raises on every third seed."""
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import html
+import json
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +21,7 @@ from wsap_eval.reading import played_of
 from wsap_eval.shown import cells
 
 MakeResults = Callable[..., Path]
+LEVELS = Path(__file__).with_name("levels.py")
 ODD = r"a_b|c$d%e#f&g{h}i\j~k^l<m>*n*`o`"
 
 
@@ -66,6 +71,35 @@ def test_latex_escapes_what_is_not_text(make_results: MakeResults) -> None:
     assert f"minigrid & {label} & " in text
     assert text.count(r"\begin{tabular}{lllll}") == text.count(r"\end{tabular}") == 1
     assert escaped("-0.2 (-0.5 to 0.1), well-known 1e-05", "latex") == "$-$0.2 ($-$0.5 to 0.1), well-known 1e-05"
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("[3cm] deep", "{}[3cm] deep"),
+        ("*a", "{}*a"),
+        ("--until and ---", "-{}-until and -{}-{}-"),
+        ("'' and ,,", "'{}' and ,{},"),
+        ("-0.2 to 1", "$-$0.2 to 1"),
+    ],
+)
+def test_latex_takes_no_beginning_of_a_cell_for_an_argument_and_joins_no_characters(text: str, latex: str) -> None:
+    assert escaped(text, "latex") == latex
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_games_and_metrics_print_is_in_no_json(tmp_path: Path, jobs: str) -> None:
+    shutil.copy(LEVELS, tmp_path)  # a module of its own, which prints when it is imported
+    played = ["--game", f"{tmp_path}/levels.py:Loud", "--entrant", "always,action=a2", "--seeds", "4", "--jobs", jobs]
+    out = str(tmp_path / "out")
+    for words in (
+        ["run", *played, "--out", out], ["show", out], ["show", out, "--episodes"], ["compare", out, "--baseline", "x"],
+        ["score", out, "--metric", "all"],
+    ):  # fmt: skip
+        told = subprocess.run([sys.executable, "-m", "wsap_core", "eval", *words, "--json"], capture_output=True)
+        assert words[0] == "compare" or json.loads(told.stdout), told
+        assert b"loud" not in told.stdout
 
 
 def test_a_format_of_the_table_and_json_exclude_each_other(make_results: MakeResults) -> None:

@@ -117,6 +117,17 @@ def test_another_metric_that_fails_leaves_the_score_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_score_that_fails_is_told_once_in_each_process(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, jobs: str
+) -> None:
+    words = [f"{LEVELS}:Careless", "--entrant", "always,action=a0", "--seeds", "12", "--jobs", jobs]
+    CliRunner().invoke(main, ["--game", *words, "--out", str(tmp_path / "out")])
+    told = capfd.readouterr().err + caplog.text
+    assert 1 <= told.count("The score 'average' can't be computed") <= int(jobs)
+
+
+@pytest.mark.slow
 def test_a_round_robin_with_an_odd_number_of_seeds_favours_no_seat(tmp_path: Path) -> None:
     # All choose the first coin: the row wins and the column loses each round, so that everybody's mean is 0.
     entrants = tuple(Entrant(agent=name) for name in ("grudger", "tit-for-tat", "always"))

@@ -8,8 +8,9 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,15 +37,17 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
         yield found
 
 
-def evaluation(server: ModelServer, **more: object) -> Evaluation:
-    own = {"model.base_url": server.base_url, "style": "json", "plan": "no"}
+def evaluation(server: ModelServer, **more: Any) -> Evaluation:
+    own = {"model.base_url": server.base_url, "style": "json", "plan": "no"} | more.pop("own", {})
     entrants = (Entrant(agent="openai/qwen3:8b", label="m", options=own),)
     entry = GameEntry(game="echo", options={"length": STEPS})
     suite = Suite(name="stopping", games=(entry,), entrants=entrants, seeds=Seeds(count=6))
-    return Evaluation(suite, entrants, in_flight=AT_ONCE, **more)  # type: ignore[arg-type]
+    return Evaluation(suite, entrants, in_flight=AT_ONCE, **more)
 
 
-def stopped(server: ModelServer, folder: Path, presses: int) -> list[int]:
+def stopped(
+    server: ModelServer, folder: Path, presses: int, in_flight: int = AT_ONCE, own: Mapping[str, Any] | None = None
+) -> list[int]:
     """Press Ctrl-C while calls are in flight, which are answered after the last press; return what was told."""
     told, said = list[int](), threading.Event()
 
@@ -54,7 +57,7 @@ def stopped(server: ModelServer, folder: Path, presses: int) -> list[int]:
         said.set()
 
     def press() -> None:
-        server.await_requests(AT_ONCE)
+        server.await_requests(in_flight)
         os.kill(os.getpid(), signal.SIGINT)
         assert said.wait(WAIT)
         if presses == 2:
@@ -66,7 +69,7 @@ def stopped(server: ModelServer, folder: Path, presses: int) -> list[int]:
     thread = threading.Thread(target=press)
     thread.start()
     with pytest.raises(RunInterruptedError) as error, Live(folder) as live:
-        evaluate(evaluation(server), folder, progress=live, stopping=stopping)
+        evaluate(evaluation(server, own=own or {}), folder, progress=live, stopping=stopping)
     thread.join()
     assert error.value.exit_code == 130
     return told
@@ -76,10 +79,10 @@ def calls_of(server: ModelServer) -> Counter[str]:
     return Counter(json.dumps(r.body, sort_keys=True) for r in server.requests if r.method == "POST")
 
 
-def continued(server: ModelServer, folder: Path) -> Played:
+def continued(server: ModelServer, folder: Path, own: Mapping[str, Any] | None = None) -> Played:
     server.release()
     server.default = Say(REPLY)
-    return evaluate(evaluation(server), folder)
+    return evaluate(evaluation(server, own=own or {}), folder)
 
 
 @pytest.mark.slow
@@ -106,6 +109,16 @@ def test_the_second_ctrl_c_stops_at_once_and_the_table_tells_what_was_asked_agai
     assert (row.asked_again, row.calls) == (AT_ONCE, 6 * STEPS)
     told = " ".join(notes(row))
     assert "4 calls were in flight at an interruption and asked again; what the provider billed" in told
+
+
+@pytest.mark.slow
+def test_calls_that_waited_for_their_turn_were_not_in_flight(server: ModelServer, tmp_path: Path) -> None:
+    one = {"model.concurrency": 1}
+    stopped(server, tmp_path, presses=2, in_flight=1, own=one)
+    played = continued(server, tmp_path, own=one)
+    assert calls_of(server).total() == 6 * STEPS + 1
+    (row,) = played.rows()
+    assert (row.asked_again, row.calls) == (1, 6 * STEPS)
 
 
 @pytest.mark.slow

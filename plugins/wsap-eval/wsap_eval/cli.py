@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 
 import click
@@ -31,9 +32,20 @@ class _EvalGroup(LazyGroup):
         """Insert the command that is implied."""
         if "--transfer" in args:
             args = ["transfer", *("--from" if word == "--transfer" else word for word in args)]
-        elif args and args[0] not in (*COMMANDS, "--help", "-h"):
+        elif args and args[0] not in (*COMMANDS, "--help", "-h") and not _is_misspelt(args):
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+
+def _is_misspelt(args: list[str]) -> bool:
+    """Return whether the first word is no suite, but similar to a command."""
+    if args[0].startswith("-") or args[0].endswith(".toml"):
+        return False
+    from wsap_eval.suite import shipped_suites  # deferred for weight
+
+    suites = shipped_suites()
+    nearest = difflib.get_close_matches(args[0], {*suites, *COMMANDS}, n=1)
+    return args[0] not in suites and not COMMANDS.keys().isdisjoint(nearest)
 
 
 main = _EvalGroup(

@@ -22,6 +22,8 @@ _LATEX = {
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$])")
 _BLOCK = re.compile(r"^(\d+(?=\.(?:\s|$))|(?=[-=]))")
 """The place before a character that begins a list or underlines a heading at the start of a line."""
+_LIGATURE = re.compile(r"([-',])(?=\1)")
+"""Characters that LaTeX draws as another one if they are doubled."""
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
@@ -31,7 +33,8 @@ def escaped(text: str, form: Form) -> str:
     if form == "markdown":
         return _BLOCK.sub(r"\1\\", _MARKDOWN.sub(r"\\\1", clean)) if clean != "-" else "–"
     if form == "latex":
-        return _MINUS.sub("$-$", "".join(_LATEX.get(character, character) for character in clean))
+        text = _LIGATURE.sub(r"\1{}", "".join(_LATEX.get(character, character) for character in clean))
+        return ("{}" if text.startswith(("[", "*")) else "") + _MINUS.sub("$-$", text)  # no argument of \\ or \item
     return clean
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from wsap_core.errors import PluginError, WsapError
@@ -13,6 +15,25 @@ from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
 
 class MetricError(PluginError):
     """A metric raised, or its value is no finite number."""
+
+
+@contextmanager
+def warned_once() -> Iterator[None]:
+    """Let what the runtime warns of after each episode, such as a score that can't be computed, be told once in this
+    process."""
+    told = set[str]()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        before = len(told)
+        told.add(record.getMessage())
+        return len(told) > before
+
+    logger = logging.getLogger("wsap.runs")
+    logger.addFilter(is_new)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_new)
 
 
 def value_of_metric(metric: ScoreMetric, episodes: Sequence[EpisodeSummary], game: str) -> float:

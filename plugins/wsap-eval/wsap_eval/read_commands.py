@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import click
@@ -47,9 +49,11 @@ def show(folder: Path, *, episodes: bool, tags: tuple[str, ...], form: Form | No
         else:
             transfer_command.tell(measured, form or "")
         return
-    played = with_tags(played_of(folder, table=not episodes), tags)
+    with redirect_stdout(sys.stderr):  # what games and metrics print is no part of the table
+        played = with_tags(played_of(folder, table=not episodes), tags)
+        data = as_data(played, folder) if as_json and not episodes else None
     if as_json:
-        print_json([dict(flat_episode(r)) for r in played.records] if episodes else as_data(played, folder))
+        print_json([dict(flat_episode(r)) for r in played.records] if data is None else data)
     elif episodes:
         print_cells(
             ("game", "entrant", "seed", "outcome", "value", "steps", "run"),
@@ -94,10 +98,12 @@ def score(folder: Path, metrics: tuple[str, ...], *, reduce: str | None, as_json
 
     if not metrics and reduce is None:
         raise UsageError("Name what to score by: --metric NAME or --reduce HOW.")
-    played = scored_again(folder, metrics, reduce)
-    write_table(played.rows(), folder)
-    if as_json:
-        print_json(as_data(played, folder))
+    with redirect_stdout(sys.stderr):
+        played = scored_again(folder, metrics, reduce)
+        write_table(played.rows(), folder)
+        data = as_data(played, folder) if as_json else None
+    if data is not None:
+        print_json(data)
     else:
         tell(played)
 
@@ -137,7 +143,8 @@ def compare(
 
     if as_json:
         refuse_given("with --json", "form")
-    found = compared(folder, others, baseline=baseline, tags=tags)
+    with redirect_stdout(sys.stderr):
+        found = compared(folder, others, baseline=baseline, tags=tags)
     if as_json:
         print_json({"baseline": found.baseline, "apart": found.apart, "rows": [dict(flat_row(r)) for r in found.rows]})
         return
@@ -180,5 +187,7 @@ def export(folder: Path, *, form: str, out: Path | None, database: str | None, d
 
     if form != "html":
         refuse_given("with this format", "dashboard")
-    for path in write(folder, form, out=out, database=database, dashboard=dashboard):
+    with redirect_stdout(sys.stderr):
+        written = list(write(folder, form, out=out, database=database, dashboard=dashboard))
+    for path in written:
         click.echo(str(path))

@@ -26,7 +26,7 @@ from wsap_eval.due import NO_BUDGET, NO_LIMITS, CellLimits, Due, Offer, is_over
 from wsap_eval.jobs.frames import Setup
 from wsap_eval.jobs.local import play_in_workers
 from wsap_eval.jobs.together import first_error_ends
-from wsap_eval.metrics import scored_by
+from wsap_eval.metrics import scored_by, warned_once
 from wsap_eval.plan import Game, Job, Plan, asks_models, games_of
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of
@@ -196,7 +196,7 @@ def evaluate(
     plan = Plan(evaluation.suite, games, evaluation.entrants, host, Conditions(games, host).added)
     for name in specs.keys() - {entrant for _, entrant in plan.cells}:
         raise UsageError(f"The agent {name!r} plays only {', '.join(specs[name].games)}, none of these games.")
-    with Results(folder, evaluation.suite, plan, evaluation.changed) as results:
+    with Results(folder, evaluation.suite, plan, evaluation.changed) as results, warned_once():
         if evaluation.cells.half_width is not None and evaluation.changed == "apart":
             raise UsageError("--until needs episodes of the same conditions; give --changed again.")
         results.score(games)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,11 +113,13 @@ def run(
         chosen, chosen.entrants, database, all_limits(limits), prices_of(prices), cells, jobs or cpus(), on or "",
         changed=changed or "", tags=tags_of(tags),
     )  # fmt: skip
-    with Live(folder, quiet=as_json, until=until is not None) as live:
-        played = evaluate(evaluation, folder, progress=live, stopping=live.stopping, watch=live.watch)
-    write_table(played.rows(), folder)
-    if as_json:
-        print_json(as_data(played, folder))
+    with redirect_stdout(sys.stderr):  # what games, agents and metrics print is no part of the table
+        with Live(folder, quiet=as_json, until=until is not None) as live:
+            played = evaluate(evaluation, folder, progress=live, stopping=live.stopping, watch=live.watch)
+        write_table(played.rows(), folder)
+        data = as_data(played, folder) if as_json else None
+    if data is not None:
+        print_json(data)
     else:
         tell(played, form or "")
         click.echo(f"Results: {folder}", err=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,7 +103,7 @@ def transfer(
         positives=positives,
     )  # fmt: skip
     folder = out or Path("wsap-eval") / f"transfer-{'pilot-' * pilot}{plan.design[:8]}"
-    with Live(folder, quiet=as_json) as live:
+    with redirect_stdout(sys.stderr), Live(folder, quiet=as_json) as live:
         measured = measure(
             plan, folder, seed=seed, jobs=jobs, limits=limits_of(limits), prices=prices_of(prices), progress=live,
             stopping=live.stopping, watch=live.watch,

@@ -114,7 +114,7 @@ def options_of(config: Mapping[str, Any]) -> OllamaOptions:
     """Return options from a configuration; `ConfigError` if one is unknown or invalid."""
     own = {name: value for name, value in config.items() if name not in RUNTIME}
     keep = own.get("keep_alive")
-    if type(keep) in (int, str) and str(keep).lstrip("-").isdigit():
+    if type(keep) in (int, str) and str(keep).removeprefix("-").isdecimal():
         own["keep_alive"] = f"{keep}s"  # as text, Ollama requires a unit
     options = read_options(OllamaOptions, own, "ollama", also=RUNTIME)
     extra = {name: value for name, value in config.items() if name in RUNTIME}

@@ -126,6 +126,24 @@ def test_an_id_comes_before_a_name_and_what_is_fixed_stays(folder: Path) -> None
 
 
 @pytest.mark.slow
+def test_an_influence_is_judged_with_those_that_wait_and_what_a_tick_refuses_is_told(folder: Path) -> None:
+    told(folder, "new", "twins", "--template", "village", "--language", "en")
+    told(folder, "edit", "twins", "anna", "name", "Nora")
+    assert "of the character 'luke' looks like that of 'anna'" in refusal(
+        folder, "edit", "twins", "luke", "name", "N\u043era"
+    )
+    told(folder, "object", "twins", "Nora", "a coin")
+    assert "'\u0430 coin'" in refusal(folder, "object", "twins", "luke", "\u0430 coin")
+    told(folder, "move", "twins", "a-coin", "luke")
+    with opened(str(folder / "stories.db")) as stories:  # as another process that looked at an earlier state
+        stories.runner.influence("twins", {"kind": "edit", "id": "vera", "field": "name", "text": "Nora"})
+    said = " ".join(told(folder, "run", "twins", "--ticks", "1").split())
+    assert "The influence 'edit' before this tick was refused: The name 'Nora' of the character 'vera'" in said
+    assert "refused" not in told(folder, "run", "twins", "--ticks", "1")
+    assert "a coin (a-coin)" in told(folder, "inspect", "twins", "luke")
+
+
+@pytest.mark.slow
 def test_an_influence_says_where_and_inventories_say_what(folder: Path) -> None:
     told(folder, "new", "places", "--template", "village")
     assert "tick of places in The mill: Matt is suddenly here." in told(folder, "move", "places", "matt", "mill")

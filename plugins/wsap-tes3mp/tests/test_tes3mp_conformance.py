@@ -218,15 +218,15 @@ def test_promises_that_are_not_kept_are_found(engine: type[ScriptedEngine], chec
 
 
 class Loose(httpx2.AsyncBaseTransport):
-    """Changes one value of each perception of a bridge."""
+    """Changes one value of each perception of a bridge, or of its other answers at a route."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, path: str, value: object) -> None:
-        self._inner, self._path, self._value = inner, path, value
+    def __init__(self, inner: httpx2.AsyncBaseTransport, path: str, value: object, route: str = "/perception") -> None:
+        self._inner, self._path, self._value, self._route = inner, path, value, route
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._inner.handle_async_request(request)
         data = json.loads(await response.aread())
-        if request.url.path == "/perception":
+        if request.url.path == self._route and response.status_code < 400:
             *outer, name = self._path.split(".")
             place = data
             for key in outer:
@@ -258,6 +258,28 @@ def test_the_checks_are_as_strict_as_the_schema(path: str, value: object, fits: 
                 found = {one.name: one for one in await run_checks(client, only=["perception"])}
             assert found["perception"].status == ("passed" if fits else "failed"), found["perception"].reason
             assert fits or path in found["perception"].reason
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("route", "path", "value", "check"),
+    [
+        ("/command", "logged", "true", "unhindered"),
+        ("/command", "logged", 1, "unhindered"),
+        ("/command", "status", "ok", "unhindered"),
+        ("/morrowind/status", "bridge_connected", "true", "status"),
+        ("/morrowind/status", "uptime_seconds", "3600", "status"),
+    ],
+)
+def test_other_answers_are_checked_as_strictly(route: str, path: str, value: object, check: str) -> None:
+    async def scenario() -> None:
+        async with bridged(ScriptedEngine("mira")) as bridge:
+            transport = Loose(httpx2.ASGITransport(app=create_app(bridge, TOKEN)), path, value, route)
+            async with BridgeClient("http://127.0.0.1:8765", TOKEN, transport=transport, strict=True) as client:
+                found = {one.name: one for one in await run_checks(client, act=True, only=[check])}
+            assert found[check].status == "failed"
+            assert path in found[check].reason
 
     asyncio.run(scenario())
 

@@ -119,7 +119,7 @@ class BridgeClient(AsyncExitStack, BridgePort):
             body["protocol_version"] = SEED_VERSION
         answer = await self._ask("POST", "/command", body=body, key=key)
         try:
-            return CommandAccepted.model_validate(answer)
+            return CommandAccepted.exactly(answer) if self._strict else CommandAccepted.model_validate(answer)
         except ValidationError as error:
             told = f"The bridge's answer to the command can't be read ({errors.first_problem(error)})"
             raise errors.UnknownOutcomeError(f"{told}; it may have accepted the command.") from None

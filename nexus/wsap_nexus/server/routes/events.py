@@ -210,7 +210,7 @@ async def events(
     state = request.app.state
     feed: Feed = state.feed
     start = after
-    if start is None and last_event_id is not None and last_event_id.isdigit() and len(last_event_id) < 19:
+    if start is None and last_event_id is not None and last_event_id.isdecimal() and len(last_event_id) < 19:
         start = int(last_event_id)
     if start is not None and start > feed.last():
         _refuse_ahead(nexus.nexus_store, start)

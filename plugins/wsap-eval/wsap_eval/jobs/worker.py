@@ -29,6 +29,7 @@ from wsap_eval.apart import BEFORE, differences
 from wsap_eval.conditions import Conditions
 from wsap_eval.jobs.frames import HEADER, Batch, Ended, Ready, Reply, Setup, Stop, framed
 from wsap_eval.jobs.together import first_error_ends
+from wsap_eval.metrics import warned_once
 from wsap_eval.plan import Game, Job, games_of
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeRecord
@@ -124,7 +125,7 @@ def opened(setup: Setup) -> Iterator[Table]:
 
 
 def _serve(setup: Setup, incoming: BinaryIO, outgoing: BinaryIO) -> None:
-    with opened(setup) as table:
+    with opened(setup) as table, warned_once():
         # What is imported by now is never garbage, and an episode leaves hundreds of objects that refer to each other.
         gc.collect()
         gc.freeze()

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -71,11 +72,26 @@ class Model:
         await self.backend.aclose()
 
     async def _complete(self, request: Request, on_text: OnText | None) -> Reply:
-        with backend_blamed(self.backend):
-            reply: object = await self.backend.complete(request, on_text)
+        async with _SENDING.get()():
+            with backend_blamed(self.backend):
+                reply: object = await self.backend.complete(request, on_text)
         if not isinstance(reply, Reply):
             raise BackendError(f"The backend of {self.backend.model} returned a {type(reply).__name__}, not a Reply.")
         return reply
+
+
+_SENDING: ContextVar[Callable[[], AbstractAsyncContextManager[None]]] = ContextVar("sending", default=nullcontext)
+
+
+@contextmanager
+def each_sent(within: Callable[[], AbstractAsyncContextManager[None]]) -> Iterator[None]:
+    """Have each request of a `Model` in the block, at each of its tries, sent within a context: entered when its turn
+    has come and no limit keeps it back, and left with the reply."""
+    before = _SENDING.set(within)
+    try:
+        yield
+    finally:
+        _SENDING.reset(before)
 
 
 @contextmanager

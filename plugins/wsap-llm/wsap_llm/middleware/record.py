@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from wsap_core.errors import RecordMismatchError
 from wsap_core.seams import model_errors as errors
@@ -12,7 +14,7 @@ from wsap_core.seams.model import Abilities, OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendError, ConstraintError, ContextTooSmallError
 from wsap_llm.journal import CallJournal
 from wsap_llm.keys import request_key
-from wsap_llm.middleware import Ask
+from wsap_llm.middleware import Ask, each_sent
 
 _CLASSES: Mapping[str, type[BackendError]] = {
     kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BackendError)
@@ -47,14 +49,9 @@ class Record:
 
     async def _asked(self, key: str, request: Request, on_text: OnText | None, ask: Ask) -> Reply:
         try:
-            await self.journal.asking(key)
-        except asyncio.CancelledError:
-            self.journal.ask_failed(key)  # it was not sent
-            raise
-        try:
-            reply = await ask(request, on_text)
+            with each_sent(partial(self._sending, key)):
+                reply = await ask(request, on_text)
         except BackendError as error:
-            self.journal.ask_failed(key)
             if isinstance(error, ConstraintError):
                 self.journal.refuse(key, str(error))
             if self.failures or (request.shortens and isinstance(error, ContextTooSmallError)):
@@ -62,6 +59,19 @@ class Record:
             raise
         self.journal.add(key, request, reply)
         return reply
+
+    @asynccontextmanager
+    async def _sending(self, key: str) -> AsyncIterator[None]:
+        try:
+            await self.journal.asking(key)
+        except asyncio.CancelledError:
+            self.journal.ask_failed(key)  # it was not sent
+            raise
+        try:
+            yield
+        except BackendError:
+            self.journal.ask_failed(key)
+            raise
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wsap_core.protocol import Action, ActionDef, ActionSpace, ParamDef
@@ -18,46 +18,78 @@ _WORD = re.compile(r"""("[^"]*"|'[^']*'|\S+)(?:\s+|$)""")
 
 def typed_action(text: str, space: ActionSpace) -> tuple[Action | None, str]:
     """Return the typed action, or None and why it is invalid. The forms are `name`, `name key=value ...`, and by
-    position, as in `whisper Player 2 hello there`: the last free text takes the rest of the line, any other one word.
-    Numbers, truth values, lists and objects are typed as JSON."""
+    position, as in `whisper Player 2 hello there`: the last free text takes the rest of the line, any other one word;
+    the last parameters may be `key=value`. Numbers, truth values, lists and objects are typed as JSON."""
     line = single_line(text)
     if not line:
         return None, "Type the name of an action."
     name, _, rest = line.partition(" ")
-    begin_so = [action for action in space.actions if action.name.startswith(name)]
-    definition = space.find(name) or (begin_so[0] if len(begin_so) == 1 else None)
+    definition = meant(name, space)
     if definition is None:
         _, reason = check_action(Action(name), index_actions(space))
         return None, reason
-    parameters, reason = _parameters(definition, rest.strip())
-    if reason:
-        return None, reason
-    declared = {p.name: p for p in definition.parameters}
-    values = {key: _value(typed, declared[key]) if key in declared else typed for key, typed in parameters.items()}
-    action, reason = check_action(Action(definition.name, values), index_actions(space))
-    return (None, reason) if reason else (action, "")
+    declared, known = {p.name: p for p in definition.parameters}, index_actions(space)
+    refused = ""
+    for typed in _readings(definition, rest.strip()):
+        values = {key: _value(word, declared[key]) if key in declared else word for key, word in typed.items()}
+        action, reason = check_action(Action(definition.name, values), known)
+        if not reason:
+            return action, ""
+        refused = refused or reason
+    return None, refused or _unread(definition, rest.strip())
 
 
-def _parameters(definition: ActionDef, rest: str) -> tuple[dict[str, str], str]:
+def meant(name: str, space: ActionSpace) -> ActionDef | None:
+    """Return the action of a typed name, in any case, or of the beginning of one name alone; None for others."""
+    same = [a for a in space.actions if a.name.lower() == name.lower()]
+    begin_so = [a for a in space.actions if a.name.lower().startswith(name.lower())]
+    return space.find(name) or next((some[0] for some in (same, begin_so) if len(some) == 1), None)
+
+
+def _readings(definition: ActionDef, rest: str) -> Iterator[dict[str, str]]:
+    """Yield what the parameters may be that a person typed, the likeliest first."""
+    parameters = definition.parameters
     if not rest:
-        return {}, ""
+        yield {}
+    if not rest or not parameters:
+        return
+    if (given := named(parameters, rest)) is not None:
+        yield given
+        return
+    if (given := _ended_by_names(parameters, rest)) is not None:
+        yield given
+        return
+    needed = [p for p in parameters if not p.optional]
+    optional = [p for p in parameters if p.optional]
+    some = [[p for p in parameters if not p.optional or p is one] for one in optional]
+    for order in [needed or list(parameters), list(parameters), *some]:
+        found, left = in_order(order, rest)
+        if not left:
+            yield found
+    if len(needed or parameters) == 1 and not in_order(parameters, rest)[0]:
+        yield {(needed or parameters)[0].name: rest}
+
+
+def _ended_by_names(parameters: Sequence[ParamDef], rest: str) -> dict[str, str] | None:
+    """Return the values of a text whose first ones stand in order, and whose last ones are optional and named."""
+    optional = [p for p in parameters if p.optional]
+    for match in re.finditer(r"(?<=\s)([^\s=]+)=", rest):
+        if match[1] in {p.name for p in optional} and (last := named(optional, rest[match.start() :])) is not None:
+            others = [p for p in parameters if p.name not in last]
+            first, left = in_order(others, rest[: match.start()].rstrip())
+            return None if left else {**first, **last}
+    return None
+
+
+def _unread(definition: ActionDef, rest: str) -> str:
+    """Return why a text can't be read as parameters."""
     if not definition.parameters:
-        return {}, f"{definition.name} takes no parameters."
-    if (given := named(definition.parameters, rest)) is not None:
-        return given, ""
-    needed = [p for p in definition.parameters if not p.optional] or list(definition.parameters)
-    found, left = in_order(needed, rest)
-    if not left:
-        return found, ""
-    every, beyond = in_order(definition.parameters, rest)
-    if not beyond:
-        return every, ""
-    if len(needed) == 1:
-        return {needed[0].name: rest}, ""
-    missing = next((p for p in needed if p.name not in found), None)
+        return f"{definition.name} takes no parameters."
+    found, left = in_order(definition.parameters, rest)
+    missing = next((p for p in definition.parameters if p.name not in found), None)
     if missing is not None and (choices := missing.choices()) is not None and "=" not in left.partition(" ")[0]:
-        return {}, f"{definition.name}: {left!r} is not a {missing.name} (expected one of {', '.join(choices)})."
-    return {}, f"{definition.name} takes KEY=VALUE; there is no = in {left.partition(' ')[0]!r}."
+        return f"{definition.name}: {left!r} is not a {missing.name} (expected one of {', '.join(choices)})."
+    return f"{definition.name} takes KEY=VALUE; there is no = in {left.partition(' ')[0]!r}."
 
 
 def named(parameters: Sequence[ParamDef], rest: str) -> dict[str, str] | None:
@@ -102,7 +134,10 @@ def _beginnings(parameter: ParamDef, rest: str, *, last: bool) -> list[tuple[str
     if (choices := parameter.choices()) is not None:
         low = rest.lower()
         fits = [c for c in choices if low == c.lower() or low.startswith(f"{c.lower()} ")]
-        return [(c, rest[len(c) :].lstrip()) for c in sorted(fits, key=len, reverse=True)]
+        found = [(c, rest[len(c) :].lstrip()) for c in sorted(fits, key=len, reverse=True)]
+        quoted = _WORD.match(rest) if rest[:1] in ("'", '"') else None
+        same = [] if quoted is None else [c for c in choices if c.lower() == _unquoted(quoted[1]).lower()]
+        return found + [(c, rest[quoted.end() :]) for c in same if quoted is not None]
     if last:
         return [(rest, "")]
     word = _WORD.match(rest)

@@ -6,7 +6,7 @@ import asyncio
 import difflib
 import json
 from collections.abc import Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import fields
 from heapq import merge
 from itertools import groupby
@@ -171,7 +171,7 @@ _SHOWN = 200
 
 
 @story_command("wsap sandbox rewind village 12")
-@click.argument("tick", type=int)
+@click.argument("tick", type=WholeNumber(0))
 def rewind(stories: Stories, story: str, tick: int) -> Told:
     """Go back to an earlier TICK of the STORY; 0 is its beginning.
 
@@ -196,7 +196,7 @@ def _rewind(stories: Stories, story: str, tick: int, where: str) -> Told:
 
 @story_command("wsap sandbox branch village flood --at 12")
 @click.argument("name")
-@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to start from. Default: the newest.")
+@click.option("--at", "tick", type=WholeNumber(0), metavar="TICK", help="The tick to start from. Default: the newest.")
 def branch(stories: Stories, story: str, name: str, tick: int | None) -> Told:
     """Start the story NAME from a tick of the STORY, including memories; all its seats are free."""
     at = stories.runs.ticks(story) if tick is None else tick
@@ -210,7 +210,9 @@ def branch(stories: Stories, story: str, name: str, tick: int | None) -> Told:
 @story_command("wsap sandbox diff village flood", "wsap sandbox diff village flood --at 20", story=False)
 @click.argument("one")
 @click.argument("other")
-@click.option("--at", "tick", type=int, metavar="TICK", help="The tick to compare. Default: the newest of both.")
+@click.option(
+    "--at", "tick", type=WholeNumber(0), metavar="TICK", help="The tick to compare. Default: the newest of both."
+)
 def diff(stories: Stories, one: str, other: str, tick: int | None) -> Told:
     """Show the first tick that differs between the stories ONE and OTHER, and their differences."""
     one, other = stories.find(one), stories.find(other)
@@ -275,10 +277,14 @@ _WHO: Word = ("CHARACTER", "character", ("character",))
 
 
 def _command(name: str, kind: str, words: tuple[Word, ...], text: str, example: str, *options: click.Option) -> Any:
-    """Return a command that checks an influence against the story's newest state and submits it."""
+    """Return a command that checks an influence against the story's newest state, with what waits for the next tick,
+    and submits it."""
 
     def handed_in(stories: Stories, story: str, **given: Any) -> Told:
         world = stories.world(story)
+        for waiting in stories.runs.waiting(story):
+            with suppress(UsageError):  # told when the tick comes
+                world.influence(waiting)
         body: dict[str, JsonValue] = {"kind": kind}
         for word, key, kinds in words:
             typed = given.pop(word.lower())

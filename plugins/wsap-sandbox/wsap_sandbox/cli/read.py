@@ -123,7 +123,9 @@ _KEY = re.compile(r"(?:(\d+):)?(\d+)/(intent|scene|story|memory)/([^/]+)(?:/(\d+
     "wsap sandbox inspect village 12/scene/dam",
 )
 @click.argument("what")
-@click.option("--at", "tick", type=int, metavar="TICK", help="Show the state after this tick. Default: the newest.")
+@click.option(
+    "--at", "tick", type=WholeNumber(0), metavar="TICK", help="Show the state after this tick. Default: the newest."
+)
 @click.option("--find", "words", metavar="TEXT", help="For a character: list witnessed events that contain TEXT.")
 def inspect(stories: Stories, story: str, what: str, tick: int | None, words: str | None) -> Told:
     """Show WHAT in the STORY.

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -17,7 +17,17 @@ from wsap_core.cli.output import print_json
 from wsap_core.cli.params import FiniteRange, WholeNumber
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.paths import home
-from wsap_sandbox.cli.common import Stories, Told, chapter_data, chapter_text, opened, print_told, story_command, width
+from wsap_sandbox.cli.common import (
+    Stories,
+    Told,
+    chapter_data,
+    chapter_text,
+    opened,
+    print_told,
+    story_command,
+    width,
+    wrapped,
+)
 from wsap_sandbox.options import PHASES, SandboxOptions
 
 if TYPE_CHECKING:
@@ -31,8 +41,8 @@ _LIMITS = (
     click.Option(["--limit", "limits"], multiple=True, metavar="KIND=N",
                  help="Stop before calls, tokens or cost (US dollars) of the whole story, earlier commands included, "
                  "exceed N: cost=2, calls=100, tokens=500000; may be repeated."),
-    click.Option(["--price-in"], type=float, help="US dollars per million prompt tokens."),
-    click.Option(["--price-out"], type=float, help="US dollars per million reply tokens."),
+    click.Option(["--price-in"], type=FiniteRange(0), metavar="FLOAT", help="US dollars per million prompt tokens."),
+    click.Option(["--price-out"], type=FiniteRange(0), metavar="FLOAT", help="US dollars per million reply tokens."),
 )  # fmt: skip
 
 
@@ -198,10 +208,20 @@ class Printer:
             self.next = chapter.tick + 1
             if live:
                 click.echo("\r\033[K", err=True, nl=False)
+            refused = list(self._refused(chapter.tick))
             if self.as_json:
-                self.data.append(chapter_data(chapter))
-            else:
-                click.echo(chapter_text(chapter, events=self.events))
+                self.data.append(chapter_data(chapter) | {"refused": refused})
+                continue
+            click.echo(chapter_text(chapter, events=self.events))
+            for one in refused:
+                said = wrapped(f"! The influence {one['kind']!r} before this tick was refused: {one['why']}")
+                click.echo(click.style(f"\n{said}", fg="yellow"))
+
+    def _refused(self, tick: int) -> Iterator[dict[str, str]]:
+        """Yield the influences before a tick that its world refused, with the reasons."""
+        for event in self.stories.runs.history(self.name, "influence", first=tick, last=tick):
+            if why := event["body"].get("refused"):
+                yield {"kind": str(event["body"]["body"].get("kind")), "why": str(why)}
 
 
 # --- estimates -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.cli.params import WholeNumber
+from wsap_core.cli.params import SEED, WholeNumber
 
 if TYPE_CHECKING:
     from wsap_tossim.fork import Round
@@ -48,7 +48,7 @@ LONGEST = 60
 )
 @click.option("--run", "as_run", is_flag=True, help="Record a run, even with scripted players only.")
 @click.option("--json", "as_json", is_flag=True, help="With a run: print JSON only.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the players that continue.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the players that continue.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
               help="Output file for the game's record (town.json), if no run is recorded.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")

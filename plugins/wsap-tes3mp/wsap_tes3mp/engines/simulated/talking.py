@@ -173,7 +173,7 @@ def _change_disposition(body: Body, person: str, change: int) -> None:
 def _apply(world: World, body: Body, effects: tuple[str, ...], target: Thing) -> None:
     for effect in effects:
         verb, *rest = effect.split()
-        amount = int(rest[-1]) if rest and rest[-1].lstrip("-").isdigit() else 0
+        amount = int(rest[-1]) if rest and rest[-1].removeprefix("-").isdecimal() else 0
         name = world.facts.get(rest[0], rest[0]) if rest else ""
         match verb:
             case "stage":
