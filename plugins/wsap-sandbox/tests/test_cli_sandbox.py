@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_nexus.cli.runs import runs
 from wsap_sandbox.cli import sandbox
 from wsap_sandbox.cli.common import opened
-from wsap_sandbox.cli.run import Printer
+from wsap_sandbox.cli.run import Printer, _play
 
 
 @pytest.fixture(scope="module")
@@ -266,6 +268,28 @@ def test_by_hand_ends_at_the_end_of_input(folder: Path) -> None:
     assert result.exit_code == 0
     with pytest.raises(UsageError, match="by-hand"):
         raise call(folder, "run", "hand", "--by-hand", "--ticks", "2").exception or AssertionError
+
+
+def test_a_reader_gets_a_quarter_of_a_second_for_each_word_before_the_next_tick(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(folder, "new", "slow", "--template", "village")
+    pauses: list[float] = []
+    printed: list[int] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        printed.append(len(capsys.readouterr().out.split()))
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    with opened(str(folder / "stories.db")) as stories:
+        printer = Printer(stories, "slow", False, False, 1)
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(_play(printer, None, None, contextlib.nullcontext, read=True, sleep=sleep))
+        assert stories.runs.ticks("slow") == 3
+    assert pauses == [words / 4 for words in printed]
+    assert min(printed) > 20
 
 
 def test_a_tick_that_comes_while_the_log_is_read_is_printed_with_its_story(

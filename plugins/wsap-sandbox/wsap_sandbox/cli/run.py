@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _POLL = 0.15
 """Seconds between polls of the log."""
+_WORDS_A_SECOND = 4.0
+"""How fast a story is told to a person: adults read 238 words of English prose a minute (Brysbaert 2019)."""
 _LIMITS = (
     click.Option(["--events"], is_flag=True, help="Also print the ledger's events."),
     click.Option(["--limit", "limits"], multiple=True, metavar="KIND=N",
@@ -56,7 +58,8 @@ _LIMITS = (
 )
 @click.option("--ticks", type=WholeNumber(1), help="Number of ticks. Default: until Ctrl-C.")
 @click.option("--every", type=FiniteRange(0, min_open=True), metavar="SECONDS",
-              help="Minimum seconds from one tick to the next.")  # fmt: skip
+              help="Minimum seconds from one tick to the next. Default: none; at a terminal, without --ticks, the time "
+              "to read a tick.")  # fmt: skip
 @click.option("--by-hand", is_flag=True, help="Run one tick each time Enter is pressed.")
 @click.option("--webhook", metavar="URL", envvar="WSAP_SANDBOX_WEBHOOK",
               help="Also send the story to this address, signed with the key in WSAP_SANDBOX_WEBHOOK_SECRET; "
@@ -70,7 +73,8 @@ def run(ticks: int | None, every: float | None, by_hand: bool, **given: Any) -> 
     """
     if by_hand and (ticks is not None or every is not None or given["as_json"]):
         raise UsageError("--by-hand waits for Enter; leave out --ticks, --every and --json.")
-    _go_on(ticks=ticks, pace=None if every is None else 1 / every, by_hand=by_hand, **given)
+    read = ticks is None and every is None and not by_hand and not given["as_json"] and sys.stdout.isatty()
+    _go_on(ticks=ticks, pace=None if every is None else 1 / every, by_hand=by_hand, read=read, **given)
 
 
 @story_command("wsap sandbox step village", params=_LIMITS, opens=False)
@@ -82,7 +86,7 @@ def step(**given: Any) -> None:
 def _go_on(
     story: str, *, ticks: int | None, events: bool, limits: Sequence[str], price_in: float | None,
     price_out: float | None, as_json: bool, database: str | None, pace: float | None = None, by_hand: bool = False,
-    webhook: str | None = None, estimate_only: bool = False,
+    read: bool = False, webhook: str | None = None, estimate_only: bool = False,
 ) -> None:  # fmt: skip
     from wsap_llm.kit import ModelPool, prices_for  # deferred for weight
 
@@ -101,7 +105,7 @@ def _go_on(
         sending = _sending(stories, name, webhook)
         summary: dict[str, Any] | None = None
         with contextlib.suppress(KeyboardInterrupt):
-            summary = asyncio.run(_play(printer, ticks, pace, sending, by_hand=by_hand))
+            summary = asyncio.run(_play(printer, ticks, pace, sending, by_hand=by_hand, read=read))
         printer.rest()
         now = stories.runs.ticks(name)
         if as_json:
@@ -129,7 +133,8 @@ def _sending(stories: Stories, name: str, address: str | None) -> Callable[[], A
 
 async def _play(
     printer: Printer, ticks: int | None, pace: float | None,
-    sending: Callable[[], AbstractAsyncContextManager[None]], *, by_hand: bool,
+    sending: Callable[[], AbstractAsyncContextManager[None]], *, by_hand: bool = False, read: bool = False,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> dict[str, Any]:  # fmt: skip
     stories, name, models = printer.stories, printer.name, cast(Any, printer.stories.services.models)
     game = stories.runs.about(name)["game"]
@@ -144,9 +149,18 @@ async def _play(
 
     try:
         async with sending():
+            summary: dict[str, Any] = {}
+            if read:
+                click.echo("Told at a reading pace: --every 1 is faster, and --ticks does not wait.\n", err=True)
+                before = None
+                while (now := stories.runs.ticks(name)) != before:  # the last play came to no tick: the story is over
+                    before, told = now, printer.words
+                    summary = await play(1)
+                    printer.rest()
+                    await sleep((printer.words - told) / _WORDS_A_SECOND)
+                return summary
             if not by_hand:
                 return await play(ticks)
-            summary: dict[str, Any] = {}
             while await _enter():
                 summary = await play(1)
                 printer.rest()
@@ -175,6 +189,8 @@ class Printer:
     next: int
     data: list[Any] = field(default_factory=list)
     """Collects ticks as JSON-ready data if `as_json`."""
+    words: int = 0
+    """The number of words printed."""
 
     async def follow(self) -> None:
         """Print new ticks until cancelled, and at a terminal which model is waited for."""
@@ -212,7 +228,9 @@ class Printer:
             if self.as_json:
                 self.data.append(chapter_data(chapter) | {"refused": refused})
                 continue
-            click.echo(chapter_text(chapter, events=self.events))
+            text = chapter_text(chapter, events=self.events)
+            self.words += len(text.split())
+            click.echo(text)
             for one in refused:
                 said = wrapped(f"! The influence {one['kind']!r} before this tick was refused: {one['why']}")
                 click.echo(click.style(f"\n{said}", fg="yellow"))
