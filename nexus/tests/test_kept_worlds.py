@@ -574,6 +574,43 @@ def test_an_arrival_that_a_fault_of_the_database_stopped_before_its_commit_is_wi
         asyncio.run(goes_on(tmp_path))
 
 
+def test_ticks_between_a_withdrawn_arrival_and_its_second_attempt_can_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, tries = passages.commit_enter, []
+
+    async def begin() -> None:
+        async with glade(tmp_path, agents=("ada",)) as place:
+
+            def locked_once(*given: Any) -> Any:
+                tries.append(given)
+                if len(tries) == 1:
+                    # Then the world goes on without it for a while.
+                    asyncio.get_running_loop().call_soon(place.nexus.pause, "ada")
+                    raise StorageLockedError("Another program has locked the database.")
+                return commit(*given)
+
+            await until_tick(place, 3)
+            monkeypatch.setattr(passages, "commit_enter", locked_once)
+            place.nexus.entrance.request_enter("ada", "meadow", EntryRequest(steps=3))
+            for visit in place.nexus.live.controls.values():
+                visit.stop()
+            await place.until(lambda: events(place, "withdrawn"))
+            await until_tick(place, len(ticks(place)) + 2)
+            place.nexus.resume("ada")
+            await place.until_events("left", agent="ada")
+
+    asyncio.run(begin())
+    assert len(tries) == 2
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        told = list(store.repository.read_events(RUN, kinds=("joined", "tick")))
+        first, second = [event.seq for event in told if event.kind == "joined"]
+        between = [event for event in told if event.kind == "tick" and first < event.seq < second]
+        assert len(between) >= 2
+    forget_states(tmp_path)
+    looked_at(tmp_path)
+
+
 @pytest.mark.slow
 def test_an_agent_that_the_nexus_refused_after_the_world_had_let_it_in_keeps_no_restart_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
