@@ -19,7 +19,7 @@ from living_worlds import FAIR, MEADOW, Meadow
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
 from wsap_core.errors import StorageLockedError, UsageError
-from wsap_core.protocol import Goal, PortableItem, Tick
+from wsap_core.protocol import AvatarState, Goal, PortableItem, Tick
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.clock import SystemClock
 from wsap_llm.backends.pool import ModelPool
@@ -314,6 +314,37 @@ def test_a_world_that_fails_comes_back_by_itself_after_longer_and_longer_pauses(
             assert 2 in clock.waited
 
     asyncio.run(test())
+
+
+def test_who_comes_home_from_a_world_that_failed_and_goes_on_has_a_body_that_sleeps_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown, failed = Meadow.advance, list[int]()
+
+    async def once(meadow: Meadow) -> Tick:
+        if meadow.number >= 5 and meadow._gardeners and not failed:
+            failed.append(meadow.number)
+            raise RuntimeError("It rains frogs.")
+        return await grown(meadow)
+
+    monkeypatch.setattr(Meadow, "advance", once)
+
+    async def test() -> None:
+        async with glade(tmp_path, agents=("ada",), clock=Hasty()) as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest(world="glade"))
+            (crashed,) = await place.until_events("world_crashed")
+            (left,) = await place.until_events("left", agent="ada")
+            assert (crashed.body["kept"], left.body["avatar_state"]) == (True, "dormant")
+            with place.nexus.nexus_store.look() as tx:
+                ((body, world),) = [(one.avatar, tx.world(one.world_id)) for one in tx.avatars("ada", "meadow")]
+            assert (body.state, body.bound_agent, world.run_id) == (AvatarState.DORMANT, None, RUN)
+            await until_tick(place, len(ticks(place)) + 2)
+            await place.nexus.enter("ada", "meadow", EntryRequest(steps=2))
+            assert place.events("entered", agent="ada")[-1].body["woken"]
+            await place.until_events("left", 2, agent="ada")
+
+    asyncio.run(test())
+    assert failed
 
 
 @pytest.mark.slow

@@ -85,10 +85,11 @@ def force_close(
     error: str = "",
     state: bytes | None = None,
     seconds: float = 0.0,
+    lives_on: bool = False,
 ) -> SessionRecord:
     """Close an open session without its world, put its agent back into the nexus, and return the closed session.
 
-    `state` is the world's last saved state; None if it no longer exists.
+    `state` is the world's last saved state; None if it no longer exists, or `lives_on`: then the body stays in it.
     """
     # The transfer of the exit that failed, or a new one.
     own = (row.id for row in tx.open_transfers(session.agent_id) if row.kind == "leave")
@@ -101,7 +102,7 @@ def force_close(
                 from_place="world",
                 from_id=session.world_id,
                 to_place="escrow",
-                note="its world failed and no longer exists",
+                note="it left its world without its help" if lives_on else "its world failed and no longer exists",
             )
     if error:
         kind = WorldCrashed if reason == WORLD_FAILED else SessionForceClosed
@@ -114,31 +115,31 @@ def force_close(
                 run=session.run_id,
                 reason=reason,
                 error=error,
-                kept=state is not None,
+                kept=lives_on or state is not None,
             )
         )
+    left = AvatarState.SUSPENDED if state is not None else AvatarState.DESTROYED
     world_exit = WorldExit(
         reason,
         TransitPackage(transfer_id),
-        _body(tx, session, kept=state is not None),
+        _body(tx, session, AvatarState.DORMANT if lives_on else left),
         stats,
         details={"error": error} if error else {},
         seconds=seconds,
         world_state=state,
     )
-    commit_exit(tx, session, spec, world_exit, transfer_id)
+    commit_exit(tx, session, spec, world_exit, transfer_id, lives_on=lives_on)
     return tx.session(session.id)
 
 
-def _body(tx: Transaction, session: SessionRecord, *, kept: bool) -> Avatar:
+def _body(tx: Transaction, session: SessionRecord, left: AvatarState) -> Avatar:
     for record in tx.avatars(session.agent_id, session.game):
         if record.world_id == session.world_id and record.avatar.avatar_id == session.avatar_id:
             body = record.avatar
             if body.state is not AvatarState.BOUND:
                 return body
-            return replace(body, state=AvatarState.SUSPENDED if kept else AvatarState.DESTROYED, bound_agent=None)
-    state = AvatarState.SUSPENDED if kept else AvatarState.DESTROYED
-    return Avatar(session.avatar_id, session.game, None, state)
+            return replace(body, state=left, bound_agent=None)
+    return Avatar(session.avatar_id, session.game, None, left)
 
 
 async def _go_through(port: WorldPort, player: SeatPort, repository: Repository, run_id: str, codec: Codec) -> None:
@@ -306,12 +307,13 @@ class FailureHandler:
                 if bare:
                     done, game = SessionStats(steps=done.steps), AdapterSpec(spec.name, "", "")
                 closed.append(
-                    force_close(tx, session, game, stats=done, reason=reason, error=error, state=state, seconds=seconds)
+                    force_close(
+                        tx, session, game, stats=done, reason=reason, error=error, state=state, seconds=seconds,
+                        lives_on=living is not None,
+                    )  # fmt: skip
                 )
                 if not bare:
                     self._agent_context.save_memories(tx, session)
-            if living is not None:
-                tx.keep_world(living.id, run_id=run_id)
             return closed
 
         closed = in_any_case(self._context.nexus_store, close)
