@@ -7,6 +7,7 @@ import base64
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from wsap_core.errors import (
     RecordMismatchError,
@@ -306,12 +307,8 @@ class FailureHandler:
                 done, game = counted[session.id], spec
                 if bare:
                     done, game = SessionStats(steps=done.steps), AdapterSpec(spec.name, "", "")
-                closed.append(
-                    force_close(
-                        tx, session, game, stats=done, reason=reason, error=error, state=state, seconds=seconds,
-                        lives_on=living is not None,
-                    )  # fmt: skip
-                )
+                how: dict[str, Any] = {"reason": reason, "error": error, "state": state, "seconds": seconds}
+                closed.append(force_close(tx, session, game, stats=done, lives_on=living is not None, **how))
                 if not bare:
                     self._agent_context.save_memories(tx, session)
             return closed
