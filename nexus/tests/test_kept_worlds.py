@@ -347,6 +347,23 @@ def test_who_comes_home_from_a_world_that_failed_and_goes_on_has_a_body_that_sle
     assert failed
 
 
+def test_a_game_that_was_taken_offline_needs_attention_with_the_command_that_opens_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path, agents=("ada",)) as place:
+            place.nexus.set_game_status("meadow", "offline", "It failed 3 times.")
+            with place.nexus.nexus_store.look() as tx:
+                (item,) = [one for one in overview.attention(place.nexus, tx, private=True) if one["kind"] == "game"]
+            said, _, command = item["what"].partition(" Open it with: wsap nexus ")
+            assert (item["id"], said) == ("meadow", "offline: It failed 3 times.")
+            assert command == "games online meadow"
+            before = len(ticks(place))
+            await until_tick(place, before + 2)  # the world goes on meanwhile
+            place.nexus.set_game_status("meadow", "available")
+            await place.nexus.enter("ada", "meadow", EntryRequest(steps=1))
+
+    asyncio.run(test())
+
+
 @pytest.mark.slow
 def test_who_is_in_a_world_whose_recording_can_not_be_read_comes_home(tmp_path: Path) -> None:
     async def test() -> None:
