@@ -389,6 +389,7 @@ class KeptWorlds:
             return WorldInterruptedError(f"The process of the world {record.id!r} ended: {why}.")
 
         async def quiet(waiting: Collection[str]) -> None:
+            passages.run.replays_no_more()
             # The replies that agents wait for are to be in the log; a client is asked again at no cost.
             await passages.run.until_decided(lambda seat: seat not in waiting and not passages.decides_elsewhere(seat))
 

@@ -48,6 +48,11 @@ class OpenRun(Run):
         """Whether anything recorded is still to be replayed."""
         return not (self._order is None or self._order.over)
 
+    def replays_no_more(self) -> None:
+        """Withhold no recorded reply from the world any longer, because it has ended in the middle of a replay."""
+        if self._order is not None:
+            self._order.stop()
+
     async def join(
         self,
         plan: SeatPlan,
