@@ -167,9 +167,8 @@ def _failed(tx: Transaction) -> list[dict[str, Any]]:
     for move in tx.transfers("unknown")[:20]:
         what = f"The outcome of its transfer to {move.data.get('game')} is unknown: {move.data.get('why')}"
         decide = _command("Decide with", "agents settle", move.agent_id, "--as arrived, or --as returned")
-        found.append(
-            {"kind": "agent", "id": move.agent_id, "name": move.agent_id, "what": shortened(what, 400) + decide}
-        )
+        what = shortened(what, 400) + decide
+        found.append({"kind": "agent", "id": move.agent_id, "name": move.agent_id, "what": what})
     found += [
         {"kind": "world", "id": event.world, "name": event.world, "what": event.sentence()}
         for event in tx.events(kinds=(WorldRewound,), limit=1000)[-20:]
