@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
@@ -118,7 +118,22 @@ class WorldJournal:
         self._rewound = False
         self._tick = 0
         self._flights: dict[tuple[str, str], asyncio.Task[Answer]] = {}
+        self._asked = 0
         self._ungiven: dict[tuple[str, str], int] = {}  # key and request -> the event of the answer
+
+    @property
+    def asks(self) -> bool:
+        """Whether the world waits for a model."""
+        return self._asked > 0
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Count a request to a model as open within the block."""
+        self._asked += 1
+        try:
+            yield
+        finally:
+            self._asked -= 1
 
     def find(self, key: str, request: str) -> Recorded | None:
         """Return the recorded answer to a request; None if the model has to be called.
@@ -386,9 +401,10 @@ class _WorldModel:
 
         if not isinstance(self._backend, Model):
             await tell()
-        with each_sent(sending):
-            answer = await self._asked(request, on_text)
-        return await self._recorded(request, journal, digest, answer)
+        with journal.asking():
+            with each_sent(sending):
+                answer = await self._asked(request, on_text)
+            return await self._recorded(request, journal, digest, answer)
 
     async def _recorded(self, request: Request, journal: WorldJournal, digest: str, answer: Answer) -> Answer:
         if isinstance(answer, BackendError):
