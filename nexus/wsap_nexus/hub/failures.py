@@ -328,6 +328,10 @@ class FailureHandler:
         self._context.store.writer.flush()
         with self._context.nexus_store.look() as tx:
             record = tx.world(session.world_id)
+        with self._context.breaker.repeating(record.id):  # if it fails again, that is the same failure
+            return await self._played_again(session, record)
+
+    async def _played_again(self, session: SessionRecord, record: WorldRecord) -> bytes | None:
         repository, run_id, seat = self._context.store.repository, session.run_id, session.agent_id
         port: WorldPort | None = None
         try:
