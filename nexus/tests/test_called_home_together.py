@@ -23,6 +23,7 @@ from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.tasks import TURNS
+from wsap_nexus.worlds import operations as ops
 from wsap_nexus.worlds.workers.blame import BlameFile
 from wsap_nexus.worlds.workers.frames import FrameReader, request
 from wsap_nexus.worlds.workers.host import WorldHost
@@ -171,13 +172,11 @@ def told_at(chunks: Sequence[Sequence[bytes]], blame: BlameFile) -> list[tuple[i
 
 
 def test_a_worker_has_the_same_come_of_two_messages_whether_they_arrive_together_or_not() -> None:
-    create = request(
-        "create", 1, spec=spec_to_json(MEADOW), factory=MEADOW.factory, seed=3, options={}, lives=True
-    )  # fmt: skip
-    seats = [request("open_seat", 1, seat=seat) for seat in ("ada", "bob")]
-    plants = [request("resolve", 1, seat=seat, action={"name": "plant", "parameters": {}}) for seat in ("ada", "bob")]
-    begin = [[create], [request("begin", 1, seed=3)], seats, [request("advance", 1)], plants[:1]]
-    home, number = request("let_go", 1, seat="ada"), 8
+    create = ops.Create(spec_to_json(MEADOW), str(MEADOW.factory), 3, {}, lives=True)
+    seats = [request(ops.OpenSeat(seat), 1) for seat in ("ada", "bob")]
+    plants = [request(ops.Resolve(seat, Action("plant")), 1) for seat in ("ada", "bob")]
+    begin = [[request(create, 1)], [request(ops.Begin(3), 1)], seats, [request(ops.Advance(), 1)], plants[:1]]
+    home, number = request(ops.LetGo("ada"), 1), 8
     blame = BlameFile.new()
     try:
         apart = told_at([*begin, plants[1:], [home]], blame)
