@@ -7,6 +7,7 @@ Agents enter and leave two worlds that live (a fair, and a village that asks a m
 with goals, and act wrongly now and then. The model never answers the same twice. People whisper to agents, call them
 home, and influence the village; records are pruned at once and copied, all the time. After each kill the books are
 checked, random ticks of the living worlds are looked at, and one is branched. In the next life each world has to go on.
+At the end all ticks of each living world are repeated from its start, without the states saved on the way.
 
 With `--database postgresql` the database is on a private server, which is stopped or killed and started again, too,
 while the nexus works.
@@ -36,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import hub_checks
 import hub_kill
 import hub_kit
+import sqlalchemy
 from life_kit import Script
 from living_worlds import FAIR
 from several_seats import WAKE
@@ -64,7 +66,9 @@ from wsap_nexus.store.repository import Repository
 VILLAGE, FAIR_RUN = "nexus-village", "nexus-fair"
 LIVING = (VILLAGE, FAIR_RUN)
 GAMES = ("sandbox:village", "fair", "matrix", "wake")
-LOST = ("world_crashed", "agent_failed", "session_force_closed", "game_offline", "transfer_unresolved")
+LOST = (
+    "world_crashed", "world_rewound", "agent_failed", "session_force_closed", "game_offline", "transfer_unresolved",
+)  # fmt: skip
 """Kinds of events that must not happen: no game here fails, and every world can be gone on with."""
 STANDSTILL = 120.0
 """Seconds without a word after which a nexus, or one of its living worlds, has come to a standstill."""
@@ -397,6 +401,20 @@ async def looked_at(database: str, rng: random.Random) -> list[str]:
     return found
 
 
+async def repeated(database: str) -> list[str]:
+    """Repeat each living world from its start, forgetting its saved states, and return what failed."""
+    found: list[str] = []
+    with open_store(database) as store:
+        with store.database.write() as connection:
+            connection.execute(sqlalchemy.text("UPDATE event SET kind = 'saved' WHERE kind = 'snapshot'"))
+        for run_id in LIVING:
+            try:
+                await Runs(host(database), store.repository).restored(run_id)
+            except WsapError as error:
+                found.append(f"{run_id}: it can't be repeated from its start: {error}")
+    return found
+
+
 def campaign(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Kill the nexus of one database that often and return what was found."""
     database, rng = hub_kill.location(folder, options), random.Random(options.seed)
@@ -414,6 +432,8 @@ def campaign(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         found += [f"kill {number + 1}: {problem}" for problem in problems]
         if found:
             break
+    else:
+        found = asyncio.run(repeated(database))
     with Database.open(database) as opened, opened.read() as connection:
         kinds = Counter(row.kind for row in hub_checks.rows(connection, "SELECT kind FROM event"))
         reasons = Counter(row.reason for row in hub_checks.rows(connection, "SELECT reason FROM session"))

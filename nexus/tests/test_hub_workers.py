@@ -371,13 +371,15 @@ def test_a_call_whose_worker_died_is_made_again_once_and_counts_once(unruly: Ada
 @pytest.mark.slow
 def test_a_game_that_crashes_again_fails_and_harms_no_other_in_its_worker(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
-        bad, good = world_in(pool, unruly), world_in(pool, HOST.games.get("echo"))
+        told: list[WorldFailedError] = []
+        bad, good = world_in(pool, unruly, on_failure=told.append), world_in(pool, HOST.games.get("echo"))
         seat, other = await sat_down(bad), await sat_down(good)
         before = await other.step(Action("say", {"text": "still here"}))
         with pytest.raises(WorldFailedError, match=r"'unruly' failed: its process ended with status 3\."):
             await seat.step(Action("crash"))
         assert await other.observe() == before.result.observation
         assert (bad.failures, good.failures, pool.started) == (2, 0, 3)
+        assert len(told) == 1, "it is one failure, repeated"
         with pytest.raises(WorldFailedError):
             await seat.observe()
         await bad.close()

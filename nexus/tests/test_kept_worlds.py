@@ -19,7 +19,7 @@ from living_worlds import FAIR, MEADOW, Meadow
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
 from wsap_core.errors import StorageLockedError, UsageError
-from wsap_core.protocol import Goal, PortableItem, Tick
+from wsap_core.protocol import AvatarState, Goal, PortableItem, Tick
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.clock import SystemClock
 from wsap_llm.backends.pool import ModelPool
@@ -316,6 +316,54 @@ def test_a_world_that_fails_comes_back_by_itself_after_longer_and_longer_pauses(
     asyncio.run(test())
 
 
+def test_who_comes_home_from_a_world_that_failed_and_goes_on_has_a_body_that_sleeps_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown, failed = Meadow.advance, list[int]()
+
+    async def once(meadow: Meadow) -> Tick:
+        if meadow.number >= 5 and meadow._gardeners and not failed:
+            failed.append(meadow.number)
+            raise RuntimeError("It rains frogs.")
+        return await grown(meadow)
+
+    monkeypatch.setattr(Meadow, "advance", once)
+
+    async def test() -> None:
+        async with glade(tmp_path, agents=("ada",), clock=Hasty()) as place:
+            await place.nexus.enter("ada", "meadow", EntryRequest(world="glade"))
+            (crashed,) = await place.until_events("world_crashed")
+            (left,) = await place.until_events("left", agent="ada")
+            assert (crashed.body["kept"], left.body["avatar_state"]) == (True, "dormant")
+            with place.nexus.nexus_store.look() as tx:
+                ((body, world),) = [(one.avatar, tx.world(one.world_id)) for one in tx.avatars("ada", "meadow")]
+            assert (body.state, body.bound_agent, world.run_id) == (AvatarState.DORMANT, None, RUN)
+            await until_tick(place, len(ticks(place)) + 2)
+            await place.nexus.enter("ada", "meadow", EntryRequest(steps=2))
+            assert place.events("entered", agent="ada")[-1].body["woken"]
+            await place.until_events("left", 2, agent="ada")
+
+    asyncio.run(test())
+    assert failed
+
+
+def test_a_game_that_was_taken_offline_needs_attention_with_the_command_that_opens_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with glade(tmp_path, agents=("ada",)) as place:
+            place.nexus.set_game_status("meadow", "offline", "It failed 3 times.")
+            with place.nexus.nexus_store.look() as tx:
+                (item,) = [one for one in overview.attention(place.nexus, tx, private=True) if one["kind"] == "game"]
+            said, _, command = item["what"].partition(" Open it with: wsap nexus ")
+            assert (item["id"], said) == ("meadow", "offline: It failed 3 times.")
+            assert command == "games online meadow"
+            before = len(ticks(place))
+            await until_tick(place, before + 2)  # the world goes on meanwhile
+            place.nexus.set_game_status("meadow", "available")
+            await place.nexus.enter("ada", "meadow", EntryRequest(steps=1))
+
+    asyncio.run(test())
+
+
 @pytest.mark.slow
 def test_who_is_in_a_world_whose_recording_can_not_be_read_comes_home(tmp_path: Path) -> None:
     async def test() -> None:
@@ -572,6 +620,43 @@ def test_an_arrival_that_a_fault_of_the_database_stopped_before_its_commit_is_wi
         forget_states(tmp_path)
         looked_at(tmp_path)
         asyncio.run(goes_on(tmp_path))
+
+
+def test_ticks_between_a_withdrawn_arrival_and_its_second_attempt_can_be_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, tries = passages.commit_enter, []
+
+    async def begin() -> None:
+        async with glade(tmp_path, agents=("ada",)) as place:
+
+            def locked_once(*given: Any) -> Any:
+                tries.append(given)
+                if len(tries) == 1:
+                    # Then the world goes on without it for a while.
+                    asyncio.get_running_loop().call_soon(place.nexus.pause, "ada")
+                    raise StorageLockedError("Another program has locked the database.")
+                return commit(*given)
+
+            await until_tick(place, 3)
+            monkeypatch.setattr(passages, "commit_enter", locked_once)
+            place.nexus.entrance.request_enter("ada", "meadow", EntryRequest(steps=3))
+            for visit in place.nexus.live.controls.values():
+                visit.stop()
+            await place.until(lambda: events(place, "withdrawn"))
+            await until_tick(place, len(ticks(place)) + 2)
+            place.nexus.resume("ada")
+            await place.until_events("left", agent="ada")
+
+    asyncio.run(begin())
+    assert len(tries) == 2
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        told = list(store.repository.read_events(RUN, kinds=("joined", "tick")))
+        first, second = [event.seq for event in told if event.kind == "joined"]
+        between = [event for event in told if event.kind == "tick" and first < event.seq < second]
+        assert len(between) >= 2
+    forget_states(tmp_path)
+    looked_at(tmp_path)
 
 
 @pytest.mark.slow

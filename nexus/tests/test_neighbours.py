@@ -440,7 +440,7 @@ def test_agents_of_another_game_notice_nothing(
                         assert tx.session(stay.session.id).closed is None, kind
                         assert tx.agent(kind).place == "nexus", kind
                         assert {record.place for record in tx.items(kind)} <= {"world", "escrow"}, kind
-                    assert failures, kind
+                    assert len(failures) == 1, (kind, failures)  # however often it was repeated
                     assert {name for name, _ in failures} == {f"bad-{kind}"}
                     assert all(f"'bad-{kind}'" in error for _, error in failures)
                     assert all(WHY.get(kind, "") in error for _, error in failures), failures

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,6 +128,30 @@ def test_another_programs_sqlite_file_is_refused_and_left_alone(tmp_path: Path) 
 def test_a_folder_is_not_a_database(tmp_path: Path) -> None:
     with pytest.raises(NotADatabaseError, match="is a folder"):
         Database.open(tmp_path)
+
+
+@pytest.mark.parametrize("again", [{}, {"read_only": True}])
+def test_a_file_opened_twice_in_one_process_is_still_in_use_for_others(path: Path, again: dict[str, Any]) -> None:
+    """Otherwise the last of the others deletes the write-ahead log in which this process goes on writing."""
+    look = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); print(*c.execute('SELECT x FROM kept')); c.close()"
+
+    def looked() -> str:
+        return subprocess.run([sys.executable, "-c", look, str(path)], capture_output=True, text=True).stdout
+
+    with Database.open(path) as database:
+        with database.write() as connection:
+            connection.exec_driver_sql("CREATE TABLE kept (x)")
+            connection.exec_driver_sql("INSERT INTO kept VALUES (1)")
+        Database.open(path, **again).close()
+        assert looked() == "(1,)\n"
+        assert path.with_name(path.name + "-wal").stat().st_size
+        with database.write() as connection:
+            connection.exec_driver_sql("UPDATE kept SET x = 2")
+        assert looked() == "(2,)\n"
+    assert not path.with_name(path.name + "-wal").exists()
+    path.write_bytes(b"This is no database. " * 10)
+    with pytest.raises(NotADatabaseError):  # closed, it is looked at again
+        Database.open(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

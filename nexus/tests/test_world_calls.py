@@ -16,6 +16,7 @@ from asking_world import A_TICK, Teller, Village, village_host, village_plan
 from asking_world_kill import Counting
 from life_kit import nexus_at
 from script_kit import run_script
+from several_seats import Log
 
 from wsap_core import Observation
 from wsap_core.cli import main
@@ -32,6 +33,7 @@ from wsap_nexus.api import resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.session import replies_of, resume, start
 from wsap_nexus.runs.store import open_database, open_store
@@ -41,6 +43,7 @@ from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.entities import EntryRequest, Policy, WorldRecord
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.tasks import TURNS
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.serve_world import world_app
@@ -328,6 +331,89 @@ def test_of_two_answers_to_one_request_the_tick_was_made_of_the_last() -> None:
     assert text(kept.find("1/a", "r")) == "two"
     assert text(kept.find("1/a", "s")) == "three"
     assert text(kept.find("1/a", "other")) == "three"
+
+
+def test_a_recorded_answer_is_given_again_after_what_the_world_was_told_before_it_and_no_later() -> None:
+    kept = journal(call(4, "1/a", "one"), call(6, "1/b", "two"), tick(9, 1))
+    kept.order = order = ReplayOrder([(3, 0, "ada"), (5, 0, "bob"), (8, 0, "bob")])
+    given: list[str] = []
+
+    async def give(key: str) -> None:
+        found = kept.find(key, "r")
+        assert found is not None
+        await kept.is_due(found)
+        given.append(key)
+
+    async def turns() -> list[str]:
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        return given
+
+    async def test() -> None:
+        giving = [asyncio.create_task(give(key)) for key in ("1/b", "1/a")]
+        assert await turns() == []
+        order.passed((3, 0, "ada"))
+        assert await turns() == ["1/a"]
+        order.passed((5, 0, "bob"))
+        assert await turns() == ["1/a", "1/b"]
+        await asyncio.gather(*giving)
+
+    asyncio.run(test())
+
+
+def test_when_play_stops_in_the_middle_of_a_replay_no_answer_is_withheld() -> None:
+    kept = journal(call(4, "1/a", "one"), tick(9, 1))
+    kept.order = ReplayOrder([(3, 0, "ada")])
+
+    async def test() -> None:
+        found = kept.find("1/a", "r")
+        assert found is not None
+        giving = asyncio.create_task(kept.is_due(found))
+        await asyncio.sleep(0)
+        assert kept.order is not None
+        kept.order.stop()
+        await asyncio.wait_for(giving, 60)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_removal_between_an_answer_and_its_way_to_the_world_comes_first_in_each_replay(
+    given: bool, removed: bool
+) -> None:
+    """`given`: before the tick is over; otherwise the tick began again, and did without the answer."""
+
+    class Slowly(Log):
+        """Commits when it may."""
+
+        may = asyncio.Event()
+
+        async def flushed(self) -> None:
+            await self.may.wait()
+
+    log = Slowly()
+    recorder = Recorder(log, "run")  # type: ignore[arg-type]
+    kept = WorldJournal(recorder, lives=True)
+    kept.order = ReplayOrder()
+
+    async def test() -> None:
+        replying = asyncio.create_task(kept.reply("1/a", "r", "m", "", Reply("one")))
+        await asyncio.sleep(0)
+        if removed:
+            recorder.left("ada", 0, 0)
+        log.may.set()
+        await replying
+        for _ in range(2 * given):
+            kept.gave("1/a", "r")
+        kept.ends()
+        recorder.tick(0, 1, "{}")
+
+    asyncio.run(test())
+    assert [e.kind for e in log.events] == ["call", *["left", "given"] * removed, "tick"]
+    found = journal(*log.events).find("1/a", "r")
+    assert found is not None
+    assert found.given == 2 * removed
 
 
 def test_what_was_answered_in_this_process_is_given_again_until_its_tick_is_long_over() -> None:

@@ -171,6 +171,7 @@ def _database(database: str | None) -> Iterator[Finding]:
     from wsap_nexus.store import migrate
     from wsap_nexus.store.database import Database
     from wsap_nexus.store.errors import damaged, said_clearly
+    from wsap_nexus.store.files import prepare_file
     from wsap_nexus.store.prune import size_of
     from wsap_nexus.store.repository import Repository
     from wsap_nexus.store.soundness import problems
@@ -182,6 +183,7 @@ def _database(database: str | None) -> Iterator[Finding]:
     try:
         if not is_url(where) or where.startswith("sqlite:"):
             path = Path(where.removeprefix("sqlite:///"))
+            prepare_file(path, create=False, read_only=True)  # not what is no file: a pipe would be waited for
             with said_clearly(str(path)):
                 wrong = problems(path)
             if wrong:

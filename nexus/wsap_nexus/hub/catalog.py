@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -59,6 +60,8 @@ class CircuitBreaker:
         self._limit = limit
         self._on_close = on_close
         self._known: dict[str, Availability] | None = None
+        self._repeated: set[str] = set()
+        """Worlds whose failure is being repeated."""
 
     def of(self, game: str) -> Availability:
         """Return whether a game may be entered."""
@@ -78,11 +81,22 @@ class CircuitBreaker:
         if status != "available":
             self._on_close(game)
 
+    @contextmanager
+    def repeating(self, world_id: str) -> Iterator[None]:
+        """Count no failure of a world within the block, in which it is played again after one."""
+        self._repeated.add(world_id)
+        try:
+            yield
+        finally:
+            self._repeated.discard(world_id)
+
     def count(self, game: str, world_id: str, error: BaseException) -> bool:
         """Count a failure of a world; return whether it took the game offline.
 
         During a fault of the machine under the database no failure is counted.
         """
+        if world_id in self._repeated:
+            return False
         try:
             return self._count(game, world_id, single_line(error)[:_LONGEST_REASON])
         except StorageError as fault:

@@ -7,6 +7,7 @@ import base64
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from wsap_core.errors import (
     RecordMismatchError,
@@ -85,10 +86,11 @@ def force_close(
     error: str = "",
     state: bytes | None = None,
     seconds: float = 0.0,
+    lives_on: bool = False,
 ) -> SessionRecord:
     """Close an open session without its world, put its agent back into the nexus, and return the closed session.
 
-    `state` is the world's last saved state; None if it no longer exists.
+    `state` is the world's last saved state; None if it no longer exists, or `lives_on`: then the body stays in it.
     """
     # The transfer of the exit that failed, or a new one.
     own = (row.id for row in tx.open_transfers(session.agent_id) if row.kind == "leave")
@@ -101,7 +103,7 @@ def force_close(
                 from_place="world",
                 from_id=session.world_id,
                 to_place="escrow",
-                note="its world failed and no longer exists",
+                note="it left its world without its help" if lives_on else "its world failed and no longer exists",
             )
     if error:
         kind = WorldCrashed if reason == WORLD_FAILED else SessionForceClosed
@@ -114,31 +116,31 @@ def force_close(
                 run=session.run_id,
                 reason=reason,
                 error=error,
-                kept=state is not None,
+                kept=lives_on or state is not None,
             )
         )
+    left = AvatarState.SUSPENDED if state is not None else AvatarState.DESTROYED
     world_exit = WorldExit(
         reason,
         TransitPackage(transfer_id),
-        _body(tx, session, kept=state is not None),
+        _body(tx, session, AvatarState.DORMANT if lives_on else left),
         stats,
         details={"error": error} if error else {},
         seconds=seconds,
         world_state=state,
     )
-    commit_exit(tx, session, spec, world_exit, transfer_id)
+    commit_exit(tx, session, spec, world_exit, transfer_id, lives_on=lives_on)
     return tx.session(session.id)
 
 
-def _body(tx: Transaction, session: SessionRecord, *, kept: bool) -> Avatar:
+def _body(tx: Transaction, session: SessionRecord, left: AvatarState) -> Avatar:
     for record in tx.avatars(session.agent_id, session.game):
         if record.world_id == session.world_id and record.avatar.avatar_id == session.avatar_id:
             body = record.avatar
             if body.state is not AvatarState.BOUND:
                 return body
-            return replace(body, state=AvatarState.SUSPENDED if kept else AvatarState.DESTROYED, bound_agent=None)
-    state = AvatarState.SUSPENDED if kept else AvatarState.DESTROYED
-    return Avatar(session.avatar_id, session.game, None, state)
+            return replace(body, state=left, bound_agent=None)
+    return Avatar(session.avatar_id, session.game, None, left)
 
 
 async def _go_through(port: WorldPort, player: SeatPort, repository: Repository, run_id: str, codec: Codec) -> None:
@@ -305,13 +307,10 @@ class FailureHandler:
                 done, game = counted[session.id], spec
                 if bare:
                     done, game = SessionStats(steps=done.steps), AdapterSpec(spec.name, "", "")
-                closed.append(
-                    force_close(tx, session, game, stats=done, reason=reason, error=error, state=state, seconds=seconds)
-                )
+                how: dict[str, Any] = {"reason": reason, "error": error, "state": state, "seconds": seconds}
+                closed.append(force_close(tx, session, game, stats=done, lives_on=living is not None, **how))
                 if not bare:
                     self._agent_context.save_memories(tx, session)
-            if living is not None:
-                tx.keep_world(living.id, run_id=run_id)
             return closed
 
         closed = in_any_case(self._context.nexus_store, close)
@@ -329,6 +328,10 @@ class FailureHandler:
         self._context.store.writer.flush()
         with self._context.nexus_store.look() as tx:
             record = tx.world(session.world_id)
+        with self._context.breaker.repeating(record.id):  # if it fails again, that is the same failure
+            return await self._played_again(session, record)
+
+    async def _played_again(self, session: SessionRecord, record: WorldRecord) -> bytes | None:
         repository, run_id, seat = self._context.store.repository, session.run_id, session.agent_id
         port: WorldPort | None = None
         try:

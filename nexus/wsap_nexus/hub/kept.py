@@ -21,11 +21,12 @@ from wsap_nexus.errors import GameUnavailableError, WorldFailedError, WorldInter
 from wsap_nexus.http.retries import UNTIL_IT_WORKS
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
-from wsap_nexus.hub.context import HubContext, ModelWait
+from wsap_nexus.hub.context import Entering, HubContext, ModelWait
 from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.live_session import SHUTDOWN, SessionStats
 from wsap_nexus.hub.passages import STATS, Past, WorldPassages
+from wsap_nexus.hub.patience import INSISTED
 from wsap_nexus.hub.seating import within_reason
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import KeptWorld
@@ -260,8 +261,21 @@ class KeptWorlds:
         )
 
     async def join(self, prepared: PreparedEntry) -> str | None:
-        """Bring an agent into a world in play before its next tick, and return the run; None if it is refused."""
-        kept = await self._in_play(prepared)
+        """Bring an agent into a world in play before its next tick, and return the run.
+
+        None if it is refused, or called back before.
+        """
+        entering = Entering(prepared.game, time.monotonic(), asyncio.Event())
+        called_off = asyncio.create_task(entering.called_off.wait())
+        self.context.live.entering[prepared.agent_id] = entering
+        try:
+            return await self._join(prepared, called_off)
+        finally:
+            self.context.live.entering.pop(prepared.agent_id, None)
+            await ended(called_off)
+
+    async def _join(self, prepared: PreparedEntry, called_off: asyncio.Task[Any]) -> str | None:
+        kept = await self._in_play(prepared, called_off)
         if kept is None:
             error = GameUnavailableError(f"No world of {prepared.game} is in play.")
             self.failures.not_let_in([prepared], None, new=False, error=error)
@@ -278,27 +292,39 @@ class KeptWorlds:
                     if not done.done():
                         done.set_exception(error)
                     raise
-                self.failures.not_let_in([prepared], kept.record, new=False, error=error)
+                if not done.done():  # else it was called back
+                    self.failures.not_let_in([prepared], kept.record, new=False, error=error)
             finally:
                 if not done.done():
                     done.set_result(outcome)
 
-        kept.passages.waiting.append(arrive)
+        waiting = kept.passages.waiting
+        waiting.append(arrive)
         playing = self.context.live.run_tasks[kept.run_id]
         both: set[asyncio.Future[Any]] = {done, playing}
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({*both, called_off}, return_when=asyncio.FIRST_COMPLETED)
+        if not (done.done() or playing.done()) and arrive not in waiting:
+            # The world is letting it in.
+            await asyncio.wait(both, timeout=INSISTED, return_when=asyncio.FIRST_COMPLETED)
         if done.done():
             return done.result()
-        # The world stopped before the agent's turn to arrive.
-        fault = None if playing.cancelled() else playing.exception()
-        if fault is not None and self.context.storage.is_passing(fault):
-            raise fault
-        late = GameUnavailableError(f"The world {kept.record.id!r} stopped before {prepared.agent_id!r} was let in.")
-        self.failures.not_let_in([prepared], kept.record, new=False, error=late)
+        if playing.done():
+            # The world stopped before the agent's turn to arrive.
+            fault = None if playing.cancelled() else playing.exception()
+            if fault is not None and self.context.storage.is_passing(fault):
+                raise fault
+            why = f"The world {kept.record.id!r} stopped before {prepared.agent_id!r} was let in."
+        else:
+            why = f"{prepared.agent_id!r} was called back before the world {kept.record.id!r} had let it in."
+            done.set_result(None)
+            with contextlib.suppress(ValueError):
+                waiting.remove(arrive)
+        self.failures.not_let_in([prepared], kept.record, new=False, error=GameUnavailableError(why))
         return None
 
-    async def _in_play(self, prepared: PreparedEntry) -> OpenWorld | None:
-        """Return the world to enter, once it goes on after a fault of the machine; None if there is none."""
+    async def _in_play(self, prepared: PreparedEntry, called_off: asyncio.Task[Any]) -> OpenWorld | None:
+        """Return the world to enter, once it goes on after a fault of the machine; None if there is none, or the entry
+        was called off."""
         while (kept := self._kept_for(prepared)) is None:
             wanted = prepared.terms.world
             interrupted = [
@@ -306,9 +332,9 @@ class KeptWorlds:
                 for name, task in self._interrupted.items()
                 if not task.done() and self._games.get(name) == prepared.game and wanted in (None, name)
             ]
-            if not interrupted:
+            if not interrupted or called_off.done():
                 return None
-            await asyncio.wait(interrupted, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*interrupted, called_off}, return_when=asyncio.FIRST_COMPLETED)
         return kept
 
     def _kept_for(self, prepared: PreparedEntry) -> OpenWorld | None:
@@ -389,6 +415,7 @@ class KeptWorlds:
             return WorldInterruptedError(f"The process of the world {record.id!r} ended: {why}.")
 
         async def quiet(waiting: Collection[str]) -> None:
+            passages.run.replays_no_more()
             # The replies that agents wait for are to be in the log; a client is asked again at no cost.
             await passages.run.until_decided(lambda seat: seat not in waiting and not passages.decides_elsewhere(seat))
 

@@ -9,6 +9,7 @@ when the run's replay reaches it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,6 +30,7 @@ from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, commit_enter, ent
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.leaving import commit_exit, exit_world, in_any_case, recount
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
+from wsap_nexus.hub.patience import INSISTED
 from wsap_nexus.hub.seating import arrival_body, decider, patience_with
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.runs.arrivals import ARRIVAL, Arrivals
@@ -41,8 +43,14 @@ from wsap_nexus.runs.recorded_agent import GONE
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.entities import AvatarRecord, SessionRecord, WorldRecord
 from wsap_nexus.store.nexus_store import Transaction
+from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.port import LivingPort, let_in_again
 from wsap_nexus.worlds.seats import SeatPort
+
+LOOK = 1.0
+"""Seconds between two looks whether a world lets an agent go that a person wants back."""
+
+_LOG = logging.getLogger(__name__)
 
 STATS = "stats"
 """Where the state of a seat has the statistics of its agent's session."""
@@ -105,6 +113,7 @@ class WorldPassages:
         self._visits: dict[str, Visit] = {}
         self._going: dict[str, asyncio.Future[None]] = {}
         self._goes = asyncio.Event()
+        self._seeing_home: set[asyncio.Task[None]] = set()
 
     # --- for the run --------------------------------------------------------------------------------
 
@@ -172,7 +181,7 @@ class WorldPassages:
             self.context.nexus_store, self._port, self.record, prepared, seat_name=name, kept=None
         )
         with self.context.nexus_store.look() as tx:
-            agent = tx.agent(prepared.agent_id)
+            agent, state = tx.agent(prepared.agent_id), tx.transfer_state(prepared.transfer_id)
         plan = seat_plan(name, agent, self.spec.name, self.spec.default_agent)
         limit = prepared.terms.steps
         limit = None if limit is None else self.run.steps_of(name) + limit
@@ -180,8 +189,8 @@ class WorldPassages:
         try:
             if agent.state != "active":
                 raise AgentPausedError(f"{agent.id!r} was paused on its way.")
-            if agent.place != "nexus":
-                raise AlreadyInWorldError(f"{agent.id!r} is in a world already.")
+            if agent.place != "nexus" or state != "prepared":
+                raise AlreadyInWorldError(f"{agent.id!r} is in a world already, or was called back.")
             with self.context.nexus_store.change() as tx:
                 session = commit_enter(tx, arrived, self.record, str(self.run.run_id))
         except BaseException as error:
@@ -339,6 +348,39 @@ class WorldPassages:
         self.stays[name] = live.sessions[session.agent_id] = stay
         if (reason := live.to_leave.pop(session.id, None)) is not None:
             stay.stop(reason)
+        self._seeing_home.add(task := asyncio.create_task(self._see_home(stay, arrival), name=f"see home {name}"))
+        task.add_done_callback(self._seeing_home.discard)
+
+    async def _see_home(self, stay: LiveSession, arrival: LoggedPassage) -> None:
+        """Bring an agent home that a person wants back, without the world, if that waits for nobody and lets it not go.
+
+        The world is told later, if it ever goes on.
+        """
+        ends = [asyncio.create_task(event.wait()) for event in (stay.insisted, stay.home)]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await ended(*ends)
+        still, live, run = 0.0, self.context.live, self.run
+        while not (stay.home.is_set() or live.stopping):
+            if still >= INSISTED:
+                self._take_home(stay, arrival)
+                return
+            await self.context.clock.sleep(LOOK)
+            still = 0.0 if live.held or run.waits_for_somebody else still + LOOK
+
+    def _take_home(self, stay: LiveSession, arrival: LoggedPassage) -> None:
+        name, repository, run_id = stay.seat_name, self.context.store.repository, str(self.run.run_id)
+
+        def counted() -> SessionStats:
+            steps = repository.read_events(run_id, from_seq=arrival.seq, kinds=("step",), seat=name)
+            return SessionStats.of_log(steps)
+
+        reason, stats = stay.stopped or "kicked", {stay.session.id: stay.stats}
+        self.failures.force_close([stay.session], "", reason=reason, stats=stats, living=self.record)
+        _LOG.warning("%r came home from %r, which did not let it go.", stay.session.agent_id, self.record.id)
+        if name in self._visits:
+            self._visits[name].stats = counted  # what came of its last choice may come yet
+        self.stays.pop(name, None)
+        self.sessions.forget(stay)
 
     # --- leaving ----------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.leaving import commit_exit, exit_world
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession, SessionStats
 from wsap_nexus.hub.lobby import Capacity
-from wsap_nexus.hub.patience import within
+from wsap_nexus.hub.patience import time_for_passage, within
 from wsap_nexus.hub.run_sessions import config_of
 from wsap_nexus.hub.seating import (
     START,
@@ -140,14 +140,18 @@ class SessionRunner:
         who = ", ".join(map(repr, called_off))
         try:
             return await within(
+                self._time_for_passage(spec),
                 enter(),
                 f"{spec.display_title} did not let {who} in",
                 [entry.called_off for entry in called_off.values()],
-                remote=spec.name in self.context.remote_games.specs(),
             )
         finally:
             for agent_id in called_off:
                 coming.pop(agent_id, None)
+
+    def _time_for_passage(self, spec: AdapterSpec) -> float:
+        remote = spec.name in self.context.remote_games.specs()
+        return time_for_passage(spec, self.context.settings.timeouts.deadline, remote=remote)
 
     async def go_on(self, session_id: str) -> None:
         """Resume an open session with all others in its run, and return when its agent is back."""
@@ -378,10 +382,10 @@ class SessionRunner:
         seat = venue.seat(stay.seat_name)
         stay.leaving_since = time.monotonic()
         world_exit = await within(
+            self._time_for_passage(spec),
             exit_world(port, session, seat, transfer_id, reason, stay.stats, run.seconds, others=others),
             f"{spec.display_title} did not let {session.agent_id!r} go",
             [stay.insisted],
-            remote=spec.name in self.context.remote_games.specs(),
         )
         self.context.store.writer.flush()
         world_exit = self.agent_context.with_memories(world_exit, session, stay.seat_name)

@@ -102,7 +102,8 @@ def read_arrivals(
     for event in sorted([*passages, *told], key=lambda event: event.seq):
         if event.kind in OUTCOMES:
             if (arrived := last_by.get(str(event.data["transfer"]))) is not None:
-                outcomes[arrived] = event.kind
+                # Later ones belong to another attempt, which may be after `to_seq`.
+                outcomes.setdefault(arrived, event.kind)
             continue
         for logged in read_life(event):
             if not isinstance(logged, LoggedPassage):

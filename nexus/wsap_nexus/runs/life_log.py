@@ -20,7 +20,7 @@ from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
 
 OWN_KINDS = frozenset({
-    "arrived", "asked", "call", "chosen", "death", "decision", "departed", "episode", "failure", "influence",
+    "arrived", "asked", "call", "chosen", "death", "decision", "departed", "episode", "failure", "given", "influence",
     "joined", "left", "lessons", "mind", "model", "observation", "picture", "plan", "refusal", "rewound",
     "run", "session", "snapshot", "step", "tick", "tool", "tools", "totals", "whisper", "withdrawn",
 })  # fmt: skip

@@ -161,6 +161,7 @@ class Life:
         await self._passed(tick, new=True)
 
     def _record(self, episode: int, tick: Tick, after: int | None) -> None:
+        self.journal.ends()
         line = dumps(tick)
         self.recorder.tick(episode, tick.number, line, after=after)
         self.tally.add_tick(line, done=tick.done)

@@ -363,13 +363,12 @@ class SeatLoop:
             decided = await self._decide_again(observation, interrupted=_was_late(info))
             action, info = (action, info) if decided is None else (decided, self._told())
         if self._order is not None:
-            if choice is not None:
-                await self._order.reach(choice.made)
-                self._order.passed(choice.made)
-            self.acting = True
-            self._recorder.chosen(seat, episode, number, action, info, after=after)
-            with self._order.deadlock.world(seat):
-                outcome = await self._act_again(self._order, action, choice, None)
+
+            def again() -> None:
+                self.acting = True
+                self._recorder.chosen(seat, episode, number, action, info, after=after)
+
+            outcome = await self._act_again(self._order, action, choice, None, again)
         else:
             outcome = await self.seat.step(action)
         if isinstance(logged, LoggedChoice):
@@ -401,17 +400,18 @@ class SeatLoop:
         before = self._told()
         if self._decide_along and not self.seat.ended and not self._irreversible:
             await self._decide_again(observation, interrupted=logged.info is not None and logged.info.forced)
-        if choice is not None and self._order is not None:
-            await self._order.reach(choice.made)
-            self._order.passed(choice.made)
-        self.acting = isinstance(logged, LoggedChoice)
-        if isinstance(logged, LoggedChoice) and logged.let_go is None:
-            self._all_repeated()
+
+        def again() -> None:
+            self.acting = isinstance(logged, LoggedChoice)
+            if isinstance(logged, LoggedChoice) and logged.let_go is None:
+                self._all_repeated()
+
         if self._order is None:
+            again()
             outcome = await self.seat.step(logged.action)
         else:
-            with self._order.deadlock.world(logged.seat):
-                outcome = await self._act_again(self._order, logged.action, choice, self._key(logged.step, again=True))
+            key = self._key(logged.step, again=True)
+            outcome = await self._act_again(self._order, logged.action, choice, key, again)
         self.taking_in = True
         if isinstance(logged, LoggedChoice):
             if logged.info is None or logged.info.forced:
@@ -439,21 +439,52 @@ class SeatLoop:
         )
 
     async def _act_again(
-        self, order: ReplayOrder, action: Action, choice: LoggedChoice | None, key: ChoiceKey | None
+        self,
+        order: ReplayOrder,
+        action: Action,
+        choice: LoggedChoice | None,
+        key: ChoiceKey | None,
+        begun: Callable[[], None],
     ) -> Outcome:
-        """Carry out a recorded action, and the removal of the seat in the middle of it if that is recorded."""
-        if choice is None or choice.let_go is None:
-            return await self.seat.step(action, key)
-        acting = asyncio.create_task(self.seat.step(action, key))
+        """Carry out a recorded action when it is its turn, and the removal of the seat in the middle of it if that is
+        recorded; `begun` is called before the world is told of the action."""
+        if choice is None:
+            with order.deadlock.world(self.seat.agent_id):
+                begun()
+                return await self.seat.step(action, key)
+        if choice.let_go is None:
+            return await self._act_in_turn(order, action, choice, key, begun)
         try:
-            await asyncio.sleep(0)  # the world is told of the choice first
-            await order.reach(choice.let_go)
-            order.passed(choice.let_go)
-            self.let_go = True
-            await leave(self.seat)
-            return await acting
-        finally:
-            acting.cancel()
+            async with asyncio.TaskGroup() as both:
+                # It waits for its turn already when the action has its own: whatever comes of that may come at once.
+                letting_go = both.create_task(self._let_go_again(order, choice.let_go))
+                await asyncio.sleep(0)
+                outcome = await self._act_in_turn(order, action, choice, key, begun)
+                with order.deadlock.place(self.seat.agent_id):
+                    await letting_go
+                return outcome
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+
+    async def _act_in_turn(
+        self,
+        order: ReplayOrder,
+        action: Action,
+        choice: LoggedChoice,
+        key: ChoiceKey | None,
+        begun: Callable[[], None],
+    ) -> Outcome:
+        await order.reach(choice.made)
+        with order.deadlock.world(self.seat.agent_id):
+            begun()
+            order.passed(choice.made)
+            return await self.seat.step(action, key)  # tells the world in this turn of the event loop
+
+    async def _let_go_again(self, order: ReplayOrder, mark: LogPosition) -> None:
+        await order.reach(mark)
+        order.passed(mark)
+        self.let_go = True
+        await leave(self.seat)
 
     async def _decide_again(self, observation: Observation, *, interrupted: bool) -> Action | None:
         """Let the agent decide during the replay, to restore its own state, and return its decision.

@@ -48,6 +48,16 @@ class OpenRun(Run):
         """Whether anything recorded is still to be replayed."""
         return not (self._order is None or self._order.over)
 
+    @property
+    def waits_for_somebody(self) -> bool:
+        """Whether the world may be waiting for an agent or a model, or repeats what is recorded."""
+        return self.repeats or self.world_journal.asks or bool(self.deciding())
+
+    def replays_no_more(self) -> None:
+        """Withhold no recorded reply from the world any longer, because it has ended in the middle of a replay."""
+        if self._order is not None:
+            self._order.stop()
+
     async def join(
         self,
         plan: SeatPlan,

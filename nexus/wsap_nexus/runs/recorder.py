@@ -3,8 +3,8 @@
 Kinds: `run` (started, resumed, stopped), `episode` (its seed), `observation` (where it differs from the last result's),
 `plan`, `chosen` and `left` (in runs of several seats: a choice and a removal, before the world is told), `step`,
 `decision` (model usage added to a step later), `death`, `lessons`, `snapshot`, `totals`; of a world that lives `tick`,
-`influence` and `rewound` (to an earlier tick); of language models `model`, `asked`, `call`, `refusal` (of a constraint)
-and `failure`; of tools `tools` (their descriptions) and `tool` (a call).
+`influence` and `rewound` (to an earlier tick); of language models `model`, `asked`, `call`, `given` (to the world),
+`refusal` (of a constraint) and `failure`; of tools `tools` (their descriptions) and `tool` (a call).
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class Recorder:
         self.open_choices = OpenChoices()
         self.latest = -1
         """The number of the last event; -1 before the first."""
+        self.moved = -1
+        """The number of the last event whose order counts in a replay: a seat observed, chose, or was removed."""
 
     def episode(self, episode: int, seed: int) -> None:
         """Record the start of an episode for all seats."""
@@ -58,7 +60,7 @@ class Recorder:
             self._shown[seat] = text
             if again:
                 return
-            self._write("observation", text, seat=seat, episode=episode, step=step)
+            self._move("observation", text, seat=seat, episode=episode, step=step)
 
     def plan(self, seat: str, episode: int, lines: list[str]) -> None:
         """Record an agent's plan."""
@@ -98,14 +100,14 @@ class Recorder:
             return
         parts = {"name": action.name, "parameters": action.parameters}
         body = '{"action":' + dumps(parts) + f',"after":{after},"decision":' + decision_body(info)
-        self._write(
+        self._move(
             "chosen", body + ',"reasoning":' + dumps(action.reasoning) + "}", seat=seat, episode=episode, step=step
         )
         self.open_choices.chosen(seat, self.latest)
 
     def left(self, seat: str, episode: int, step: int) -> None:
         """Record the removal of a seat before the world is told; `step` would have been next."""
-        self._write("left", "{}", seat=seat, episode=episode, step=step)
+        self._move("left", "{}", seat=seat, episode=episode, step=step)
 
     def death(self, seat: str, episode: int, step: int, death: DeathEvent) -> None:
         """Record an avatar's death."""
@@ -179,6 +181,10 @@ class Recorder:
     def write(self, kind: str, body: str | Mapping[str, Any], *, seat: str | None = None, episode: int = 0) -> None:
         """Record another event of the run or a seat, with its body as canonical JSON or as data."""
         self._write(kind, body if isinstance(body, str) else dumps(dict(body)), seat=seat, episode=episode)
+
+    def _move(self, kind: str, body: str, **where: Any) -> None:
+        self._write(kind, body, **where)
+        self.moved = self.latest
 
     def _write(self, kind: str, body: str, **where: Any) -> None:
         """Append an event; `where` is as in `LogWriter.append`."""

@@ -50,6 +50,11 @@ def in_order_made(events: Iterable[EventRecord]) -> Iterator[EventRecord]:
     yield from (step for step in made.values() if step is not None)
 
 
+def position_of_reply(seq: int) -> LogPosition:
+    """Return the position from which on the world of a run had a reply of a model, by the event that tells it."""
+    return seq, 0, ""
+
+
 class OpenChoices:
     """Recorded choices without a step yet, by seat."""
 
@@ -88,6 +93,9 @@ class ReplayOrder:
     recorded has a position; a seat that reaches one waits until all before it are passed, and new actions wait until
     all are. An order without positions delays nothing.
 
+    Seats that wait for successive positions pass them in one turn of the event loop. With a turn for each, a tick could
+    end before what is recorded in the middle of it.
+
     Args:
         marks: the positions of everything recorded.
         clock: for the detection of deadlocks; by default the system clock.
@@ -95,8 +103,9 @@ class ReplayOrder:
 
     def __init__(self, marks: Iterable[LogPosition] = (), *, clock: Clock | None = None) -> None:
         self._ahead = sorted(marks, reverse=True)  # the next is the last
-        self._waiting: dict[LogPosition, asyncio.Future[None]] = {}
+        self._waiting: dict[LogPosition, asyncio.Event] = {}
         self._ended = asyncio.Event()
+        self._stopped = False
         self.deadlock = DeadlockDetector(self._following, clock)
         """Tracks what the seats wait for."""
         self._see_whether_it_ended()
@@ -109,17 +118,38 @@ class ReplayOrder:
     async def reach(self, mark: LogPosition) -> None:
         """Return once everything before a position is passed."""
         while self._ahead and self._ahead[-1] < mark:
-            self._waiting[mark] = asyncio.get_running_loop().create_future()
+            waiting = self._waiting.setdefault(mark, asyncio.Event())
             with self.deadlock.place(mark[2]):
-                await self._waiting[mark]
+                await waiting.wait()
 
     def passed(self, mark: LogPosition) -> None:
-        """Pass a position that the caller has reached, and wake the seat that waits for the next one."""
+        """Pass a position that the caller has reached, and wake who waits for the next ones, in order."""
         if self._ahead and self._ahead[-1] == mark:
             self._ahead.pop()
-            if self._ahead and (waiting := self._waiting.pop(self._ahead[-1], None)) is not None and not waiting.done():
-                waiting.set_result(None)
+            if self._waiting:
+                self._wake(next((later for later in reversed(self._ahead) if later not in self._waiting), None))
             self._see_whether_it_ended()
+
+    async def reply_is_due(self, seq: int) -> None:
+        """Return once a world may have a recorded reply of a model: when all is passed that it was told before.
+
+        So its tick ends no sooner than in the record, though no model is waited for. What was told before the reply
+        did not depend on it, so nothing waits for ever. After `stop` it returns at once.
+        """
+        mark = position_of_reply(seq)
+        while self._ahead and self._ahead[-1] < mark and not self._stopped:
+            await self._waiting.setdefault(mark, asyncio.Event()).wait()
+
+    def stop(self) -> None:
+        """Withhold no reply any longer, as nobody plays any more."""
+        self._stopped = True
+        self._wake(None)
+
+    def _wake(self, until: LogPosition | None) -> None:
+        for mark in sorted(self._waiting):
+            if until is not None and mark > until:
+                break
+            self._waiting.pop(mark).set()
 
     async def ended(self, seat: str) -> None:
         """Return once the whole record is replayed; call it before new actions."""

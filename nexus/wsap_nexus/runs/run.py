@@ -343,6 +343,7 @@ class Run:
             self._passages.opened()
         agent_options: list[Options] = []
         self._order = self._saver.order = self._past.order(self._clock) if plan.in_order else None
+        self.world_journal.order = self._order
         for seat_plan in seated:
             self.failed_seat = seat_plan.name  # until it is created
             limit = None if plan.steps is None else plan.steps + OVERTIME * self.whole_episodes
@@ -410,10 +411,13 @@ class Run:
         life = [asyncio.create_task(self._live(self._life, order, tasks[:]))] if self._life else []
         tasks += life
         life_alone = life and self._loops and self.plan.steps is None and not self.plan.open
-        stuck = await side_by_side(
-            tasks, self.controls, None if self._order is None else order.deadlock,
-            ends_before=life if life_alone else (), more=self._more if self.plan.open else None,
-        )  # fmt: skip
+        try:
+            stuck = await side_by_side(
+                tasks, self.controls, None if self._order is None else order.deadlock,
+                ends_before=life if life_alone else (), more=self._more if self.plan.open else None,
+            )  # fmt: skip
+        finally:
+            order.stop()
         if stuck is not None:
             raise stuck_at(stuck, self.spec.name, self._loops, again=self._past.again)
         if self._life is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
@@ -23,12 +23,13 @@ from wsap_llm.middleware.record import failure_of
 from wsap_llm.secrets import clean, secrets_in
 from wsap_nexus.runs.journal import read_reply
 from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.replay_order import ReplayOrder
 from wsap_nexus.runs.tally import NO_WORLD_USAGE, WorldUsage
 from wsap_nexus.store.history import LATE
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.tasks import ended
 
-WORLD_CALLS = ("asked", "call", "failure", "model", "step", "tick", "run", "rewound")
+WORLD_CALLS = ("asked", "call", "failure", "given", "model", "step", "tick", "run", "rewound")
 """Kinds of events that replaying a world's calls needs."""
 
 Answer = Reply | BackendError
@@ -44,6 +45,8 @@ class Recorded:
     answer: Answer
     late: bool = False
     """Whether it was made before the run was rewound, so that a replay has recorded it already."""
+    given: int = -1
+    """The event after which the world had the answer."""
     tick: int = 0
     """The tick in which it was made, of a world that lives."""
 
@@ -73,7 +76,8 @@ class WorldJournal:
     or step tells whether the world is still the same. A request without a key is found by its hash.
 
     A world that lives may begin a tick again, so within a tick each key and request has one answer, which is given as
-    often as it is asked for. In other worlds each recorded answer is given once, in order.
+    often as it is asked for. In other worlds each recorded answer is given once, in order. A replay gives it to a world
+    that lives when it is its turn in the `order` of what the world was told.
 
     The record is read lazily, up to the next rewind.
 
@@ -99,6 +103,8 @@ class WorldJournal:
         """Whether a recorded run is replayed."""
         self.usage = usage
         """The usage of the world's calls so far."""
+        self.order: ReplayOrder | None = None
+        """The recorded order of what the world was told, in a run with seats."""
         self._recorder = recorder
         self._strict = strict
         self._lives = lives
@@ -112,6 +118,22 @@ class WorldJournal:
         self._rewound = False
         self._tick = 0
         self._flights: dict[tuple[str, str], asyncio.Task[Answer]] = {}
+        self._asked = 0
+        self._ungiven: dict[tuple[str, str], int] = {}  # key and request -> the event of the answer
+
+    @property
+    def asks(self) -> bool:
+        """Whether the world waits for a model."""
+        return self._asked > 0
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Count a request to a model as open within the block."""
+        self._asked += 1
+        try:
+            yield
+        finally:
+            self._asked -= 1
 
     def find(self, key: str, request: str) -> Recorded | None:
         """Return the recorded answer to a request; None if the model has to be called.
@@ -125,11 +147,11 @@ class WorldJournal:
             kept = self._kept.get(name, [])
             same = [each for each in kept if each.request == request]
             if same:
-                return same[-1] if again else self._take(name, same[0])
+                return replace(same[-1], given=same[0].given) if again else self._take(name, same[0])
             if (again and name in self._settled) or not self._read_on():
                 break
         if kept and name in self._settled and not self._strict:
-            return kept[-1] if again else self._take(name, kept[0])
+            return replace(kept[-1], given=kept[0].given) if again else self._take(name, kept[0])
         if kept and self.offline:
             raise RecordMismatchError(
                 f"The world's request {single_line(name)[:80]} to its model differs from the recorded one. "
@@ -141,6 +163,22 @@ class WorldJournal:
                 "earlier, or the game has changed."
             )
         return None
+
+    async def is_due(self, found: Recorded) -> None:
+        """Return once a recorded answer may be given to the world again."""
+        if self._lives and self.order is not None and not found.late:
+            await self.order.reply_is_due(found.given)
+
+    def gave(self, key: str, request: str) -> None:
+        """Note that the world gets an answer, in the log if the order of a replay could not be told without that."""
+        answered = self._ungiven.pop((key, request), None)
+        if answered is not None and self._recorder.moved > answered:
+            self._recorder.write("given", {"key": key, "request": request})
+
+    def ends(self) -> None:
+        """Note that a tick is over, before it is recorded: what was answered in vain was not given before its end."""
+        for key, request in list(self._ungiven):
+            self.gave(key, request)
 
     def passed(self, tick: int) -> None:
         """Note that a tick is over, and forget the answers that nothing asks for any more."""
@@ -167,9 +205,11 @@ class WorldJournal:
             body["again"] = times
         self.usage = WorldUsage(self.usage.usage + reply.usage, self.usage.asked_again + times)
         self._recorder.write("call", body)
+        self._answered(key, request)
         if not self.offline:
             if self._lives and key:
-                self._kept.setdefault(key, []).append(Recorded(request, reply, tick=self._tick + 1))
+                recorded = Recorded(request, reply, given=self._recorder.latest, tick=self._tick + 1)
+                self._kept.setdefault(key, []).append(recorded)
             await self._recorder.committed()
 
     async def fail(self, key: str, request: str, model: str, error: BackendError) -> None:
@@ -177,8 +217,13 @@ class WorldJournal:
         self._lost.pop(key or request, None)
         body = {"key": key, "request": request, "model": model, "failed": type(error).__name__, "words": str(error)}
         self._recorder.write("failure", body)
+        self._answered(key, request)
         if not self.offline:
             await self._recorder.committed()
+
+    def _answered(self, key: str, request: str) -> None:
+        if self._lives and key and self.order is not None:
+            self._ungiven[key, request] = self._recorder.latest
 
     async def once(self, key: str, request: str, asked: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
         """Return the answer of a model, which is asked and recorded even if nobody waits for it any more.
@@ -233,6 +278,7 @@ class WorldJournal:
         self._kept.clear()
         self._settled.clear()
         self._lost.clear()
+        self._ungiven.clear()
 
     async def _tell_asking(self) -> None:
         asking, self._asking, self._telling = self._asking, [], None
@@ -261,6 +307,8 @@ class WorldJournal:
             self._kept.setdefault(name, []).append(replace(kept, tick=part.tick))
             if part.settled:
                 self._settled.add(name)
+            elif self._lives and not self.offline and name != kept.request:
+                self._ungiven[name, kept.request] = kept.given
         return True
 
 
@@ -309,22 +357,32 @@ class _WorldModel:
         self._backend = backend
         self._owner = owner
         self._secrets = secrets
+        self.elsewhere = False
+        """Whether the world is in another process; then `gave` is called when it gets an answer there."""
 
     async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
         journal = self._owner.journal
         asked = self._asked(request, on_text) if journal is None else self._journalled(request, on_text, journal)
         answer = await asked
+        if not self.elsewhere:
+            self.gave(request)
         if isinstance(answer, BackendError):
             raise answer
         return answer
 
+    def gave(self, request: Request) -> None:
+        """Note that the world gets the answer to a request."""
+        if self._owner.journal is not None and request.key:
+            self._owner.journal.gave(request.key, request_key(self.model, request))
+
     async def _journalled(self, request: Request, on_text: OnText | None, journal: WorldJournal) -> Answer:
         digest = request_key(self.model, request)
         found = journal.find(request.key, digest)
-        if found is not None and (found.late or not journal.offline):
-            return found.answer
         if found is None:
             return await journal.once(request.key, digest, partial(self._call, request, on_text, journal, digest))
+        await journal.is_due(found)
+        if found.late or not journal.offline:
+            return found.answer
         return await self._recorded(request, journal, digest, found.answer)
 
     async def _call(self, request: Request, on_text: OnText | None, journal: WorldJournal, digest: str) -> Answer:
@@ -343,9 +401,10 @@ class _WorldModel:
 
         if not isinstance(self._backend, Model):
             await tell()
-        with each_sent(sending):
-            answer = await self._asked(request, on_text)
-        return await self._recorded(request, journal, digest, answer)
+        with journal.asking():
+            with each_sent(sending):
+                answer = await self._asked(request, on_text)
+            return await self._recorded(request, journal, digest, answer)
 
     async def _recorded(self, request: Request, journal: WorldJournal, digest: str, answer: Answer) -> Answer:
         if isinstance(answer, BackendError):
@@ -382,21 +441,27 @@ def _read(events: Iterable[EventRecord], *, lives: bool) -> Iterator[_Part]:
             part = _Part(tick=int(event.data["to"]) + 1)
         elif event.seat is None:
             try:
-                _add(part, event.kind, event.data, late=event.seq < rewound)
+                _add(part, event.kind, event.data, event.seq, late=event.seq < rewound)
             except (KeyError, TypeError) as error:
                 raise WireError(f"Event {event.seq} of the run, a world's call, is damaged: {error}.") from error
     yield part
 
 
-def _add(part: _Part, kind: str, data: Mapping[str, Any], *, late: bool) -> None:
+def _add(part: _Part, kind: str, data: Mapping[str, Any], seq: int, *, late: bool) -> None:
     name = str(data.get("key") or data.get("request"))
     match kind:
         case "asked":
             part.asked += data["keys"]
         case "call":
-            part.kept.append((name, Recorded(data["request"], read_reply(data["reply"]), late)))
+            part.kept.append((name, Recorded(data["request"], read_reply(data["reply"]), late, seq)))
         case "failure":
-            part.kept.append((name, Recorded(data["request"], failure_of(data["failed"], data["words"]), late)))
+            failed = failure_of(data["failed"], data["words"])
+            part.kept.append((name, Recorded(data["request"], failed, late, seq)))
+        case "given":
+            part.kept = [
+                (each, replace(kept, given=seq) if (each, kept.request) == (name, data["request"]) else kept)
+                for each, kept in part.kept
+            ]
         case "model":
             part.models[data["model"]] = Abilities(**data["abilities"])
         case "run" if "error" in data:

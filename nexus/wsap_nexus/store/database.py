@@ -32,6 +32,7 @@ from wsap_nexus.store.files import (
     check_writable,
     identity_of,
     is_same,
+    note_open,
     prepare_file,
     reading_uri,
 )
@@ -79,6 +80,9 @@ class Database:
         self._writing = threading.Lock()
         self.identity: Identity | None = identity_of(Path(where)) if self.is_sqlite else None
         """Which file was opened; None for a server."""
+        self._is_noted = self.identity is not None
+        if self.identity is not None:
+            note_open(self.identity, more=1)
         self._connections: Connections | None = None
 
     @classmethod
@@ -257,6 +261,9 @@ class Database:
     def close(self) -> None:
         """Close all connections, also one to a server that a thread still has; the last process makes a checkpoint."""
         self.engine.dispose()
+        if self._is_noted and self.identity is not None:
+            self._is_noted = False
+            note_open(self.identity, more=-1)
         if self._connections is not None:
             self._connections.close()
 

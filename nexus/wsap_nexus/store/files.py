@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -41,6 +42,8 @@ def prepare_file(path: Path, *, create: bool, read_only: bool) -> None:
                 f"The database {path} has more than one name (a hard link), and would be damaged if two processes "
                 "opened it by different names; remove the other links, or copy it with: wsap nexus backup"
             )
+        if is_open_here(path):
+            return
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
     except PermissionError:
@@ -101,6 +104,24 @@ def identity_of(path: Path) -> Identity | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
+
+
+_OPEN_HERE: Counter[Identity] = Counter()
+
+
+def note_open(identity: Identity, *, more: int) -> None:
+    """Count the databases of a file that this process has open: one more, or one less."""
+    _OPEN_HERE[identity] += more
+
+
+def is_open_here(path: Path) -> bool:
+    """Return whether this process has a file open as a database, so that nothing but SQLite may open it.
+
+    A system releases the locks of a process on a file when the process closes it, even if it was opened twice. Without
+    SQLite's locks another process would take the database as unused, and delete its write-ahead log with what is in it.
+    """
+    identity = identity_of(path)
+    return identity is not None and _OPEN_HERE[identity] > 0
 
 
 def is_same(path: Path, identity: Identity) -> bool:

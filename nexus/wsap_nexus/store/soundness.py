@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from wsap_nexus.store.errors import damaged, is_damage
-from wsap_nexus.store.files import is_held, reading_uri
+from wsap_nexus.store.files import is_held, is_open_here, reading_uri
 
 SLOW = 2.0
 """Seconds after which a message says that the file is being checked."""
@@ -35,7 +35,11 @@ def check_after_unclean_end(path: Path, where: str, busy_seconds: float) -> bool
     Raises:
         StorageDamagedError: the file is damaged; nothing was written to it.
     """
-    if not _is_unclean(path) or any(is_held(lock) for lock in path.parent.glob(f"{path.name}.*.lock")):
+    if (
+        is_open_here(path)
+        or not _is_unclean(path)
+        or any(is_held(lock) for lock in path.parent.glob(f"{path.name}.*.lock"))
+    ):
         return False
     if found := problems(path, busy_seconds):
         raise damaged(where, found[0])

@@ -170,6 +170,8 @@ class Operation(ABC, Generic[T]):
     """Whether it waits for seats and models as long as these take, while the world is asked other things."""
     is_announced: ClassVar[bool] = False
     """Whether a world that lives tells when it gets it."""
+    moves: ClassVar[bool] = False
+    """Whether the tick of a world that lives may end after it."""
     can_be_dropped: ClassVar[bool] = False
     """Whether a game elsewhere is not asked any more when nobody waits; what else is asked is completed, so that its
     result is known."""
@@ -630,7 +632,7 @@ class Resolve(OfSeat[Resolved]):
 
     name = "resolve"
     route = Route("POST", "/seats/{seat}/act")
-    in_turn = is_announced = decides = True
+    in_turn = is_announced = moves = decides = True
 
     action: protocol.Action
 
@@ -679,6 +681,7 @@ class Leave(OfSeat[protocol.JackOutResult]):
     """Remove an agent from its avatar by force, once."""
 
     name = "leave"
+    moves = True
     route = Route("POST", "/seats/{seat}/jack-out")
     key, kind = "jack_out", protocol.JackOutResult
     decides = settles = True
@@ -830,6 +833,7 @@ class LetGo(OfSeat[protocol.JackOutResult | None]):
     """Remove an agent from its avatar by force, unless its episode is over; None if it is."""
 
     name = "let_go"
+    moves = True
     key, kind, optional = "jack_out", protocol.JackOutResult, True
 
     @override

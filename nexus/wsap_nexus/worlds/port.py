@@ -14,6 +14,7 @@ from wsap_core import protocol
 from wsap_core.errors import RecordMismatchError, WorldError
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.context import Context
+from wsap_core.seams.model import Request
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
@@ -128,6 +129,18 @@ class TakesTurns(Protocol):
 
     def alone(self) -> AbstractAsyncContextManager[None]:
         """Let only the calling task ask the world, once all that others asked has reached it."""
+        ...
+
+
+@runtime_checkable
+class TellsWhenGiven(Protocol):
+    """A model whose replies are given to a world again in a replay, when the world has what it had before."""
+
+    elsewhere: bool
+    """Whether the world is in another process."""
+
+    def gave(self, request: Request) -> None:
+        """Note that the world gets the answer to a request; called if it is in another process."""
         ...
 
 

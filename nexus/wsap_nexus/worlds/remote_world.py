@@ -49,7 +49,7 @@ class RemoteWorld(WorldPort):
     Args:
         pool: the workers, or the lines to a game's process.
         factory: the reference to the game in any process; empty for a game in its own process.
-        on_failure: called each time the world or its game crashed the process.
+        on_failure: called when the world or its game crashed the process, once for a call and its repetitions.
         snapshot_every: steps between two saved states.
     """
 

@@ -17,7 +17,7 @@ from typing import Literal, Self
 
 from wsap_core.errors import StorageError, StorageLockedError, UsageError, WireError
 from wsap_core.protocol.lines import plural
-from wsap_core.textfile import written_to
+from wsap_core.textfile import refuse_pipe, written_to
 from wsap_eval.apart import BEFORE, SHARED, differences, identity
 from wsap_eval.metrics import scored_by
 from wsap_eval.plan import Game, Job, Plan
@@ -241,6 +241,7 @@ def was_looked_at(folder: Path) -> bool:
 def read_width(folder: Path) -> float | None:
     """Return the half-width at which seeds end in a folder's results; None if there is no such limit."""
     try:
+        refuse_pipe(folder / _UNTIL)
         width = json.loads((folder / _UNTIL).read_text("utf-8"))["half_width"]
         return None if width is None else float(width)
     except FileNotFoundError:
@@ -251,6 +252,7 @@ def read_width(folder: Path) -> float | None:
 
 def _read_suite(folder: Path) -> Suite:
     try:
+        refuse_pipe(folder / _SUITE)
         data: Mapping[str, object] = json.loads((folder / _SUITE).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{str(folder / _SUITE)!r} can't be read: {error}.") from error
@@ -259,7 +261,13 @@ def _read_suite(folder: Path) -> Suite:
 
 def _episodes(path: Path) -> dict[EpisodeKey, EpisodeRecord]:
     """Return the last record of each episode, ignoring a truncated last line."""
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    try:
+        refuse_pipe(path)
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        lines = []
+    except OSError as error:
+        raise UsageError(f"{str(path)!r} can't be read: {error}.") from error
     found = {}
     for number, line in enumerate(lines, start=1):
         try:

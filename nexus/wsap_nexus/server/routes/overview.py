@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from wsap_core.protocol.wire import encode
+from wsap_core.untrusted import single_line
 from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.http.auth import is_owner, record_json
 from wsap_nexus.http.callers import Reader
@@ -164,16 +166,23 @@ def _failed(tx: Transaction) -> list[dict[str, Any]]:
     ]
     for move in tx.transfers("unknown")[:20]:
         what = f"The outcome of its transfer to {move.data.get('game')} is unknown: {move.data.get('why')}"
-        found.append({"kind": "agent", "id": move.agent_id, "name": move.agent_id, "what": shortened(what, 500)})
+        decide = _command("Decide with", "agents settle", move.agent_id, "--as arrived, or --as returned")
+        what = shortened(what, 400) + decide
+        found.append({"kind": "agent", "id": move.agent_id, "name": move.agent_id, "what": what})
     found += [
         {"kind": "world", "id": event.world, "name": event.world, "what": event.sentence()}
         for event in tx.events(kinds=(WorldRewound,), limit=1000)[-20:]
         if isinstance(event, WorldRewound) and event.time > tx.now - DAY
     ]
-    return found + [
-        {"kind": "game", "id": game.name, "name": game.name, "what": f"{game.status}: {game.reason}"[:500]}
-        for game in tx.closed_games()[:20]
-    ]
+    for game in tx.closed_games()[:20]:
+        what = shortened(f"{game.status}: {game.reason}" if game.reason else game.status, 400)
+        what += _command("Open it with", "games online", game.name)
+        found.append({"kind": "game", "id": game.name, "name": game.name, "what": what})
+    return found
+
+
+def _command(words: str, command: str, name: str, how: str = "") -> str:
+    return f" {words}: wsap nexus {command} {shlex.quote(single_line(name))} {how}".rstrip()
 
 
 def _health(nexus: Nexus, request: Request) -> dict[str, Any]:

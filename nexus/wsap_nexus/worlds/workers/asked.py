@@ -41,7 +41,7 @@ class Asking:
         self._send(frame(BEAT, dumps({"ask": what, "world": self._world, **values}).encode()))
 
     async def ask(self, what: str, **values: Any) -> Mapping[str, Any]:
-        """Return the answer to a question; WsapError if the nexus refuses it."""
+        """Return the answer to a question, of which the nexus is told then; WsapError if the nexus refuses it."""
         number = next(self._numbers)
         answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._open[number] = answer
@@ -53,6 +53,7 @@ class Asking:
             raise
         finally:
             self._open.pop(number, None)
+        self.tell("heard", id=number)
         if "failed" in said:
             raise read_error(said["failed"])
         return said

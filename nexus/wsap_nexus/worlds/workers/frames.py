@@ -4,8 +4,9 @@ A frame is its length (4 bytes, big-endian), the number of its call (8 bytes), a
 JSON: `op`, `world`, and the fields of the operation of that name. A reply's content starts with one byte: `+` for a
 result, `-` for an error, `~` for a cancelled call. Canonical JSON follows; an observation is on a separate line, so
 that its text can be stored and compared unchanged. Call 0 is the worker's heartbeat, or what a world that lives asks
-the nexus (`ask`): for models, or to record a note. The nexus answers with the message `told`. Before such a world gets
-the action of a seat, the call has the reply `!`, so that the nexus knows the order in which the world was told of what.
+the nexus (`ask`): for models, or to record a note. The nexus answers with the message `told`, and is told when the
+world has it. Before such a world gets the action of a seat, the call has the reply `!`, so that the nexus knows the
+order in which the world was told of what.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,8 +16,8 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.seams.context import Context
 from wsap_core.spec_json import spec_of_json
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.tasks import ended
-from wsap_nexus.worlds.operations import Create
+from wsap_nexus.tasks import TURNS, ended
+from wsap_nexus.worlds.operations import OPERATIONS, Create
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.workers.asked import Asking
 from wsap_nexus.worlds.workers.blame import Blamed, BlameFile
@@ -38,20 +39,57 @@ class WorldHost:
         self._asking: dict[int, Asking] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._begun: set[int] = set()
+        self._ordering: set[asyncio.Task[None]] = set()
+        self._in_order: dict[int, deque[tuple[int, Mapping[str, Any]]]] = {}
+        """What worlds that live were told and have not begun yet, with the number of each call."""
 
     def receive(self, number: int, content: bytes) -> None:
         """Start the operation of a frame."""
         asked = json.loads(content)
         loop = asyncio.get_running_loop()
         if asked["op"] == "cancel":
-            # Later, so that a call received just before has started, whether or not both came in one chunk.
+            waiting = next((q for q in self._in_order.values() if any(n == asked["call"] for n, _ in q)), None)
+            if waiting is not None:
+                waiting.append((number, asked))
+            else:
+                # Later, so that a call received just before has started, whether or not both came in one chunk.
+                loop.call_soon(self._cancel, asked["call"])
+        elif (queue := self._in_order.get(asked["world"])) is not None:
+            queue.append((number, asked))
+        else:
+            self._begin(number, asked)
+
+    def _begin(self, number: int, asked: Mapping[str, Any]) -> None:
+        """Begin an operation, or take what else the nexus says.
+
+        After a move in a world that lives, all comes of it that comes at once, and then only the world is told of the
+        next: it must not matter whether that has arrived by then.
+        """
+        loop = asyncio.get_running_loop()
+        if asked["op"] == "cancel":
             loop.call_soon(self._cancel, asked["call"])
-            return
-        if asked["op"] == "told":
+        elif asked["op"] == "told":
             if (asking := self._asking.get(asked["world"])) is not None:
                 asking.told(asked["id"], asked["said"])
-            return
-        self._tasks[number] = loop.create_task(self._serve(number, asked))
+        else:
+            self._tasks[number] = loop.create_task(self._serve(number, asked))
+            if _moves(asked) and asked["world"] in self._asking.keys() - self._in_order.keys():
+                self._in_order[asked["world"]] = deque()
+                self._ordering.add(task := loop.create_task(self._begin_others(asked["world"])))
+                task.add_done_callback(self._ordering.discard)
+
+    async def _begin_others(self, world: int) -> None:
+        queue = self._in_order[world]
+        moved = True
+        while moved or queue:
+            for _ in range(TURNS if moved else 0):
+                await asyncio.sleep(0)
+            if not queue:
+                break
+            number, asked = queue.popleft()
+            moved = _moves(asked)
+            self._begin(number, asked)
+        del self._in_order[world]
 
     def beat(self) -> None:
         """Send a heartbeat with the started calls."""
@@ -59,7 +97,7 @@ class WorldHost:
 
     async def close(self) -> None:
         """Cancel all calls and close all worlds."""
-        await ended(*self._tasks.values())
+        await ended(*self._ordering, *self._tasks.values())
         for port in self._worlds.values():
             await asyncio.gather(port.close(), return_exceptions=True)
 
@@ -111,6 +149,11 @@ class WorldHost:
             asking = self._asking[world] = Asking(self._send, world)
             context = Context(services=asking.services)
         return LocalWorld(spec, create.seed, create.options, context)
+
+
+def _moves(asked: Mapping[str, Any]) -> bool:
+    operation = OPERATIONS.get(asked["op"])
+    return operation is not None and operation.moves
 
 
 def read_hello(content: bytes) -> None:

@@ -18,13 +18,14 @@ from typing import Any, Protocol
 
 from wsap_core.errors import PluginError, StorageError, WorldError, WsapError
 from wsap_core.protocol.wire import dumps, encode
-from wsap_core.seams.model import Backend
+from wsap_core.seams.model import Backend, Request
 from wsap_core.seams.services import Services, WorldModels
 from wsap_core.spec_json import spec_to_json
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.operations import Create, Operation, Reached
+from wsap_nexus.worlds.port import TellsWhenGiven
 from wsap_nexus.worlds.seats import Told
 from wsap_nexus.worlds.workers.asked import read_request
 from wsap_nexus.worlds.workers.frames import TAKEN, TAKEN_BACK, error_body, read_answer
@@ -75,7 +76,7 @@ class LivingLine:
     Args:
         services: what the game gets: its models and its log.
         quiet: given the seats that wait for the world, returns once nothing is under way in the others that would have
-            to be paid for again, before a loss is told.
+            to be paid for again, before a loss is told. From then on no reply to the world is withheld.
     """
 
     can_move = False
@@ -120,6 +121,8 @@ class LivingLine:
         self._backends: dict[int, Backend] = {}
         self._asked: dict[int, asyncio.Task[None]] = {}
         """What the world asked and has no answer to yet."""
+        self._giving: dict[int, tuple[TellsWhenGiven, Request]] = {}
+        """The requests to models of which the world has not got the answer yet."""
 
     @property
     def game(self) -> str:
@@ -347,8 +350,6 @@ class LivingLine:
     async def _lose(self, why: str, to_blame: bool, at_work: bool) -> None:
         try:
             await self._all_read.wait()
-            if self._asked:  # the log is to have these replies
-                await asyncio.wait(set(self._asked.values()))
             if self._quiet is not None:
                 await self._until_quiet(self._quiet)
         finally:
@@ -360,7 +361,7 @@ class LivingLine:
             # An agent that has asked the world something for its decision gets no answer, so nobody may wait for it.
             self._more_wait.clear()
             waiting = self._waiting | {question.operation.at for question in self._open}
-            enough = asyncio.ensure_future(quiet(waiting))
+            enough = asyncio.create_task(self._enough(quiet, waiting))
             more = asyncio.create_task(self._more_wait.wait())
             try:
                 await asyncio.wait({enough, more}, return_when=asyncio.FIRST_COMPLETED)
@@ -369,6 +370,11 @@ class LivingLine:
                     return
             finally:
                 await ended(enough, more)
+
+    async def _enough(self, quiet: Quiet, waiting: Collection[str]) -> None:
+        await quiet(waiting)
+        if self._asked:  # the log is to have these replies
+            await asyncio.wait(set(self._asked.values()))
 
     def _fail(self, error: Exception) -> None:
         for question in list(self._open):
@@ -382,8 +388,13 @@ class LivingLine:
     def _take(self, link: WorkerPipe, asked: Mapping[str, Any]) -> None:
         what, number = asked["ask"], asked.get("id", 0)
         if what == "no more":
+            self._giving.pop(number, None)
             if (task := self._asked.get(number)) is not None:
                 task.cancel()
+        elif what == "heard":
+            if (given := self._giving.pop(number, None)) is not None:
+                model, request = given
+                model.gave(request)
         elif what == "note":
             try:
                 if self._services.log is not None:
@@ -416,9 +427,13 @@ class LivingLine:
             models: WorldModels = self._services.require("models")
             backend = await models.open(str(asked["name"]), asked["options"])
             self._backends[number] = backend
+            if isinstance(backend, TellsWhenGiven):
+                backend.elsewhere = True
             return {"model": backend.model, "abilities": encode(backend.abilities), "backend": number}
-        reply = await self._backends[asked["backend"]].complete(read_request(asked["request"]))
-        return {"reply": reply}
+        backend, to_send = self._backends[asked["backend"]], read_request(asked["request"])
+        if isinstance(backend, TellsWhenGiven):
+            self._giving[number] = backend, to_send
+        return {"reply": await backend.complete(to_send)}
 
     def _end_with(self, error: Exception) -> None:
         self._error = self._error or error

@@ -352,7 +352,7 @@ class RebuildingLine:
         """Start rebuilding the world if a call is open; otherwise the next call does.
 
         The failure is counted if the world is `to_blame` for it. If it was only `at_work`, it is counted if that
-        happens again and again.
+        happens again and again. When the repetition of a call ends the next worker, too, that is the same failure.
         """
         if link is not self._link:
             return
@@ -362,6 +362,7 @@ class RebuildingLine:
         self._at_work_in_row += 1 if at_work else 0
         to_blame = to_blame or self._at_work_in_row > AT_WORK
         self._cause = self._failure(why)
+        tells = to_blame and not self._blamed_in_row
         if to_blame:
             self.failures += 1
             self._blamed_in_row += 1
@@ -374,7 +375,7 @@ class RebuildingLine:
                 reply.exception()  # it may have no waiter
         if (self.journal.open or self._reads) and not self._is_coming and self._dead is None:
             self._coming = asyncio.create_task(self._come(), name=f"bring back {self._spec.name}")
-        if to_blame:
+        if tells:
             self._on_failure(self._cause)
 
     def game_failed(self, why: str) -> None:

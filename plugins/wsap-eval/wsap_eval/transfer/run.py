@@ -14,7 +14,7 @@ from wsap_core.protocol.lines import plural
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.seams.model import Price
 from wsap_core.seams.services import RunReader, runtime_services
-from wsap_core.textfile import written_to
+from wsap_core.textfile import refuse_pipe, written_to
 from wsap_core.untrusted import error_line
 from wsap_eval.conditions import Conditions
 from wsap_eval.due import NO_BUDGET, NO_LIMITS, Due
@@ -132,6 +132,7 @@ def read_measured(folder: Path) -> Measured:
     """
     path = folder / PLAN
     try:
+        refuse_pipe(path)
         plan = Plan.from_json(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
         raise UsageError(f"{str(folder)!r} holds no transfer measurement.") from None

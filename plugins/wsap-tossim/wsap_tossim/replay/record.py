@@ -17,6 +17,7 @@ from typing import Any
 
 from wsap_core.errors import SnapshotError, UsageError, WireError
 from wsap_core.protocol.values import JsonValue
+from wsap_core.textfile import refuse_pipe
 from wsap_core.untrusted import error_line
 from wsap_tossim.engine.game import Game
 from wsap_tossim.replay.page import page_of, write_text
@@ -95,6 +96,7 @@ def read_bytes(path: Path) -> bytes:
         UsageError: it can't be read, or is too large.
     """
     try:
+        refuse_pipe(path)
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except (OSError, ValueError) as error:

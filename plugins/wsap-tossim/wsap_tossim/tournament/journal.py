@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import UsageError, WireError
+from wsap_core.textfile import refuse_pipe
 
 __all__ = ["Journal"]
 
@@ -31,6 +32,8 @@ class Journal:
         self.cut = 0
         """Bytes of an incomplete line that were removed."""
         try:
+            if path.exists():
+                refuse_pipe(path)
             data = path.read_bytes() if path.exists() else b""
             whole = data[: data.rfind(b"\n") + 1]
             for number, line in enumerate(whole.splitlines(), start=1):

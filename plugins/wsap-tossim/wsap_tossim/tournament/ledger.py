@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from wsap_core.errors import StorageLockedError, UsageError, WireError
+from wsap_core.textfile import refuse_pipe
 from wsap_core.untrusted import single_line
 from wsap_tossim.replay.page import write_text
 from wsap_tossim.tournament.journal import Journal
@@ -117,6 +118,7 @@ class Ledger:
             write_text(path, json.dumps(document, indent=2) + "\n")
             return
         with _told(path.parent):
+            refuse_pipe(path)
             data = path.read_bytes() if path.stat().st_size <= LARGEST_SETTINGS else b""
         try:
             document = json.loads(data)
