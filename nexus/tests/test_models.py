@@ -34,6 +34,7 @@ from wsap_llm.middleware.drain import Drain
 from wsap_llm.middleware.measure import Count, Measure
 from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import Retry
+from wsap_llm.middleware.show import Show
 from wsap_llm.middleware.slots import InTurn
 from wsap_llm.scripted import Reply, ScriptedBackend
 from wsap_nexus import plugin as nexus_plugin
@@ -159,7 +160,7 @@ def test_a_factory_that_gives_no_backend_is_named() -> None:
 def test_middlewares_are_in_one_order(server: ModelServer) -> None:
     policy = RequestPolicy(concurrency=2)
     models = openai_models(server, policy=policy, budgets=[Budget("run", calls=9)], decision=BudgetLimits(calls=5))
-    shared = [Retry, InTurn, Drain, CheckBudgets, Measure]
+    shared = [Show, Retry, InTurn, Drain, CheckBudgets, Measure]
     model = models.backend("openai/qwen3:8b")
     assert [type(middleware) for middleware in model.middlewares] == shared
     assert isinstance(model.backend, OpenAIBackend)
