@@ -42,7 +42,7 @@ def test_the_report_holds_table_episodes_and_conditions(make_results: MakeResult
         "3-8b2f",
         "openai/x",
         "at most 40",
-        "<dt>window</dt><dd>16</dd>",
+        "<dt>window</dt><dd>2</dd>",
         "<dt>memory</dt><dd>none</dd>",
     ):
         assert condition in page
