@@ -411,7 +411,7 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
 @pytest.mark.slow
 def test_a_visit_that_was_cut_short_buys_no_reply_twice(tmp_path: Path) -> None:
     async def live(decisions: int) -> list[str]:
-        script = Script({"decide": '{"action": "review_self", "params": {}}'})
+        script = Script({"decide": '{"action": "review_achievements", "params": {}}'})
         policies = {"*": Policy("llm", {**MODEL, "memory": "none"})}
         async with nexus_at(tmp_path, {"w15": policies}, host=host_with(script=script), pace=100.0) as place:
 

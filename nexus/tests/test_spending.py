@@ -314,7 +314,7 @@ def test_the_options_of_a_model_hold_for_the_summaries_that_its_backend_writes(h
 
 @pytest.mark.slow
 def test_a_day_limits_all_agents_of_a_nexus_together_also_after_it_was_started_anew(tmp_path: Path) -> None:
-    answer = json.dumps({"action": "review_self", "params": {}})
+    answer = json.dumps({"action": "review_achievements", "params": {}})
     agents = {name: {"*": Policy("llm", {"model": "script/it", "plan": "no"})} for name in ("ada", "bob")}
 
     # So few that neither agent runs out of repetitions that need no model before both are told.
