@@ -15,6 +15,7 @@ from typing import Literal, TypeVar, cast
 from wsap_check.raised import called, describe
 from wsap_check.steps import Step, first_difference, fresh_text, place
 from wsap_check.subject import TICKING, Fault, Notes, NothingToCheck, Subject
+from wsap_core.authoring.rounds import RoundGame
 from wsap_core.errors import WsapError
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, Observation
 from wsap_core.protocol.availability import choices_of
@@ -161,10 +162,18 @@ class Table:
         """Return the text of the game's own observation of a seat."""
         return fresh_text(await settle((seat or self.seat).face.observe(), self.subject))
 
+    async def now(self, seen: T | Awaitable[T], limit: float) -> T | None:
+        """Return what a seat observes; None if it waits for its turn.
+
+        It waits if the game has given nothing within `limit` seconds. Seats of a `RoundGame` wait for nothing but each
+        other, so that of them it is known at once.
+        """
+        return await settle(seen, self.subject, limit=0.0 if isinstance(self.world.adapter, RoundGame) else limit)
+
     async def ready(self) -> Seat | None:
         """Return the first seat that can decide now, or None if all wait."""
         for seat in self.seats:
-            seen: Observation | None = None if seat.done else await settle(seat.observe(), self.subject, limit=0.2)
+            seen: Observation | None = None if seat.done else await self.now(seat.observe(), 0.2)
             if seen is not None:
                 return seat
         return None

@@ -91,7 +91,7 @@ async def turns(notes: Notes, subject: Subject) -> None:
         await table.play(RandomPlayer(81), steps * len(table.seats))
         if table.over:
             return
-        ready = [s for s in table.seats if await settle(s.face.observe(), subject, limit=0.1) is not None]
+        ready = [s for s in table.seats if await table.now(s.face.observe(), 0.1) is not None]
         everybody = "All seats observe at once; with alternating timing, observe() must wait for the turn."
         if not notes.expect(ready, "It is nobody's turn.", table.where()):
             return
@@ -198,7 +198,7 @@ async def _move(
         task = pending.get(seat.agent_id)
         if task is not None and not task.done():
             continue
-        if (seen := await settle(seat.face.observe(), table.subject, limit=0.01)) is not None:
+        if (seen := await table.now(seat.face.observe(), 0.01)) is not None:
             pending[seat.agent_id] = asyncio.ensure_future(_act(seat, choose(seat, seen)))
             await spin(5)
             return not any(task.done() and task.result().done for task in pending.values())

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
-from wsap_check.play import RandomPlayer, Table, must_not_disturb, settle, unless_interrupted
+from wsap_check.play import RandomPlayer, Table, must_not_disturb, unless_interrupted
 from wsap_check.raised import describe
 from wsap_check.steps import Step, first_difference, fresh_text
 from wsap_check.subject import Notes, Subject, check, other_processes
@@ -103,7 +103,7 @@ async def _same_everywhere(subject: Subject, cut: bool | int) -> tuple[str, str]
 
 async def _sights(table: Table) -> dict[str, str | None]:
     """Return what each seat observes now; None for one that waits for its turn."""
-    seen = {s.agent_id: await settle(s.face.observe(), table.subject, limit=0.01) for s in table.seats}
+    seen = {s.agent_id: await table.now(s.face.observe(), 0.01) for s in table.seats}
     return {name: None if what is None else fresh_text(what) for name, what in seen.items()}
 
 

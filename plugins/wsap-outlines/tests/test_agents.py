@@ -111,7 +111,9 @@ def test_in_json_every_reply_of_a_model_that_knows_nothing_is_what_was_asked_for
     )
     assert acted == done, "what was said is what was done"
     assert len({a["action"] for a in said if "action" in a}) > 1
-    assert any("tool" in s for s in said) == bool(tools)
+    # In ten decisions it may choose no tool; that it can is seen in what it is bound to.
+    assert all(('"calculator"' in json.dumps(call["constraint"]["schema"])) == bool(tools) for call in calls)
+    assert bool(tools) or not any("tool" in s for s in said)
 
 
 @pytest.mark.parametrize("game", ["crafter", "matrix"])
