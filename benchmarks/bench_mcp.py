@@ -78,7 +78,9 @@ async def by_client(server: StdioServerParameters | str, era: str, steps: int) -
         began = time.perf_counter()
         for name in taken:
             await client.call_tool("act", {"game": begun["game"], "action": name})
-        return 1000 * (time.perf_counter() - began) / steps
+        took = time.perf_counter() - began
+        await client.call_tool("stop_game", {"game": begun["game"]})
+        return 1000 * took / steps
 
 
 async def together(server: str, games: int, steps: int) -> float:
