@@ -17,6 +17,7 @@ from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.server.director import Moment, Shot, Standing, heats, next_shot, reason
+from wsap_nexus.server.places import Place, places
 from wsap_nexus.store.events import Names, NexusEvent, kind_of
 from wsap_nexus.store.events.agents import MetaGoalReached, Talked, Whispered
 from wsap_nexus.store.events.base import plain, short
@@ -43,21 +44,6 @@ _TOLD = (Entered, Left, Died, MetaGoalReached, Talked, Whispered)
 
 
 @dataclass(frozen=True)
-class _Place:
-    """An occupied world, or one that lives."""
-
-    id: str
-    game: str
-    run: str
-    lives: bool
-    stays: tuple[LiveSession, ...]
-
-    @property
-    def standing(self) -> Standing:
-        return Standing(self.lives, sum(not stay.controls.paused for stay in self.stays))
-
-
-@dataclass(frozen=True)
 class _Note:
     """A moment whose words depend on how agents are called now."""
 
@@ -81,25 +67,26 @@ class Stage:
         with nexus.nexus_store.look() as tx:
             before = tx.event_page(kinds=[kind_of(event) for event in _TOLD], limit=200)
         for event, _ in reversed(before):
-            self._heard(event)
+            if event.time > clock() - KEPT:  # older ones are never shown
+                self._heard(event)
         nexus.on_step(self._stepped)
         nexus.nexus_store.listen(self._heard)
 
     def seen_by(self, *, private: bool) -> dict[str, Any]:
         """Return what the stage shows now, JSON-ready; `private` is whether everything may be read."""
         now = self._clock()
-        places = {place.id: place for place in _places(self._nexus)}
-        standing = {place.id: place.standing for place in places.values()}
+        worlds = {place.id: place for place in places(self._nexus)}
+        standing = {place.id: _standing(place) for place in worlds.values()}
         notes = [note for note in self._notes if note.moment.time > now - KEPT and (private or note.moment.public)]
         with self._nexus.nexus_store.look() as tx:
             home = tx.agents(place="nexus", limit=AGENTS_SHOWN)
-            here = [stay.session.agent_id for place in places.values() for stay in place.stays]
+            here = [stay.session.agent_id for place in worlds.values() for stay in place.stays]
             names = Names(tx.names_of([*here, *(note.moment.agent for note in notes)]))
         moments = [note.told(names) for note in notes]
         shot = self._shot(private, standing, moments, now)
-        hot = heats(places, moments, now)
+        hot = heats(worlds, moments, now)
         shown = sorted(
-            places.values(), key=lambda place: (place.id != (shot and shot.world), -len(place.stays), place.id)
+            worlds.values(), key=lambda place: (place.id != (shot and shot.world), -len(place.stays), place.id)
         )
         return {
             "now": now,
@@ -107,7 +94,7 @@ class Stage:
                 "world": shot.world,
                 "since": shot.since,
                 "reason": reason(shot.world, standing[shot.world], moments, now),
-                "agent": _leading(places[shot.world], moments),
+                "agent": _leading(worlds[shot.world], moments),
             },
             "worlds": [self._world(place, hot[place.id], names, moments) for place in shown[:WORLDS_SHOWN]],
             "more_worlds": max(0, len(shown) - WORLDS_SHOWN),
@@ -123,15 +110,14 @@ class Stage:
         self._chosen[private] = now
         return self._shots[private]
 
-    def _world(self, place: _Place, heat: float, names: Names, moments: list[Moment]) -> dict[str, Any]:
-        port = self._nexus.live.ports.get(place.run)
+    def _world(self, place: Place, heat: float, names: Names, moments: list[Moment]) -> dict[str, Any]:
         last = next((moment for moment in reversed(moments) if moment.world == place.id), None)
         return {
             "id": place.id,
             "game": place.game,
-            "title": port.spec.display_title if port is not None else plain(place.game),
+            "title": place.spec.display_title if place.spec is not None else plain(place.game),
             "run": place.run,
-            "draws": port is not None and "render" in port.spec.abilities,
+            "draws": place.draws,
             "lives": place.lives,
             "heat": round(heat, 1),
             "told": "" if last is None else last.words,
@@ -203,19 +189,11 @@ class Stage:
 # --- parts ------------------------------------------------------------------------------------------
 
 
-def _places(nexus: Nexus) -> list[_Place]:
-    """Return the occupied worlds and those that live."""
-    stays: dict[str, list[LiveSession]] = {}
-    for stay in sorted(nexus.live.sessions.values(), key=lambda stay: stay.session.agent_id):
-        stays.setdefault(stay.session.run_id, []).append(stay)
-    kept = {one.run_id: _Place(one.record.id, one.record.game, one.run_id, True, ()) for one in nexus.kept.open}
-    for run, here in stays.items():
-        session, lives = here[0].session, run in kept
-        kept[run] = _Place(session.world_id, session.game, run, lives, tuple(here))
-    return list(kept.values())
+def _standing(place: Place) -> Standing:
+    return Standing(place.lives, sum(not stay.controls.paused for stay in place.stays))
 
 
-def _leading(place: _Place, moments: Iterable[Moment]) -> str | None:
+def _leading(place: Place, moments: Iterable[Moment]) -> str | None:
     """Return the agent that a page looks at in a world: the one of the latest moment, else the first that plays."""
     here = [stay.session.agent_id for stay in sorted(place.stays, key=lambda stay: stay.controls.paused)]
     latest = [moment.agent for moment in moments if moment.world == place.id and moment.agent in here]

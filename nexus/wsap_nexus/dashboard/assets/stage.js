@@ -120,7 +120,7 @@ export async function stagePage(context) {
   }
 
   // What only the owner may see: meters, the plan, and the last thought.
-  const look2 = throttled(async () => {
+  const askMind = throttled(async () => {
     const asked = focus;
     if (!asked || !token()) return;
     try {
@@ -132,7 +132,7 @@ export async function stagePage(context) {
       if (now.stay) think(now.stay);
     } catch { /* it has left */ }
   }, 500);
-  context.undo(() => look2.stop());
+  context.undo(() => askMind.stop());
 
   function think(stay) {
     const writing = thoughtOf(stay.agent);
@@ -269,7 +269,7 @@ export async function stagePage(context) {
     showMoments(found.moments);
     showLine(found);
     showTalk();
-    look2();
+    askMind();
   }
 
   async function load() { show(await get('/nexus/stage', signal)); }
@@ -288,7 +288,7 @@ export async function stagePage(context) {
   context.on('pulse', (pulse) => {
     for (const world of pulse.worlds) { looks.get(world)?.(); if (world === stage?.id) look(); }
     const mine = pulse.agents.find((stay) => stay.agent === focus);
-    if (mine) { think(mine); look2(); }
+    if (mine) { think(mine); askMind(); }
     if (pulse.agents.some((stay) => stay.achievements?.length)) again();
   });
 }

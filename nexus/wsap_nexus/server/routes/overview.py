@@ -14,13 +14,13 @@ from wsap_core.untrusted import single_line
 from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.http.auth import is_owner, record_json
 from wsap_nexus.http.callers import Reader
-from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.storage import LOG_MOST
 from wsap_nexus.hub.waits import ATTENTION_AFTER, waits
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import replies
+from wsap_nexus.server.places import Place, places
 from wsap_nexus.server.routes.events import logged
 from wsap_nexus.server.routes.runs import usage_last_day
 from wsap_nexus.server.serializers import json_response, session_json, shortened
@@ -53,16 +53,16 @@ async def overview(nexus: Hub, request: Request, who: Reader) -> Response:
     private = is_owner(who)
     with nexus.nexus_store.look() as tx:
         here = tx.agents(place="nexus", limit=AGENTS_SHOWN)
-        occupied = _by_run(nexus)
+        occupied = places(nexus)
         cards = occupied[:WORLDS_SHOWN]
-        names = tx.names_of(stay.session.agent_id for _, stays in cards for stay in stays)
+        names = tx.names_of(stay.session.agent_id for place in cards for stay in place.stays)
         recent = tx.event_page(kinds=() if private else PUBLIC_KINDS, limit=EVENTS_SHOWN)
         moving = tx.transfers("prepared", "unknown")[:100]
         body = {
             "now": tx.now,
             "seq": tx.last_seq(),
             "counts": {**_counts(tx), "on_the_way": len(moving), "playing": len(nexus.live.sessions)},
-            "worlds": [_world_card(nexus, run, stays, private) for run, stays in cards],
+            "worlds": [_world_card(place, private) for place in cards],
             "more_worlds": len(occupied) - len(cards),
             "nexus": [record_json(agent, private=False) for agent in here],
             "names": names,
@@ -100,28 +100,15 @@ def _counts(tx: Transaction) -> dict[str, int]:
     }
 
 
-def _by_run(nexus: Nexus) -> list[tuple[str, list[LiveSession]]]:
-    """Return run -> live sessions, for occupied worlds and worlds that live."""
-    found: dict[str, list[LiveSession]] = {}
-    for stay in sorted(nexus.live.sessions.values(), key=lambda s: (s.session.world_id, s.session.agent_id)):
-        found.setdefault(stay.session.run_id, []).append(stay)
-    for kept in nexus.kept.open:
-        found.setdefault(kept.run_id, [])
-    return list(found.items())
-
-
-def _world_card(nexus: Nexus, run: str, stays: list[LiveSession], private: bool) -> dict[str, Any]:
-    kept = next((one.record for one in nexus.kept.open if one.run_id == run), None)
-    world_id, game = (kept.id, kept.game) if kept is not None else (stays[0].session.world_id, stays[0].session.game)
-    port = nexus.live.ports.get(run)
+def _world_card(place: Place, private: bool) -> dict[str, Any]:
     return {
-        "id": world_id,
-        "game": game,
-        "title": port.spec.display_title if port is not None else game,
-        "run": run,
-        "draws": port is not None and "render" in port.spec.abilities,
-        "stays": [session_json(stay, private=private) for stay in stays[:16]],
-        "lives": kept is not None,
+        "id": place.id,
+        "game": place.game,
+        "title": place.spec.display_title if place.spec is not None else place.game,
+        "run": place.run,
+        "draws": place.draws,
+        "stays": [session_json(stay, private=private) for stay in place.stays[:16]],
+        "lives": place.lives,
     }
 
 
