@@ -32,10 +32,10 @@ from bench_backends import server
 from wsap_core.host import PluginHost
 from wsap_core.seams.services import Services
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.gc_tuning import tune_gc
-from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
 

@@ -41,10 +41,10 @@ from wsap_core.seams.model import (
     Sampling,
 )
 from wsap_llm.agent import LLMAgent
-from wsap_llm.options import LLMOptions
+from wsap_llm.decision.styles import JsonStyle, TagStyle
+from wsap_llm.options.llm import LLMOptions
 from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
-from wsap_llm.styles import JsonStyle, TagStyle
 from wsap_llm.tools.calculator import Calculator
 from wsap_matrix.game import create_simultaneous
 

@@ -34,8 +34,8 @@ from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Message, Request
 from wsap_core.specs import BackendSpec
 from wsap_llm.scripted import ScriptedBackend
-from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
 

@@ -6,7 +6,7 @@ Bodies have about 200 bytes, or the size of a Crafter step (5 to 7 KB of canonic
 random play if wsap-crafter is installed, else synthetic). Three methods alternate in every round, so that load on the
 machine affects all alike:
 
-    log          wsap_nexus.store.eventlog.LogWriter: appended one by one, compressed, committed in groups;
+    log          wsap_nexus.store.log.eventlog.LogWriter: appended one by one, compressed, committed in groups;
                  timed from the first append until all is committed and flushed to disk
     autocommit   sqlite3, one commit per event, uncompressed: the naive method
     executemany  sqlite3, groups of 256 in one commit, uncompressed: SQLite's maximum
@@ -30,7 +30,7 @@ from functools import partial
 from pathlib import Path
 
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
 

@@ -27,8 +27,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from wsap_core.host import PluginHost
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, plan_seats
+from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import run_to_end, start
 from wsap_nexus.runs.store import open_database, open_store
 from wsap_nexus.store.repository import Repository

@@ -51,7 +51,7 @@ from wsap_llm.backends.pool import RequestPolicy as Calls
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.gc_tuning import tune_gc
-from wsap_nexus.runs.observers import StepTaken
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy, WorldRecord
 from wsap_nexus.store.events import NexusEvent, OtherEvent

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.host import PluginHost
-from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, plan_seats
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.session import RunHandle, start, unrecorded
 from wsap_nexus.runs.store import open_store
 

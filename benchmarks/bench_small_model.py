@@ -43,10 +43,10 @@ from wsap_crafter.plugin import wsap_adapters as crafter_specs
 from wsap_llm.agent import LLMAgent
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.openai_options import OpenAIOptions
-from wsap_llm.choosing import ChooseStyle, options_of
-from wsap_llm.options import LLMOptions
+from wsap_llm.decision.choosing import ChooseStyle, options_of
+from wsap_llm.decision.styles import CallStyle, JsonStyle, Style, TagStyle
+from wsap_llm.options.llm import LLMOptions
 from wsap_llm.reply.schema import legal_actions
-from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
 from wsap_minigrid.adapter import MiniGridAdapter
 from wsap_minigrid.plugin import wsap_adapters as minigrid_specs
 from wsap_outlines.backend import OutlinesBackend

@@ -15,7 +15,7 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.tokens import estimate_request
+from wsap_llm.text.tokens import estimate_request
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store

@@ -20,10 +20,10 @@ from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Abilities, Request
 from wsap_core.specs import AdapterSpec
 from wsap_llm.agent import LLMAgent
-from wsap_llm.options import LLMOptions, Profile
+from wsap_llm.decision.styles import JsonStyle
+from wsap_llm.options.llm import LLMOptions, Profile
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.skin import Lexicon, Skinned
-from wsap_llm.styles import JsonStyle
+from wsap_llm.text.skin import Lexicon, Skinned
 
 pytest.importorskip("wsap_crafter")
 pytest.importorskip("wsap_minigrid")

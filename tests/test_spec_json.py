@@ -29,7 +29,7 @@ from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.http.guard import HttpLimits
 from wsap_nexus.http.listening import Address, listen
 from wsap_nexus.http.serving import HttpServer
-from wsap_nexus.hub.remote_games import read_spec
+from wsap_nexus.hub.games.remote_games import read_spec
 from wsap_nexus.worlds.game_client import GameClient
 from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.serve_world import spec_for, world_app

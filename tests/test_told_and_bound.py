@@ -15,7 +15,7 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
 from wsap_llm import agent
 from wsap_llm.backends.pool import ModelPool
-from wsap_llm.offers import offerable
+from wsap_llm.decision.offers import offerable
 from wsap_nexus import read_run
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import start

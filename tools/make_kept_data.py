@@ -30,8 +30,8 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.api import play
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, plan_seats
+from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest

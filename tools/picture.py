@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from wsap_core.host import PluginHost
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, plan_seats
+from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.terminal.live import LiveView

@@ -47,10 +47,10 @@ from wsap_core.seams.clock import SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.hub.seating import START, KeptVenue
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.logged import read_step
+from wsap_nexus.hub.play.seating import START, KeptVenue
 from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.record.logged import read_step
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.database import Database

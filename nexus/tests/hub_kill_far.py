@@ -38,7 +38,7 @@ import hub_kit
 
 from wsap_core.errors import WsapError
 from wsap_core.host import PluginHost
-from wsap_nexus.hub import remote_games
+from wsap_nexus.hub.games import remote_games
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.database import Database

@@ -37,8 +37,8 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.agents.talk import leave_message
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.views.restoring import Runs
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy

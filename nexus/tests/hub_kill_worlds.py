@@ -53,15 +53,15 @@ from wsap_llm.keys import request_key
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.views.restoring import Runs
 from wsap_nexus.services import StoreRunner
-from wsap_nexus.store.backup import back_up
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
-from wsap_nexus.store.prune import prune
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.upkeep.backup import back_up
+from wsap_nexus.store.upkeep.prune import prune
 
 VILLAGE, FAIR_RUN = "nexus-village", "nexus-fair"
 LIVING = (VILLAGE, FAIR_RUN)

@@ -18,7 +18,7 @@ from wsap_llm.scripted import Answer, ScriptedBackend
 from wsap_nexus.agents.chronicle import every
 from wsap_nexus.agents.metagoals import Pursuit
 from wsap_nexus.agents.requirements import KINDS, Tally, fold
-from wsap_nexus.hub.desk import NexusAdapter
+from wsap_nexus.hub.agents.desk import NexusAdapter
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.database import Database

@@ -27,10 +27,10 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.clock import Clock
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
+from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.resume import read_past
 from wsap_nexus.runs.run import Run
 from wsap_nexus.store.records import EventRecord

@@ -19,8 +19,8 @@ from wsap_core.seams.model import Abilities, Message, OnText, Reply, Request
 from wsap_core.spec_json import spec_to_json
 from wsap_core.specs import BackendSpec
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.views.restoring import Runs
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.tasks import TURNS
 from wsap_nexus.worlds import operations as ops

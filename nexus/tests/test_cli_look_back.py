@@ -12,7 +12,7 @@ import pytest
 from cli_kit import typed
 
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.repository import Repository
 
 

@@ -21,20 +21,20 @@ from wsap_core.errors import StorageError
 from wsap_nexus.agents.metagoals import MetaGoal, Requirement, pursuits, set_goal
 from wsap_nexus.cli.nexus.status import growth_lines
 from wsap_nexus.hub.context import LiveState
-from wsap_nexus.hub.storage import StorageReport, StorageWatch
+from wsap_nexus.hub.upkeep.storage import StorageReport, StorageWatch
 from wsap_nexus.runs.store import Store
-from wsap_nexus.store.backup import back_up, restore
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, SkillGain
-from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.events import OtherEvent
 from wsap_nexus.store.events.agents import DiaryWritten
 from wsap_nexus.store.events.sessions import Entered, Left
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.nexus_store import NexusStore
-from wsap_nexus.store.prune import DAY, measure, prune
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.room import used_bytes
+from wsap_nexus.store.upkeep.backup import back_up, restore
+from wsap_nexus.store.upkeep.prune import DAY, measure, prune
+from wsap_nexus.store.upkeep.room import used_bytes
 
 
 @pytest.fixture

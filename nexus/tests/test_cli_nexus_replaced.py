@@ -15,12 +15,12 @@ from cli_nexus_kit import environ_of, running
 from wsap_nexus.cli.nexus.watch_client import WatchClient
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import DatabaseReplacedError
-from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.events import OtherEvent
+from wsap_nexus.store.locks.run_lock import hold_run, is_played
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.run_lock import hold_run, is_played
 
 
 @pytest.fixture

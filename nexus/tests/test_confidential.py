@@ -23,14 +23,14 @@ from wsap_llm.mcp.connection import ToolServerError
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.secrets import PREFIX, clean, redacted, secrets_in, with_secrets, without
 from wsap_nexus.api import list_runs, play, resume_run
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
-from wsap_nexus.store.export import export_jsonl
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.store.upkeep.export import export_jsonl
 
 SERVER = str(Path(__file__).parents[2] / "plugins" / "wsap-llm" / "tests" / "mcp_server" / "server.py")
 SECRET = "sk-deep-lake-4711-xyzzy"

@@ -6,7 +6,7 @@ import inspect
 import re
 
 from wsap_llm.backends.openai_options import OpenAIOptions
-from wsap_llm.option_table import OPTIONS
+from wsap_llm.options.table import OPTIONS
 from wsap_nexus.cli import doctor_model
 from wsap_ollama.options import OllamaOptions
 

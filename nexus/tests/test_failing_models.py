@@ -22,9 +22,9 @@ from wsap_llm.backends.pool import ModelPool, RequestPolicy
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.starting import StartingError
 from wsap_nexus.errors import GameUnavailableError
-from wsap_nexus.hub.external import SeatLeftError
+from wsap_nexus.hub.outside.external import SeatLeftError
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.hub.waits import waits
+from wsap_nexus.hub.waiting.waits import waits
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.server.routes import overview
 from wsap_nexus.services import StoreRunner

@@ -9,9 +9,9 @@ import pytest
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.agent import NO_USAGE, DecisionInfo
-from wsap_nexus.runs.summary import counts
-from wsap_nexus.runs.tally import MOST_CAUSES, OTHER_CAUSES, SeatTally, add_causes
-from wsap_nexus.runs.trajectory import step_line
+from wsap_nexus.runs.record.summary import counts
+from wsap_nexus.runs.record.tally import MOST_CAUSES, OTHER_CAUSES, SeatTally, add_causes
+from wsap_nexus.runs.record.trajectory import step_line
 
 
 def played(*infos: DecisionInfo | None) -> SeatTally:

@@ -19,10 +19,10 @@ from wsap_core.host import Registration
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.api import play, resume_run
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.goals import GAP, MOST_GAP, GoalWatch, mark_of
-from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.goals import GAP, MOST_GAP, GoalWatch, mark_of
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_database, open_store
 from wsap_nexus.store.repository import Repository

@@ -17,8 +17,8 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.model import Request
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.views.restoring import Runs
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.entities import EntryRequest, Policy
 

@@ -15,7 +15,7 @@ from living_worlds import FAIR, Fair
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Context, Observation
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Entry, PortableItem, Receipt, Tick, TransitPackage
-from wsap_nexus.hub import kept
+from wsap_nexus.hub.play import kept
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.worlds.workers.pool import WorkerTimeouts

@@ -13,7 +13,7 @@ from life_kit import host_with, nexus_at
 from wsap_core.errors import UnknownNameError
 from wsap_nexus.cli.replay import replay
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.hub.run_sessions import config_of
+from wsap_nexus.hub.outside.run_sessions import config_of
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 from wsap_nexus.store.records import NewRun, RunStatus

@@ -22,7 +22,7 @@ from wsap_nexus.errors import DiedAsleepError
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, SessionRecord
-from wsap_nexus.store.prune import measure, prune
+from wsap_nexus.store.upkeep.prune import measure, prune
 
 pytestmark = pytest.mark.every_database
 

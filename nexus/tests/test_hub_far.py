@@ -22,9 +22,9 @@ from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub.entering import prepare_enter
+from wsap_nexus.hub.games.remote_games import read_spec
 from wsap_nexus.hub.nexus import Settings
-from wsap_nexus.hub.remote_games import read_spec
+from wsap_nexus.hub.transit.entering import prepare_enter
 from wsap_nexus.store.entities import EntryRequest
 from wsap_nexus.worlds import http_lines
 from wsap_nexus.worlds.game_client import GameClient, GameLostError, GameTimeouts

@@ -19,7 +19,7 @@ from test_hub_far import DEEDS, arrive, do, undisturbed
 from wsap_core.protocol.wire import dumps
 from wsap_core.specs import OptionDef
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub.remote_games import read_spec
+from wsap_nexus.hub.games.remote_games import read_spec
 from wsap_nexus.worlds.game_client import GameClient
 from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.remote_world import RemoteWorld

@@ -31,7 +31,7 @@ from wsap_core.errors import (
 )
 from wsap_nexus.cli.nexus.status import growth_lines
 from wsap_nexus.errors import LockLostError, NexusRunningError
-from wsap_nexus.hub import storage
+from wsap_nexus.hub.upkeep import storage
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.store.errors import is_passing, lack, translate
@@ -77,8 +77,8 @@ FAULTS = {"locked": lambda path: another_program_writes(path / "nexus.db"), "no 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The nexus finds out fifty times a second whether a fault is over, and waits for nobody's lock for long."""
-    monkeypatch.setattr("wsap_nexus.store.eventlog.TRY_AGAIN", 0.02)
-    monkeypatch.setattr("wsap_nexus.store.sinks.WATCHED_SECONDS", 0.2)
+    monkeypatch.setattr("wsap_nexus.store.log.eventlog.TRY_AGAIN", 0.02)
+    monkeypatch.setattr("wsap_nexus.store.log.sinks.WATCHED_SECONDS", 0.2)
     monkeypatch.setattr(storage, "TRY_AGAIN", 0.02)
     opened = Database.open
 

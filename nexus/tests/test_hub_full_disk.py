@@ -21,11 +21,11 @@ from wsap_nexus import state
 from wsap_nexus.cli.nexus.report import status_of
 from wsap_nexus.cli.nexus.status import status_lines
 from wsap_nexus.cli.nexus.watch_client import WatchClient
-from wsap_nexus.hub import storage
+from wsap_nexus.hub.upkeep import storage
 from wsap_nexus.state import Running, birth
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
-from wsap_nexus.store.room import can_write
+from wsap_nexus.store.upkeep.room import can_write
 
 if sys.platform != "win32":
     import resource
@@ -47,7 +47,7 @@ def full_disk() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks for room fifty times a second."""
-    monkeypatch.setattr("wsap_nexus.store.eventlog.TRY_AGAIN", 0.02)
+    monkeypatch.setattr("wsap_nexus.store.log.eventlog.TRY_AGAIN", 0.02)
     monkeypatch.setattr(storage, "TRY_AGAIN", 0.02)
 
 

@@ -21,7 +21,7 @@ from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.agents import portable
 from wsap_nexus.agents.portable import RemovalRefusedError
 from wsap_nexus.errors import NotInWorldError
-from wsap_nexus.hub import patience
+from wsap_nexus.hub.transit import patience
 from wsap_nexus.server.bodies import requests
 from wsap_nexus.server.routes import transit
 from wsap_nexus.store.entities import EntryRequest, Policy

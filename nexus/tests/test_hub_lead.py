@@ -23,20 +23,20 @@ from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.server.serve import serve
-from wsap_nexus.store import files
-from wsap_nexus.store import server as store_server
+from wsap_nexus.store.connection import files
+from wsap_nexus.store.connection import server as store_server
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.eventlog import LogWriter
-from wsap_nexus.store.lock import instance_lock
+from wsap_nexus.store.locks.nexus_lock import instance_lock
+from wsap_nexus.store.locks.run_lock import hold_run, is_played
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.run_lock import hold_run, is_played
 
 OTHER = """
 import sys
 from wsap_core.errors import WsapError
-from wsap_nexus.store.lock import instance_lock
+from wsap_nexus.store.locks.nexus_lock import instance_lock
 from wsap_nexus.store.database import Database
 
 with Database.open(sys.argv[1]) as database:
@@ -53,7 +53,7 @@ PLAYER = """
 import signal
 import sys
 from wsap_core import PluginHost
-from wsap_nexus.hub.play_as import start_as
+from wsap_nexus.hub.outside.play_as import start_as
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.store import open_store
 

@@ -19,9 +19,9 @@ from wire_server import PATIENCE, Served, problem, serving
 
 from wsap_core.protocol import Action
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub import patience
 from wsap_nexus.hub.nexus import Settings
-from wsap_nexus.hub.waits import waits
+from wsap_nexus.hub.transit import patience
+from wsap_nexus.hub.waiting.waits import waits
 from wsap_nexus.worlds import game_client, http_lines
 from wsap_nexus.worlds.game_client import GameBusyError, GameLostError, GameTimeouts
 

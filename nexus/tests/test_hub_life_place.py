@@ -17,10 +17,10 @@ from wsap_core.protocol import AgentMessage, Event
 from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_nexus.agents import messages
 from wsap_nexus.agents.skills import GameEntry, Suggestion
-from wsap_nexus.hub.desk import NexusAdapter
+from wsap_nexus.hub.agents.desk import NexusAdapter
+from wsap_nexus.hub.agents.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusObservation
 from wsap_nexus.hub.lobby import Entrance
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusObservation
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, Policy
 

@@ -26,13 +26,13 @@ from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.agents.messages import HUMAN_SENDER, inbox
 from wsap_nexus.agents.metagoals import TEMPLATES
+from wsap_nexus.hub.agents.place import NexusObservation
 from wsap_nexus.hub.live_session import LiveSession
-from wsap_nexus.hub.model_waits import FIRST
-from wsap_nexus.hub.place import NexusObservation
-from wsap_nexus.hub.seating import KeptVenue
-from wsap_nexus.runs.logged import read_step
+from wsap_nexus.hub.play.seating import KeptVenue
+from wsap_nexus.hub.waiting.model_waits import FIRST
+from wsap_nexus.runs.record.logged import read_step
+from wsap_nexus.runs.record.trajectory import step_line
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.runs.trajectory import step_line
 from wsap_nexus.runs.visitor_seat import VisitorSeat
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.store.nexus_store import NexusStore

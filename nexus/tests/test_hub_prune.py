@@ -15,19 +15,19 @@ from life_kit import Place, host_with
 
 from wsap_core.errors import StorageFullError
 from wsap_core.protocol import Action
-from wsap_nexus.hub import retention
 from wsap_nexus.hub.context import LiveState
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.hub.retention import FIRST, LOOK, LOOK_AGAIN, Retention, trust
+from wsap_nexus.hub.upkeep import retention
+from wsap_nexus.hub.upkeep.retention import FIRST, LOOK, LOOK_AGAIN, Retention, trust
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 from wsap_nexus.store.events import NexusEvent, OtherEvent
 from wsap_nexus.store.events.nexus import NexusStarted
 from wsap_nexus.store.nexus_store import NexusStore
-from wsap_nexus.store.prune import DAY, prune
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.upkeep.prune import DAY, prune
 
 pytestmark = pytest.mark.every_database
 

@@ -18,10 +18,10 @@ from life_kit import Place, Script, host_with, nexus_at
 from wsap_core import AdapterSpec
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import Codec
-from wsap_nexus.hub.failures import force_close
 from wsap_nexus.hub.live_session import SessionStats
-from wsap_nexus.hub.sessions import SessionRunner
-from wsap_nexus.runs.logged import read_step
+from wsap_nexus.hub.play.failures import force_close
+from wsap_nexus.hub.play.sessions import SessionRunner
+from wsap_nexus.runs.record.logged import read_step
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.store.nexus_store import NexusStore

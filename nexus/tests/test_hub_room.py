@@ -12,7 +12,7 @@ from life_kit import Place, at_desk, host_with, nexus_at
 from wsap_core import PluginHost
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import GameUnavailableError
-from wsap_nexus.hub.remote_games import read_spec
+from wsap_nexus.hub.games.remote_games import read_spec
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 from wsap_nexus.worlds.game_client import GameClient
 

@@ -18,8 +18,8 @@ from wsap_core.protocol import Action, ActionResult, AvatarState, Entry, Portabl
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import RosterFullError
-from wsap_nexus.hub import sessions
 from wsap_nexus.hub.nexus import Nexus, Settings
+from wsap_nexus.hub.play import sessions
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, SessionRecord
 

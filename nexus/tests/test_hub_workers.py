@@ -28,7 +28,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.references import load_adapter_spec
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.runs.trajectory import step_line
+from wsap_nexus.runs.record.trajectory import step_line
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
 from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.blame import Blamed, BlameFile

@@ -25,15 +25,15 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Goal
 from wsap_core.seams.game import ChoiceKey
+from wsap_llm.decision.turn import outcome_of
 from wsap_llm.prompts import words_of
-from wsap_llm.turn import outcome_of
 from wsap_nexus.cli.replay import replay
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.record.tally import SeatTally
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import RunHandle, replies_of, resume, start
 from wsap_nexus.runs.store import Store, open_store
-from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.store.records import EventRecord, RunStatus
 from wsap_nexus.terminal.plain import summary_lines
 

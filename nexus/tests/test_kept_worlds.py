@@ -25,23 +25,23 @@ from wsap_core.seams.clock import SystemClock
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.cli.nexus.report import kept_of
 from wsap_nexus.errors import AgentPausedError, GameUnavailableError
-from wsap_nexus.hub import passages
+from wsap_nexus.hub.play import passages
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs import run as played
-from wsap_nexus.runs import saving
-from wsap_nexus.runs.asking import MOST
-from wsap_nexus.runs.deadlock import WORLD_TIMEOUT
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.restoring import Runs
+from wsap_nexus.runs.play import saving
+from wsap_nexus.runs.play.asking import MOST
+from wsap_nexus.runs.record.deadlock import WORLD_TIMEOUT
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.totals import read_totals
+from wsap_nexus.runs.views.restoring import Runs
 from wsap_nexus.server.frames import Frames
 from wsap_nexus.server.routes import overview
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.nexus_store import NexusStore
-from wsap_nexus.store.prune import prune
+from wsap_nexus.store.upkeep.prune import prune
 from wsap_nexus.tasks import TURNS
 
 pytestmark = pytest.mark.every_database

@@ -15,7 +15,7 @@ from test_hub_workers import in_pool
 from wsap_core.protocol import Action
 from wsap_core.references import load_adapter_spec
 from wsap_core.worlds import GAME_OVER
-from wsap_nexus.hub.remote_games import read_spec
+from wsap_nexus.hub.games.remote_games import read_spec
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.port import LocalWorld, WorldPort

@@ -32,13 +32,13 @@ from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.agents.memory import SavedMemories, SavedMemory
 from wsap_nexus.api import play, resume_run
 from wsap_nexus.errors import AlreadyInWorldError
-from wsap_nexus.hub.play_as import resume_as, start_as
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.observers import StepTaken
+from wsap_nexus.hub.outside.play_as import resume_as, start_as
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
+from wsap_nexus.runs.record.summary import RunSummary
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.runs.summary import RunSummary
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.nexus_store import NexusStore
 

@@ -12,10 +12,10 @@ from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Observation
 from wsap_core.protocol import Goal
 from wsap_core.protocol.wire import Codec
 from wsap_matrix import plugin
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.logged import read_step
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.record.logged import read_step
+from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.resume import read_past
 from wsap_nexus.runs.run import Run
 

@@ -35,8 +35,8 @@ from wsap_core.seams.model import ImagePart, Message, Request, Sampling, TextPar
 from wsap_core.seams.services import Services
 from wsap_llm.keys import request_key
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.views.restoring import Runs
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.worlds.living_world import LivingWorld
 from wsap_nexus.worlds.workers.asked import read_request, write_request

@@ -27,16 +27,16 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol import Tick
 from wsap_core.seams.services import Player, runtime_services
 from wsap_llm.backends.pool import ModelPool
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.life_log import Notes
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.restoring import Runs
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.record.life_log import Notes
+from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.session import RunHandle, replies_of, start
 from wsap_nexus.runs.store import Store, open_store
+from wsap_nexus.runs.views.restoring import Runs
 from wsap_nexus.services import StoreRunner
+from wsap_nexus.store.locks.run_lock import hold_run
 from wsap_nexus.store.records import EventRecord, NewRun, RunStatus
-from wsap_nexus.store.run_lock import hold_run
 
 GAME = "living_worlds:MEADOW"
 

@@ -24,9 +24,9 @@ from wsap_crafter.observation import CrafterObservation
 from wsap_crafter.plugin import wsap_adapters
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import play, resume_run
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.logged import LoggedStep, read_step
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.record.logged import LoggedStep, read_step
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.terminal.plain import summary_lines

@@ -19,8 +19,8 @@ from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.services import Services
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.api import play, resume_run
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import replies_of, start, unrecorded
 from wsap_nexus.runs.store import open_store
 

@@ -27,12 +27,12 @@ from wsap_core.specs import BackendSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.middleware.budgets import Budget
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.tokens import estimate_request
+from wsap_llm.text.tokens import estimate_request
 from wsap_nexus.api import list_runs, play, read_run, resume_run
 from wsap_nexus.cli.calls import ShownCall, call_lines
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.journal import chances_of, read_reply
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.record.journal import chances_of, read_reply
 from wsap_nexus.runs.session import replies_of, resume, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.records import RunStatus
@@ -170,7 +170,7 @@ def test_a_run_whose_prompts_an_older_version_made_is_played_again_to_the_same_h
     first = play("echo", "llm", agent_options=OPTIONS, steps=25, options={"length": 10}, database=database, host=host)
     asked = len(speaker.requests)
     host.backends = type(host.backends)(BackendSpec, "backend", "backends")
-    monkeypatch.setattr("wsap_nexus.runs.recorded_agent.FORMAT", 999)
+    monkeypatch.setattr("wsap_nexus.runs.play.recorded_agent.FORMAT", 999)
     monkeypatch.setattr("wsap_llm.agent.report_of", lambda action, result: "Told in other words.")
     with open_store(database) as store:
         again, past = replies_of(str(first.run), store)

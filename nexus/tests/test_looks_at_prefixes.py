@@ -14,8 +14,8 @@ from life_kit import host_with, nexus_at
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Context, Observation
 from wsap_core.protocol import Goal
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs.restoring import Runs
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.views.restoring import Runs
 from wsap_nexus.store.entities import EntryRequest, Policy
 
 RUN = "nexus-village"

@@ -15,7 +15,7 @@ from wsap_core.cli import main
 from wsap_core.references import load_adapter_spec
 from wsap_nexus import api
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
+from wsap_nexus.runs.record.replay_order import IN_ORDER, in_order_made
 
 SPEC = load_adapter_spec(Standoff)
 PLAN = RunPlan("game", tuple(SeatPlan(name, "agent") for name in Standoff.seats), seed=3, episodes=3)

@@ -17,7 +17,7 @@ from test_storage_migrations import server  # noqa: F401 (a fixture)
 from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.protocol import Avatar, AvatarState, PortableItem
 from wsap_nexus.errors import AlreadyInWorldError, AvatarStateError, ConservationError, NotInWorldError
-from wsap_nexus.hub.entering import prepare_enter
+from wsap_nexus.hub.transit.entering import prepare_enter
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events import NexusEvent, OtherEvent

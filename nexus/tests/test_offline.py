@@ -24,13 +24,13 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import Abilities, Request
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_core.specs import BackendSpec
+from wsap_llm.decision.toolbox import RecordedTool
 from wsap_llm.journal import BROKEN_OFF, ToolJournal
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.toolbox import RecordedTool
 from wsap_nexus.api import RunSummary, resume_run
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.records import EventRecord

@@ -13,8 +13,8 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.seams.model_errors import ForcedDecisionsError
 from wsap_core.seams.services import Services
 from wsap_nexus.runs.plan import RunPlan, plan_seats
+from wsap_nexus.runs.record.tally import MOST_FORCED
 from wsap_nexus.runs.session import unrecorded
-from wsap_nexus.runs.tally import MOST_FORCED
 
 GAMES = ("crafter", "minigrid", "matrix", "matrix-turns", "matrix-free", "tossim", "echo", "orchard")
 ORCHARD = Path(__file__).parents[2] / "tests" / "orchard.py"

@@ -9,7 +9,7 @@ import pytest
 from cli_kit import own_folder, typed
 
 from wsap_nexus.cli.interruption import Interruption
-from wsap_nexus.runs import patience
+from wsap_nexus.runs.play import patience
 
 FILE = """
 import os, signal, time

@@ -27,13 +27,13 @@ from wsap_core.seams.agent import GetView
 from wsap_core.seams.context import derive_seed
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_nexus.api import play, resume_run
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.journal import read_picture, recorded_text
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.record.journal import read_picture, recorded_text
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store.export import export_jsonl
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.upkeep.export import export_jsonl
 
 SEED = 11
 STEPS = 6

@@ -25,14 +25,14 @@ from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.api import play, read_run, resume_run
 from wsap_nexus.errors import AlreadyInWorldError, NexusRunningError
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.hub.play_as import start_as
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.observers import StepTaken
+from wsap_nexus.hub.outside.play_as import start_as
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy, SessionRecord
-from wsap_nexus.store.lock import instance_lock
+from wsap_nexus.store.locks.nexus_lock import instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
 
 

@@ -15,13 +15,13 @@ from wsap_core.errors import PluginError
 from wsap_core.host import PluginHost
 from wsap_core.seams.agent import DecisionInfo
 from wsap_nexus.api import list_runs, play, read_run
+from wsap_nexus.runs.record.summary import MOST_EPISODES, SeatScore, seats_json
+from wsap_nexus.runs.record.tally import SeatTally
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_database, open_store
-from wsap_nexus.runs.summary import MOST_EPISODES, SeatScore, seats_json
-from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.store.locks.run_lock import hold_run
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.run_lock import hold_run
 
 
 class Fails:

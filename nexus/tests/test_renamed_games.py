@@ -17,10 +17,10 @@ from wsap_core.host import PluginHost
 from wsap_nexus.agents.metagoals import own_goal
 from wsap_nexus.cli.export import export
 from wsap_nexus.cli.runs import runs
-from wsap_nexus.hub.renaming import take_new_names
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.observers import StepTaken
+from wsap_nexus.hub.games.renaming import take_new_names
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.renamed import names_of
 from wsap_nexus.runs.session import resume, start
 from wsap_nexus.runs.store import open_store

@@ -15,12 +15,12 @@ from wsap_core.builtin.random_agents import RandomAgent
 from wsap_core.cli import main
 from wsap_core.errors import UsageError, WireError
 from wsap_nexus.api import play, read_run, resume_run
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
+from wsap_nexus.runs.record.summary import CutOff, RunSummary
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.runs.summary import CutOff, RunSummary
 
 PENNIES = {"game": "matching-pennies", "rounds": 4}
 """What one wins, the other loses; in turns, the first hears of it with the answer of the second."""

@@ -15,8 +15,8 @@ from wsap_core.protocol import ActionResult
 from wsap_core.protocol.wire import dumps
 from wsap_core.specs import AdapterSpec, ScoreMetric
 from wsap_nexus.hub.live_session import SessionStats
-from wsap_nexus.runs.summary import SeatScore, counts, score_so_far
-from wsap_nexus.runs.tally import SeatTally, added
+from wsap_nexus.runs.record.summary import SeatScore, counts, score_so_far
+from wsap_nexus.runs.record.tally import SeatTally, added
 
 # Any, in this module: JSON.
 

@@ -22,13 +22,13 @@ from script_kit import run_script
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Observation, PluginHost
 from wsap_core.errors import ConfigError, PluginError, StorageLockedError, UsageError, WorldError
 from wsap_nexus.api import list_runs, play, read_run, resume_run
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.session import ResolvedSpecs, RunHandle, resume, start, unrecorded
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.locks.run_lock import hold_run
 from wsap_nexus.store.records import RunStatus
-from wsap_nexus.store.run_lock import hold_run
 
 
 @pytest.fixture

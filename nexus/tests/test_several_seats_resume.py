@@ -30,10 +30,10 @@ from wsap_core.builtin import plugin as builtin
 from wsap_core.errors import RecordMismatchError
 from wsap_core.protocol.wire import dumps
 from wsap_matrix import plugin as matrix
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
+from wsap_nexus.runs.record.replay_order import ReplayOrder
 
 Choose = Callable[[Context, int, Observation], str]
 GAMES = {spec.name: spec for part in (builtin, matrix) for spec in part.wsap_adapters()}

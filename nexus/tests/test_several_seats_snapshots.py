@@ -14,9 +14,9 @@ from wsap_core.authoring.rounds import RoundGame
 from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_adapter_spec
 from wsap_core.specs import Timing
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
 
 SEATS = ("ann", "bob", "cid")
 

@@ -24,10 +24,10 @@ from wsap_core import AgentSpec
 from wsap_core.protocol import Action, ActionResult, Observation
 from wsap_nexus.cli.nexus.report import status_of
 from wsap_nexus.cli.nexus.status import status_lines
-from wsap_nexus.hub.external import MISSED, ActionPendingError, ExternalAgent
 from wsap_nexus.hub.nexus import Settings
+from wsap_nexus.hub.outside.external import MISSED, ActionPendingError, ExternalAgent
 from wsap_nexus.hub.settings import KeptWorld
-from wsap_nexus.runs import loop
+from wsap_nexus.runs.play import loop
 from wsap_nexus.store.entities import EntryRequest, Policy
 
 VILLAGE = KeptWorld("village", "sandbox:village", {"language": "en"})

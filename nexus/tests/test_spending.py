@@ -31,8 +31,8 @@ from wsap_nexus.runs.session import replies_of, run_to_end, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
-from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_nexus.store import bodies
-from wsap_nexus.store.bodies import DICTIONARY_SAMPLES, BodyDecoder, BodyEncoder, Encoded, NewDictionary
+from wsap_nexus.store.log import bodies
+from wsap_nexus.store.log.bodies import DICTIONARY_SAMPLES, BodyDecoder, BodyEncoder, Encoded, NewDictionary
 
 
 def observation(n: int, world: str = "crafter") -> bytes:

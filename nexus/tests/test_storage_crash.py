@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
 
@@ -34,7 +34,7 @@ WRITER = (
 import os, sys
 from wsap_core.errors import StorageError
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.repository import Repository
 
 path, run_id, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -133,7 +133,7 @@ def test_when_no_file_may_grow_further_the_process_says_so_and_keeps_what_it_has
 def test_a_forgotten_writer_still_commits_when_the_interpreter_ends(path: Path, run_id: str) -> None:
     script = f"""
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.log.eventlog import LogWriter
 log = LogWriter(Database.open({str(path)!r}), delay=3600)
 for n in range(5):
     log.append({run_id!r}, "step", str(n))

@@ -25,7 +25,7 @@ from wsap_core.errors import (
 )
 from wsap_core.installing import install_line
 from wsap_nexus.store.database import PAGE_BYTES, Database
-from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
 

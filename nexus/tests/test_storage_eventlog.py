@@ -23,7 +23,7 @@ from wsap_core.errors import (
     UnknownNameError,
 )
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from filelock import FileLock, Timeout
 
-from wsap_nexus.store import files
-from wsap_nexus.store.files import is_held, lock_file
+from wsap_nexus.store.connection import files
+from wsap_nexus.store.connection.files import is_held, lock_file
 
 HOLDS = """
 import sys, os
 from pathlib import Path
-from wsap_nexus.store.files import lock_file
+from wsap_nexus.store.connection.files import lock_file
 assert lock_file(Path(sys.argv[1])) is not None
 print("held", flush=True)
 sys.stdin.read()

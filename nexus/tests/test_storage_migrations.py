@@ -22,11 +22,11 @@ from wsap_nexus.runs.store import open_database
 from wsap_nexus.store import migrate
 from wsap_nexus.store.database import SETUP_LOCK, Database
 from wsap_nexus.store.errors import OutdatedDatabaseError
-from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.store.room import can_write
 from wsap_nexus.store.tables import METADATA
+from wsap_nexus.store.upkeep.room import can_write
 
 
 def differences(database: Database) -> list[object]:
@@ -281,7 +281,7 @@ def test_a_full_disk_of_postgresql_is_waited_for_where_somebody_looks_after_it(
     server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server's own error for a full disk, class 53100, here raised by a trigger until that is dropped."""
-    monkeypatch.setattr("wsap_nexus.store.eventlog.TRY_AGAIN", 0.02)
+    monkeypatch.setattr("wsap_nexus.store.log.eventlog.TRY_AGAIN", 0.02)
     full = "CREATE FUNCTION full_disk() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53100'; END $$"
     told = threading.Event()
     with Database.open(server) as database:

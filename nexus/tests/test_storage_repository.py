@@ -23,11 +23,11 @@ from wsap_core.paths import home
 from wsap_core.seams.services import RunReader
 from wsap_nexus import paths
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.eventlog import LogWriter
-from wsap_nexus.store.export import RecordedRuns, export_jsonl
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun, RunStatus, new_run_id
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import SELDOM
+from wsap_nexus.store.upkeep.export import RecordedRuns, export_jsonl
 
 START = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 

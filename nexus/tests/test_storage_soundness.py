@@ -21,13 +21,14 @@ from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.server.serve import serve
-from wsap_nexus.store import backup, soundness
+from wsap_nexus.store.connection import soundness
 from wsap_nexus.store.database import PAGE_BYTES, Database
 from wsap_nexus.store.entities import Policy
-from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.upkeep import backup
 
 SUFFIXES = ("", "-wal")
 

@@ -14,7 +14,7 @@ from sqlalchemy import event
 
 from wsap_core.errors import StorageError, StorageFullError
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
 

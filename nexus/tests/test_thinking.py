@@ -26,7 +26,7 @@ from wsap_nexus.cli.nexus.watch_thoughts import Thoughts as WatchedThoughts
 from wsap_nexus.http.auth import Tokens
 from wsap_nexus.hub.context import LiveState
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.hub.thinking import LONGEST, Thoughts
+from wsap_nexus.hub.waiting.thinking import LONGEST, Thoughts
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events.passing import Thinking
 from wsap_nexus.terminal.story import Writing

@@ -14,11 +14,11 @@ from told_and_bound import ABILITIES, Player
 from wsap_core import Action, Observation
 from wsap_core.protocol.availability import choices_of
 from wsap_llm import agent
-from wsap_llm.choosing import ChooseStyle
-from wsap_llm.offers import offerable
-from wsap_llm.options import LLMOptions, Profile
+from wsap_llm.decision.choosing import ChooseStyle
+from wsap_llm.decision.offers import offerable
+from wsap_llm.decision.styles import CallStyle, JsonStyle, Style, TagStyle
+from wsap_llm.options.llm import LLMOptions, Profile
 from wsap_llm.reply.schema import legal_actions
-from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
 from wsap_nexus.agents import lore, messages, metagoals
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store

@@ -24,12 +24,12 @@ from wsap_core.hookspecs import hookimpl
 from wsap_core.specs import EpisodeSummary, ScoreMetric
 from wsap_nexus.cli.replay import replay
 from wsap_nexus.cli.runs import runs
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import resume, start
 from wsap_nexus.runs.store import open_database, open_store
 from wsap_nexus.runs.totals import COUNTED, TOTALS, count, read_totals, silent, with_progress
-from wsap_nexus.store.bodies import BodyDecoder
+from wsap_nexus.store.log.bodies import BodyDecoder
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.terminal.recorded import Recording
 from wsap_nexus.terminal.story import Stage

@@ -18,11 +18,11 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.clock import SystemClock
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.api import read_run
-from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.lobby import Lobby
-from wsap_nexus.hub.seating import seat_names
-from wsap_nexus.runs.controls import Controls
+from wsap_nexus.hub.play.seating import seat_names
+from wsap_nexus.hub.transit.entering import PreparedEntry
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats
+from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import resume, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest

@@ -34,7 +34,7 @@ from wsap_core import (
     TextBlock,
     View,
 )
-from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.record.tally import SeatTally
 from wsap_nexus.terminal.blocks import pixel_rows
 from wsap_nexus.terminal.gridmap import GridMap
 from wsap_nexus.terminal.panels import achievements, bar, number

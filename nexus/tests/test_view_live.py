@@ -24,9 +24,9 @@ from wsap_core.seams.model import Draft, Message, Request
 from wsap_core.seams.services import Services
 from wsap_llm.kit import ModelPool
 from wsap_llm.middleware.show import Thought
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.observers import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.session import RunHandle, resolve_specs, run_to_end, start, unrecorded
 from wsap_nexus.runs.store import open_database, open_store
 from wsap_nexus.store.repository import Repository

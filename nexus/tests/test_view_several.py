@@ -14,8 +14,8 @@ from wsap_core import Action, ActionAvailability, ActionDef, ActionResult, Actio
 from wsap_core.host import PluginHost
 from wsap_core.protocol import TOOL, ChatBlock, ChatLine, TableBlock, TextBlock, View
 from wsap_core.seams.services import Services
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import resolve_specs, unrecorded
 from wsap_nexus.terminal.blocks import Stacked, draw_block
 from wsap_nexus.terminal.keymap import Question

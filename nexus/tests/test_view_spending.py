@@ -26,8 +26,8 @@ from wsap_core.seams.model import Finish, Reply, Request
 from wsap_core.specs import BackendSpec
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import play
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.repository import Repository

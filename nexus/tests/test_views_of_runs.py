@@ -17,9 +17,9 @@ from wsap_core.cli import main
 from wsap_core.errors import PluginError
 from wsap_core.protocol import Tick
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.runs.restoring import view_of_run
 from wsap_nexus.runs.store import Store, open_store
-from wsap_nexus.store.export import RecordedRuns
+from wsap_nexus.runs.views.restoring import view_of_run
+from wsap_nexus.store.upkeep.export import RecordedRuns
 from wsap_nexus.terminal.look import Viewer, draw_view
 
 

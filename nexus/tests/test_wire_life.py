@@ -19,7 +19,7 @@ from wire_server import Served, problem, serving
 
 from wsap_core.protocol import Action, ActionResult, PortableItem
 from wsap_nexus.client import AsyncNexusClient, NexusClient, RefusedError
-from wsap_nexus.hub.place import NexusObservation
+from wsap_nexus.hub.agents.place import NexusObservation
 from wsap_nexus.store.events import OtherEvent
 from wsap_nexus.store.nexus_store import Transaction
 
@@ -495,7 +495,7 @@ def test_what_a_game_had_let_in_before_the_cut_comes_back_from_it(tmp_path: Path
 
 async def cut_off(served: Served, *, admitted: bool = False) -> str:
     """Prepare a way into the game elsewhere, and leave it there, as a killed process does."""
-    from wsap_nexus.hub.entering import prepare_enter
+    from wsap_nexus.hub.transit.entering import prepare_enter
     from wsap_nexus.store.entities import EntryRequest
 
     nexus = served.nexus

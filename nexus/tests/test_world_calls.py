@@ -30,15 +30,15 @@ from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets
 from wsap_nexus.api import resume_run
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.replay_order import ReplayOrder
-from wsap_nexus.runs.restoring import Runs
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.record.recorder import Recorder
+from wsap_nexus.runs.record.replay_order import ReplayOrder
+from wsap_nexus.runs.record.summary import RunSummary
+from wsap_nexus.runs.record.world_calls import Recorded, WorldJournal
 from wsap_nexus.runs.session import replies_of, resume, start
 from wsap_nexus.runs.store import open_database, open_store
-from wsap_nexus.runs.summary import RunSummary
-from wsap_nexus.runs.world_calls import Recorded, WorldJournal
+from wsap_nexus.runs.views.restoring import Runs
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.entities import EntryRequest, Policy, WorldRecord
 from wsap_nexus.store.records import EventRecord

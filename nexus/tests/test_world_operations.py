@@ -19,7 +19,7 @@ from wsap_core.protocol import Action, AvatarSpec, Entry, PortableItem
 from wsap_core.protocol.wire import dumps, encode
 from wsap_core.spec_json import spec_to_json
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub.remote_games import read_spec
+from wsap_nexus.hub.games.remote_games import read_spec
 from wsap_nexus.worlds import operations as ops
 from wsap_nexus.worlds import port
 from wsap_nexus.worlds.bridge_routes import router

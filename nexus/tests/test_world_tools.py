@@ -17,8 +17,8 @@ from wsap_core.seams.model import Abilities, Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import play, read_run, resume_run
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
 

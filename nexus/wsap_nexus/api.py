@@ -20,15 +20,15 @@ from wsap_core.seams.model import Price
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.middleware.budgets import BudgetLimits, Budgets
-from wsap_nexus.hub.play_as import resume_as, seat_agents, start_as
+from wsap_nexus.hub.outside.play_as import resume_as, seat_agents, start_as
 from wsap_nexus.models.spending import limited_models
-from wsap_nexus.runs.logged import read_step
-from wsap_nexus.runs.observers import Observer
 from wsap_nexus.runs.plan import RunPlan, plan_seats
-from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
+from wsap_nexus.runs.play.observers import Observer
+from wsap_nexus.runs.record.logged import read_step
+from wsap_nexus.runs.record.replay_order import IN_ORDER, in_order_made
+from wsap_nexus.runs.record.summary import RunSummary
 from wsap_nexus.runs.session import ResolvedSpecs, RunHandle, run_to_end, unrecorded
 from wsap_nexus.runs.store import Store, open_database, open_store
-from wsap_nexus.runs.summary import RunSummary
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 

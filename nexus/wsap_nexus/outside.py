@@ -25,9 +25,9 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
-from wsap_nexus.hub.external import ActionPendingError, ExternalAgent, SeatLeftError
-from wsap_nexus.runs.observers import StepTaken
+from wsap_nexus.hub.outside.external import ActionPendingError, ExternalAgent, SeatLeftError
 from wsap_nexus.runs.plan import RunPlan, plan_seats
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.session import RunHandle, came_to_nothing, resume, start
 from wsap_nexus.runs.store import Store, open_store
 

@@ -37,7 +37,7 @@ def wsap_agents() -> Iterable[AgentSpec]:
         AgentSpec(
             "wanderer",
             "Enters one game after another; needs no model.",
-            "wsap_nexus.hub.wanderer:create",
+            "wsap_nexus.hub.agents.wanderer:create",
             games=("nexus",),
             options=(
                 OptionDef("exit_when", "When to leave a game.", "step >= 400", "an exit condition"),

@@ -19,18 +19,18 @@ from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.cli.common import Notices
 from wsap_nexus.cli.model_options import refuse_key
-from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.memory import Prepare, PreparedMemories
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, game_of, plan_seats
-from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.restoring import Runs, restored
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import InstalledSpecs, MemoriesOf, ResolvedSpecs, resolve_specs, resume, start
 from wsap_nexus.runs.store import Store, open_store
+from wsap_nexus.runs.views.restoring import Runs, restored
 from wsap_nexus.store.history import find_tick
+from wsap_nexus.store.locks.run_lock import hold_run
 from wsap_nexus.store.records import NewRun, RunRecord, RunStatus
-from wsap_nexus.store.run_lock import hold_run
 from wsap_nexus.worlds.port import LocalWorld
 
 __all__ = ["StoreRunner", "opened"]

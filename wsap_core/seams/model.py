@@ -191,7 +191,7 @@ class Abilities:
     json_schema: bool = False
     """Constrains replies by JSON Schema."""
     schema_subset: bool = False
-    """Accepts only schemas within the subset of OpenAI's strict mode (`wsap_llm.strict_schema`)."""
+    """Accepts only schemas within the subset of OpenAI's strict mode (`wsap_llm.schemas.strict_schema`)."""
     regex: bool = False
     """Constrains replies by regular expression."""
     choose: bool = False

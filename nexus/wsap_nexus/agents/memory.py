@@ -25,7 +25,7 @@ from wsap_core.seams.memory import LESSON, AgentMemory, Browsable, Recollection
 from wsap_llm.secrets import redacted
 from wsap_nexus.runs.memory import MemorySnapshot, RunMemories, kind_of
 from wsap_nexus.runs.plan import SeatPlan
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.record.recorder import Recorder
 
 VERSION = 2
 """The version of the data in an agent's row; there was no release with an earlier one."""

@@ -20,18 +20,18 @@ from wsap_core.seams.options import Options
 from wsap_core.seams.services import Services
 from wsap_core.untrusted import error_line, single_line
 from wsap_core.worlds.mailbox import MAX_WAITING
+from wsap_llm.decision.speech import Speaks
 from wsap_llm.secrets import with_secrets
-from wsap_llm.speech import Speaks
 from wsap_nexus.agents import lore
 from wsap_nexus.agents.chronicle import SECONDS, composed, entries, news, session_facts, time_of, write_entry
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.agents.messages import HUMAN_SENDER, checked, present
 from wsap_nexus.agents.metagoals import pursuits
-from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.memory import kind_of, memory_of, take_in
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.record.journal import SeatJournal
+from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.entities import AgentIdentity, Answered, DiaryEntry, Exchange, Policy, SessionRecord
 from wsap_nexus.store.errors import is_passing

@@ -38,7 +38,7 @@ class ShownCall:
 
 def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
     """Yield the calls of a run, oldest first; WireError if an event is damaged."""
-    from wsap_nexus.runs.journal import chances_of, read_reply, recorded_text
+    from wsap_nexus.runs.record.journal import chances_of, read_reply, recorded_text
 
     for number, event in enumerate(repository.read_events(run, kinds=("call",)), start=1):
         data: dict[str, Any] = event.data  # Any: JSON

@@ -169,12 +169,12 @@ def _folder(database: str | None) -> Iterator[Finding]:
 def _database(database: str | None) -> Iterator[Finding]:
     from wsap_nexus.paths import database_location, is_url
     from wsap_nexus.store import migrate
+    from wsap_nexus.store.connection.files import prepare_file
+    from wsap_nexus.store.connection.soundness import problems
     from wsap_nexus.store.database import Database
     from wsap_nexus.store.errors import damaged, said_clearly
-    from wsap_nexus.store.files import prepare_file
-    from wsap_nexus.store.prune import size_of
     from wsap_nexus.store.repository import Repository
-    from wsap_nexus.store.soundness import problems
+    from wsap_nexus.store.upkeep.prune import size_of
 
     where = database_location(database, os.environ)
     if "://" not in where and not Path(where).exists():

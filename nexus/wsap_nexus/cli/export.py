@@ -44,10 +44,10 @@ def export(
     """Export each RUN, named by its id, the beginning or end of the id, or last."""
     from wsap_core.host import PluginHost
     from wsap_core.protocol import wire
-    from wsap_nexus.runs.chat import ChatCounts, chat_lines
     from wsap_nexus.runs.renamed import names_of
-    from wsap_nexus.store.export import export_jsonl
+    from wsap_nexus.runs.views.chat import ChatCounts, chat_lines
     from wsap_nexus.store.repository import Repository
+    from wsap_nexus.store.upkeep.export import export_jsonl
 
     if output is None:
         refuse_given("without --output", "force")

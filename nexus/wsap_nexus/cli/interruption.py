@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wsap_nexus.runs.controls import Controls
+    from wsap_nexus.runs.play.controls import Controls
 
 
 class Tail(io.TextIOBase):

@@ -13,7 +13,7 @@ from wsap_core.cli.params import FiniteRange, typed_pairs
 from wsap_core.errors import UsageError
 from wsap_core.loading import MODEL_AGENT
 from wsap_core.untrusted import single_line
-from wsap_llm.option_table import STYLES
+from wsap_llm.options.table import STYLES
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost

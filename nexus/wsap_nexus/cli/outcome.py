@@ -11,10 +11,10 @@ from wsap_core.errors import CutOffError, RunInterruptedError, StorageError, Usa
 from wsap_core.protocol.lines import plural
 
 if TYPE_CHECKING:
+    from wsap_nexus.runs.record.summary import RunSummary
     from wsap_nexus.runs.run import Run
     from wsap_nexus.runs.session import ResolvedSpecs
     from wsap_nexus.runs.store import Store
-    from wsap_nexus.runs.summary import RunSummary
 
 
 @dataclass(frozen=True)

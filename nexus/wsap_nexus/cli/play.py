@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from wsap_core.host import PluginHost
     from wsap_nexus.cli.play_request import Seating
     from wsap_nexus.runs.plan import RunPlan, SeatPlan
+    from wsap_nexus.runs.record.summary import RunSummary
     from wsap_nexus.runs.run import Run
     from wsap_nexus.runs.session import ResolvedSpecs, RunHandle
     from wsap_nexus.runs.store import Store
-    from wsap_nexus.runs.summary import RunSummary
     from wsap_nexus.terminal.live import LiveView
 
 
@@ -150,7 +150,7 @@ def _as_agents(
     request: Request, seating: Seating, seats: tuple[SeatPlan, ...], host: PluginHost
 ) -> tuple[SeatPlan, ...]:
     from wsap_core.references import load_adapter_spec
-    from wsap_nexus.hub.play_as import seat_agents
+    from wsap_nexus.hub.outside.play_as import seat_agents
     from wsap_nexus.runs.store import open_store
 
     assert request.game is not None, "check() comes first"
@@ -171,7 +171,7 @@ class _Playing:
     """Plays a request: a new run, recorded or not, a resumed one, or a replay."""
 
     def __init__(self, request: Request, host: PluginHost, *, watching: bool) -> None:
-        from wsap_nexus.runs.controls import Controls
+        from wsap_nexus.runs.play.controls import Controls
 
         self._request, self._host, self._watching = request, host, watching
         self._controls = Controls()
@@ -179,7 +179,7 @@ class _Playing:
 
     def started(self, plan: RunPlan, parts: ResolvedSpecs, store: Store) -> None:
         """Play a new run; it is deleted if `came_to_nothing`."""
-        from wsap_nexus.hub.play_as import start_as
+        from wsap_nexus.hub.outside.play_as import start_as
         from wsap_nexus.runs.session import came_to_nothing
 
         around = self._around(plan, store, models_of=store)
@@ -193,7 +193,7 @@ class _Playing:
 
     def resumed(self, name: str, store: Store) -> None:
         """Resume a run."""
-        from wsap_nexus.hub.play_as import resume_as
+        from wsap_nexus.hub.outside.play_as import resume_as
         from wsap_nexus.runs.plan import RunPlan
         from wsap_nexus.runs.session import refuse_run_of_nexus, resolve_specs
         from wsap_nexus.terminal.recorded import last_notes

@@ -117,7 +117,7 @@ def _show_view(repository: Repository, record: RunRecord, selection: dict[str, s
     import asyncio
 
     from wsap_core.host import PluginHost
-    from wsap_nexus.runs.restoring import Runs, spec_with_views, view_of_run
+    from wsap_nexus.runs.views.restoring import Runs, spec_with_views, view_of_run
     from wsap_nexus.terminal.look import Viewer, draw_view, look
 
     host = PluginHost.discovered()
@@ -241,8 +241,8 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
     """Compare the trajectory hash of the recorded steps with the one in the summary."""
     from wsap_core.protocol.wire import dumps
     from wsap_nexus.runs.plan import is_irreversible
+    from wsap_nexus.runs.record.trajectory import WORLD, TrajectoryHash, combined, line_of
     from wsap_nexus.runs.totals import with_progress
-    from wsap_nexus.runs.trajectory import WORLD, TrajectoryHash, combined, line_of
     from wsap_nexus.store.history import TICK
     from wsap_nexus.store.records import TOTALS, RunStatus
 

@@ -106,8 +106,8 @@ def rm(*, names: tuple[str, ...], yes: bool, as_json: bool, database: str | None
     are deleted with: wsap nexus prune
     """
     from wsap_nexus.runs.store import open_database
+    from wsap_nexus.store.locks.run_lock import hold_run
     from wsap_nexus.store.repository import Repository
-    from wsap_nexus.store.run_lock import hold_run
 
     with open_database(database) as opened:
         repository = Repository(opened)
@@ -138,7 +138,7 @@ def _check_removable(repository: Repository, records: Sequence[RunRecord]) -> No
 def _row(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[str, Any]:
     # Any: JSON.
     from wsap_nexus.cli.nexus.connection import running_on
-    from wsap_nexus.runs.listed import row_of
+    from wsap_nexus.runs.views.listed import row_of
 
     database = repository.database
     nexus = not hidden and repository.is_of_nexus(record.id)
@@ -155,9 +155,9 @@ def status_of(database: Database, record: RunRecord) -> str:
     A run that is recorded as running but played by no process is interrupted; a world that lives by itself and was
     left at a tick is stopped.
     """
-    from wsap_nexus.runs.listed import STOPPED
+    from wsap_nexus.runs.views.listed import STOPPED
+    from wsap_nexus.store.locks.run_lock import is_played
     from wsap_nexus.store.records import RunStatus
-    from wsap_nexus.store.run_lock import is_played
 
     if record.status is RunStatus.INTERRUPTED and record.config.get("lives"):
         return STOPPED

@@ -19,7 +19,7 @@ from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_nexus.client import parts
 from wsap_nexus.client.parts import Entered, Event, Left, RefusedError, Registration, Seen, Whole
 from wsap_nexus.http.retries import Retries, Tries
-from wsap_nexus.hub.place import NexusObservation
+from wsap_nexus.hub.agents.place import NexusObservation
 from wsap_nexus.store.entities import AgentIdentity, Answered, DiaryEntry, Exchange, SessionRecord
 from wsap_nexus.worlds.game_info import GameInfo
 

@@ -12,14 +12,14 @@ from wsap_core.seams.clock import Clock
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.messages import Wakeups
-from wsap_nexus.hub.catalog import Catalog, CircuitBreaker
-from wsap_nexus.hub.entering import PreparedEntry
-from wsap_nexus.hub.external import Outside
+from wsap_nexus.hub.games.catalog import Catalog, CircuitBreaker
+from wsap_nexus.hub.games.remote_games import RemoteGames
 from wsap_nexus.hub.live_session import LiveSession
-from wsap_nexus.hub.remote_games import RemoteGames
+from wsap_nexus.hub.outside.external import Outside
 from wsap_nexus.hub.settings import Settings
-from wsap_nexus.runs.controls import Controls, Gate
-from wsap_nexus.runs.observers import StepTaken
+from wsap_nexus.hub.transit.entering import PreparedEntry
+from wsap_nexus.runs.play.controls import Controls, Gate
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord, WorldRecord

@@ -17,9 +17,9 @@ from wsap_core.untrusted import single_line
 from wsap_nexus import hookspecs
 from wsap_nexus.hookspecs import Listener, ListenerSpec
 from wsap_nexus.store.errors import is_passing
-from wsap_nexus.store.eventlog import TRY_AGAIN
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.events.nexus import ListenerFailed
+from wsap_nexus.store.log.eventlog import TRY_AGAIN
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.tasks import ended
 

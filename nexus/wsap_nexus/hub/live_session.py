@@ -14,10 +14,10 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import ActionResult
 from wsap_core.protocol.wire import Codec
 from wsap_nexus.agents.exit_rules import Condition, facts_of, parse_condition
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.logged import read_step
-from wsap_nexus.runs.observers import StepTaken
-from wsap_nexus.runs.tally import SeatTally, added
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
+from wsap_nexus.runs.record.logged import read_step
+from wsap_nexus.runs.record.tally import SeatTally, added
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.errors import UnreadableError
 from wsap_nexus.store.records import EventRecord

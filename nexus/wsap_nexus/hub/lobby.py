@@ -16,7 +16,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.errors import GameUnavailableError, IncompatibleGameError
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.entering import PreparedEntry, cancel_entry, prepare_enter
+from wsap_nexus.hub.transit.entering import PreparedEntry, cancel_entry, prepare_enter
 from wsap_nexus.store.entities import EntryRequest
 from wsap_nexus.worlds.game_info import GameInfo
 

@@ -17,32 +17,32 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.agents.messages import Wakeups
 from wsap_nexus.agents.portable import forget_unfinished
 from wsap_nexus.errors import LockLostError, NotInWorldError
-from wsap_nexus.hub.agent_context import AgentContext
-from wsap_nexus.hub.catalog import Catalog, CircuitBreaker
+from wsap_nexus.hub.agents.agent_context import AgentContext
 from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMaker
-from wsap_nexus.hub.failures import FailureHandler
-from wsap_nexus.hub.kept import KeptWorlds
+from wsap_nexus.hub.games.catalog import Catalog, CircuitBreaker
+from wsap_nexus.hub.games.remote_games import RemoteGames
 from wsap_nexus.hub.listeners import PluginListeners
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession
 from wsap_nexus.hub.lobby import Capacity, Entrance
-from wsap_nexus.hub.model_waits import ModelWaits
-from wsap_nexus.hub.remote_games import RemoteGames
-from wsap_nexus.hub.run_sessions import refuse_played, settle_runs
+from wsap_nexus.hub.outside.run_sessions import refuse_played, settle_runs
+from wsap_nexus.hub.play.failures import FailureHandler
+from wsap_nexus.hub.play.kept import KeptWorlds
+from wsap_nexus.hub.play.sessions import SessionRunner
 from wsap_nexus.hub.scheduler import AgentTasks, Scheduler
-from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import Settings as Settings
-from wsap_nexus.hub.storage import StorageWatch
-from wsap_nexus.hub.thinking import Thoughts
+from wsap_nexus.hub.upkeep.storage import StorageWatch
+from wsap_nexus.hub.waiting.model_waits import ModelWaits
+from wsap_nexus.hub.waiting.thinking import Thoughts
 from wsap_nexus.models.spending import limited_models
+from wsap_nexus.runs.record.world_calls import journalled
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import InstalledSpecs
 from wsap_nexus.runs.store import Store
-from wsap_nexus.runs.world_calls import journalled
 from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
 from wsap_nexus.store.errors import is_passing
 from wsap_nexus.store.events.agents import AgentPaused, AgentResumed
 from wsap_nexus.store.events.nexus import NexusStarted, NexusStopped
-from wsap_nexus.store.lock import EVERY, instance_lock
+from wsap_nexus.store.locks.nexus_lock import EVERY, instance_lock
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.tasks import ended
 from wsap_nexus.worlds.placement import Placement

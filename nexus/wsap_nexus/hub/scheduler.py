@@ -12,19 +12,19 @@ from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.http.retries import Retries
-from wsap_nexus.hub.agent_context import AgentContext
+from wsap_nexus.hub.agents.agent_context import AgentContext
+from wsap_nexus.hub.agents.desk import NexusAdapter
+from wsap_nexus.hub.agents.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.desk import NexusAdapter
-from wsap_nexus.hub.entering import PreparedEntry
-from wsap_nexus.hub.failures import FailureHandler
-from wsap_nexus.hub.kept import KeptWorlds
 from wsap_nexus.hub.lobby import Capacity, Entrance, Lobby
-from wsap_nexus.hub.place import GAME, NEXUS_SPEC
-from wsap_nexus.hub.seating import decider
-from wsap_nexus.hub.sessions import SessionRunner
-from wsap_nexus.runs.controls import Gate
+from wsap_nexus.hub.play.failures import FailureHandler
+from wsap_nexus.hub.play.kept import KeptWorlds
+from wsap_nexus.hub.play.seating import decider
+from wsap_nexus.hub.play.sessions import SessionRunner
+from wsap_nexus.hub.transit.entering import PreparedEntry
 from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.play.controls import Gate
+from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.venue import OwnVenue
 from wsap_nexus.store.entities import AgentIdentity

@@ -16,7 +16,7 @@ from typing_extensions import override
 from wsap_core.errors import SnapshotError, UsageError, WireError
 from wsap_core.seams.memory import AgentMemory, OutlivesRuns
 from wsap_nexus.runs.plan import SeatPlan
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.record.recorder import Recorder
 
 Prepare = Callable[[str, AgentMemory], None]
 AT_END = "end"

@@ -16,8 +16,8 @@ from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_llm.secrets import redacted
-from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.runs.trajectory import WORLD
+from wsap_nexus.runs.record.tally import SeatTally
+from wsap_nexus.runs.record.trajectory import WORLD
 from wsap_nexus.store.records import RunRecord
 
 FORMAT = 1

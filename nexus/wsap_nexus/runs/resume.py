@@ -10,8 +10,10 @@ from typing import Any
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.clock import Clock
 from wsap_core.specs import AdapterSpec, AgentSpec
-from wsap_nexus.runs import logged
-from wsap_nexus.runs.life_log import (
+from wsap_nexus.runs.memory import AT_END, MemorySnapshot
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.record import logged
+from wsap_nexus.runs.record.life_log import (
     PASSAGES,
     LifeEvent,
     LoggedRewind,
@@ -20,13 +22,11 @@ from wsap_nexus.runs.life_log import (
     read_notes,
     read_whole_life,
 )
-from wsap_nexus.runs.memory import AT_END, MemorySnapshot
-from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.replay_order import LogPosition, OpenChoices, ReplayOrder, position_of_event
-from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
+from wsap_nexus.runs.record.replay_order import LogPosition, OpenChoices, ReplayOrder, position_of_event
+from wsap_nexus.runs.record.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
+from wsap_nexus.runs.record.trajectory import WORLD
+from wsap_nexus.runs.record.world_calls import WORLD_CALLS
 from wsap_nexus.runs.totals import Tell, Totals, count, read_totals, read_world_usage, silent, with_progress
-from wsap_nexus.runs.trajectory import WORLD
-from wsap_nexus.runs.world_calls import WORLD_CALLS
 from wsap_nexus.store.history import TickPosition, late_events
 from wsap_nexus.store.records import TOTALS, EventRecord
 from wsap_nexus.store.repository import Repository

@@ -21,27 +21,27 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.middleware.measure import Meter
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.journal import PictureBook
-from wsap_nexus.runs.life_log import Notes
-from wsap_nexus.runs.living import Inbox, Life, Passages
-from wsap_nexus.runs.loop import SeatLoop
 from wsap_nexus.runs.memory import RunMemories
-from wsap_nexus.runs.observers import Observer, StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.living import Inbox, Life, Passages
+from wsap_nexus.runs.play.loop import SeatLoop
+from wsap_nexus.runs.play.observers import Observer, StepTaken
+from wsap_nexus.runs.play.rounds import Between, RoundEnd
+from wsap_nexus.runs.play.saving import Saver
+from wsap_nexus.runs.play.seated import Seating
+from wsap_nexus.runs.play.stopping import play_until_stopped, side_by_side, stuck_at
+from wsap_nexus.runs.record.journal import PictureBook
+from wsap_nexus.runs.record.life_log import Notes
+from wsap_nexus.runs.record.recorder import Recorder
+from wsap_nexus.runs.record.replay_order import ReplayOrder
+from wsap_nexus.runs.record.summary import CutOffBy, RunSummary, cut_off, score, warn
+from wsap_nexus.runs.record.tally import SeatTally
+from wsap_nexus.runs.record.trajectory import WORLD
+from wsap_nexus.runs.record.world_calls import WorldJournal, journalled
 from wsap_nexus.runs.resume import Checkpoint
-from wsap_nexus.runs.rounds import Between, RoundEnd
-from wsap_nexus.runs.saving import Saver
-from wsap_nexus.runs.seated import Seating
-from wsap_nexus.runs.stopping import play_until_stopped, side_by_side, stuck_at
-from wsap_nexus.runs.summary import CutOffBy, RunSummary, cut_off, score, warn
-from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.runs.totals import TotalsWriter, silent, tell_repeating
-from wsap_nexus.runs.trajectory import WORLD
 from wsap_nexus.runs.venue import LivingVenue, OwnVenue, Venue
-from wsap_nexus.runs.world_calls import WorldJournal, journalled
 from wsap_nexus.worlds.port import LivingPort
 from wsap_nexus.worlds.seats import SeatPort
 

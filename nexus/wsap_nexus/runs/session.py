@@ -21,21 +21,21 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import clean, secrets_of
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.logged import read_snapshot
 from wsap_nexus.runs.memory import RunMemories
-from wsap_nexus.runs.observers import Observer
-from wsap_nexus.runs.patience import CallTooLong, watched
 from wsap_nexus.runs.plan import RunPlan, is_irreversible
-from wsap_nexus.runs.recorded_agent import GONE, decides_again
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import Observer
+from wsap_nexus.runs.play.patience import CallTooLong, watched
+from wsap_nexus.runs.play.recorded_agent import GONE, decides_again
+from wsap_nexus.runs.record.logged import read_snapshot
+from wsap_nexus.runs.record.recorder import Recorder
+from wsap_nexus.runs.record.summary import RunSummary
 from wsap_nexus.runs.resume import Checkpoint, read_again, read_call_events, read_memories, read_past, read_world_calls
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store
-from wsap_nexus.runs.summary import RunSummary
 from wsap_nexus.runs.totals import silent
+from wsap_nexus.store.locks.run_lock import hold_run
 from wsap_nexus.store.records import NewRun, RunStatus
-from wsap_nexus.store.run_lock import hold_run
 
 MemoriesOf = Callable[[AdapterSpec, RunPlan, str, Recorder, Checkpoint | None], RunMemories]
 """Creates the memories of a run from its game, plan, id, recorder and checkpoint."""
@@ -193,7 +193,7 @@ def start(
 ) -> Iterator[RunHandle]:
     """Give a new recorded run, to be played within the block.
 
-    For agents of the database use `wsap_nexus.hub.play_as.start_as`.
+    For agents of the database use `wsap_nexus.hub.outside.play_as.start_as`.
 
     Args:
         past: the recorded run to repeat; see `replies_of`.
@@ -238,7 +238,7 @@ def resume(
 ) -> Iterator[RunHandle]:
     """Give a stopped run, to be resumed within the block.
 
-    For agents of the database use `wsap_nexus.hub.play_as.resume_as`.
+    For agents of the database use `wsap_nexus.hub.outside.play_as.resume_as`.
 
     Args:
         name: the run's id, the start or end of it, or "last".

@@ -11,7 +11,7 @@ from wsap_core.errors import StorageReadOnlyError
 from wsap_nexus.paths import database_location, prepare_home
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import OutdatedDatabaseError
-from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.log.eventlog import LogWriter
 from wsap_nexus.store.repository import Repository
 
 

@@ -18,13 +18,13 @@ from typing import Any
 
 from wsap_core.errors import WireError
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.runs.logged import read_decision
 from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.replay_order import OpenChoices
-from wsap_nexus.runs.summary import SeatScore, counts, seats_json, with_world
-from wsap_nexus.runs.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
-from wsap_nexus.runs.trajectory import WORLD, line_of
+from wsap_nexus.runs.record.logged import read_decision
+from wsap_nexus.runs.record.recorder import Recorder
+from wsap_nexus.runs.record.replay_order import OpenChoices
+from wsap_nexus.runs.record.summary import SeatScore, counts, seats_json, with_world
+from wsap_nexus.runs.record.tally import NO_WORLD_USAGE, SeatTally, WorldUsage
+from wsap_nexus.runs.record.trajectory import WORLD, line_of
 from wsap_nexus.store.records import TOTALS, EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository
 

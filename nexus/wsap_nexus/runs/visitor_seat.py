@@ -20,7 +20,7 @@ from wsap_core.seams.game import ChoiceKey
 from wsap_core.untrusted import single_line
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.worlds.seats import HasSpec, SeatPort, Told, let_go, take_step, tells
 
 OWN_GOAL = "own"

@@ -11,7 +11,7 @@ from wsap_nexus.http.auth import Caller, sees
 from wsap_nexus.http.streams import Bell
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.runs.observers import StepTaken
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.server.serializers import session_json
 from wsap_nexus.store.events.passing import Pulse
 

@@ -15,9 +15,9 @@ from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.errors import TransitError
 from wsap_nexus.http.refusals import SessionClosedError
 from wsap_nexus.http.replies import Reply, answer, pending, reply_of
-from wsap_nexus.hub.external import SeatLeftError
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
+from wsap_nexus.hub.outside.external import SeatLeftError
 from wsap_nexus.server.bodies.requests import ActRequest
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord

@@ -15,7 +15,7 @@ from typing import Any
 from wsap_core.protocol import ActionResult
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.runs.observers import StepTaken
+from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.server.director import Moment, Shot, Standing, heats, next_shot, reason
 from wsap_nexus.server.places import Place, places
 from wsap_nexus.store.events import Names, NexusEvent, kind_of

@@ -25,8 +25,7 @@ from sqlalchemy.pool import QueuePool
 from wsap_core import errors
 from wsap_nexus.paths import is_url
 from wsap_nexus.store import migrate
-from wsap_nexus.store.errors import DatabaseReplacedError, OutdatedDatabaseError, is_passing, said_clearly
-from wsap_nexus.store.files import (
+from wsap_nexus.store.connection.files import (
     Identity,
     check_owner,
     check_writable,
@@ -36,9 +35,10 @@ from wsap_nexus.store.files import (
     prepare_file,
     reading_uri,
 )
+from wsap_nexus.store.connection.server import LONGEST_SECONDS, Connections, limit, server_engine
+from wsap_nexus.store.connection.soundness import check_after_unclean_end, mark, problems
+from wsap_nexus.store.errors import DatabaseReplacedError, OutdatedDatabaseError, is_passing, said_clearly
 from wsap_nexus.store.json_values import JSON_COLUMNS
-from wsap_nexus.store.server import LONGEST_SECONDS, Connections, limit, server_engine
-from wsap_nexus.store.soundness import check_after_unclean_end, mark, problems
 
 BUSY_SECONDS = 5.0
 """Seconds to wait for another process that is writing."""

@@ -31,9 +31,9 @@ from sqlalchemy.exc import IntegrityError
 from wsap_core.errors import StorageError, UnknownNameError, UsageError
 from wsap_core.protocol.wire import dumps
 from wsap_core.version import PROTOCOL_VERSION
-from wsap_nexus.store.bodies import BodyDecoder, Encoded
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import check_run
+from wsap_nexus.store.log.bodies import BodyDecoder, Encoded
 from wsap_nexus.store.records import EventRecord, NewRun, RunRecord, RunStatus, new_run_id
 from wsap_nexus.store.tables import IS_SELDOM, METADATA, SELDOM
 

@@ -22,10 +22,10 @@ from wsap_core.protocol import Action, ActionSpace, Observation, View
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import error_line, single_line
 from wsap_llm.middleware.show import Thought
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.observers import StepTaken
+from wsap_nexus.runs.play.controls import Controls
+from wsap_nexus.runs.play.observers import StepTaken
+from wsap_nexus.runs.record.summary import score_so_far
 from wsap_nexus.runs.run import Run
-from wsap_nexus.runs.summary import score_so_far
 from wsap_nexus.tasks import ended
 from wsap_nexus.terminal import keys
 from wsap_nexus.terminal.blocks import can_decode, map_of

@@ -10,8 +10,8 @@ from typing import Any
 from wsap_core.protocol import Tick
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_nexus.runs.observers import StepTaken
-from wsap_nexus.runs.summary import CutOff
+from wsap_nexus.runs.play.observers import StepTaken
+from wsap_nexus.runs.record.summary import CutOff
 from wsap_nexus.terminal.panels import number
 from wsap_nexus.terminal.spending import Spent, packed, parts, rate, spending_of
 from wsap_nexus.terminal.story import Note

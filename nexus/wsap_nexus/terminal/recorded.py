@@ -16,12 +16,12 @@ from wsap_core.protocol.wire import Codec
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
-from wsap_nexus.runs.logged import read_decision
-from wsap_nexus.runs.replay_order import IN_ORDER, in_order_made
-from wsap_nexus.runs.summary import score_so_far
-from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.record.logged import read_decision
+from wsap_nexus.runs.record.replay_order import IN_ORDER, in_order_made
+from wsap_nexus.runs.record.summary import score_so_far
+from wsap_nexus.runs.record.tally import SeatTally
+from wsap_nexus.runs.record.trajectory import TrajectoryHash
 from wsap_nexus.runs.totals import Tell, TotalsIndex, silent, with_progress
-from wsap_nexus.runs.trajectory import TrajectoryHash
 from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.terminal.spending import Spent, spending_of, spending_of_seats

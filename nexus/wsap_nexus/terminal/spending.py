@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from wsap_core.seams.agent import NO_USAGE, Usage
 
 if TYPE_CHECKING:
+    from wsap_nexus.runs.record.tally import SeatTally
     from wsap_nexus.runs.run import Run
-    from wsap_nexus.runs.tally import SeatTally
 
 # Any, in this module: recorded summaries.
 

@@ -11,7 +11,7 @@ from wsap_core.protocol import Achievement, Action, ActionResult, Observation, V
 from wsap_core.seams.agent import DecisionInfo
 from wsap_core.untrusted import single_line, strip_control
 from wsap_llm.middleware.show import Thought
-from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.record.tally import SeatTally
 from wsap_nexus.terminal.spending import Spent
 
 KEPT = 200

@@ -31,10 +31,10 @@ from wsap_core.protocol import (
 from wsap_core.seams.model import Abilities, Finish, JsonConstraint, OnText, RegexConstraint, Reply, Request, Sampling
 from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.decision.styles import JsonStyle, Style, TagStyle
 from wsap_llm.memory.fifo import FifoMemory
 from wsap_llm.prompts import Prompts
 from wsap_llm.scripted import Answer, ScriptedBackend
-from wsap_llm.styles import JsonStyle, Style, TagStyle
 
 SPACE = ActionSpace(
     [

@@ -28,13 +28,13 @@ from wsap_core.protocol import (
 )
 from wsap_core.seams.model import Abilities, JsonConstraint, RegexConstraint, Request
 from wsap_llm.agent import LLMAgent, LLMOptions
-from wsap_llm.cadence import Cadence
-from wsap_llm.fallback import MOST_IDLE, Fallback, IdleActions
+from wsap_llm.decision.cadence import Cadence
+from wsap_llm.decision.fallback import MOST_IDLE, Fallback, IdleActions
+from wsap_llm.decision.styles import JsonStyle, Style, TagStyle
+from wsap_llm.decision.turn import MOST_UNTOLD, Untold
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.steps import CONDITIONS, NOTHING_SAID, Condition, Steps
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle, Style, TagStyle
-from wsap_llm.turn import MOST_UNTOLD, Untold
 
 GO = ActionDef("go", category="movement")
 WAIT = ActionDef("wait")

@@ -17,7 +17,7 @@ from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.openai_options import OpenAIOptions
 from wsap_llm.calling import call_in, calls_of, linked
-from wsap_llm.styles import CallStyle
+from wsap_llm.decision.styles import CallStyle
 
 DIRECTION = ParamDef("direction", "north|south")
 SPACE = ActionSpace(

@@ -25,7 +25,7 @@ from wsap_core.protocol import (
     Terrain,
 )
 from wsap_core.protocol.wire import Codec, encode
-from wsap_llm.changes import Difference, ObservationDigest, Outcome, changed, within
+from wsap_llm.decision.changes import Difference, ObservationDigest, Outcome, changed, within
 from wsap_llm.reply.steps import CONDITIONS
 
 WEST = ActionDef("go_west", category="movement")

@@ -13,11 +13,11 @@ from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionSpace, Goal, Observation, ParamDef
 from wsap_core.seams.model import Abilities, ChooseConstraint, JsonConstraint
 from wsap_llm.agent import LLMAgent
-from wsap_llm.choosing import MOST_OPTIONS, ChooseStyle, options_of
 from wsap_llm.create import style_that_suits
-from wsap_llm.options import LLMOptions, Profile, profile_for
+from wsap_llm.decision.choosing import MOST_OPTIONS, ChooseStyle, options_of
+from wsap_llm.decision.styles import JsonStyle, Style
+from wsap_llm.options.llm import LLMOptions, Profile, profile_for
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle, Style
 
 WALK = ActionDef("move_west")
 VOTE = ActionDef("vote", "", [ParamDef("player", "Ann|Bob"), ParamDef("why", "a reason", optional=True)])

@@ -14,9 +14,9 @@ from wsap_core.seams.model_errors import ContextTooSmallError
 from wsap_llm.agent import LLMAgent
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.openai_options import OpenAIOptions
-from wsap_llm.options import LLMOptions
+from wsap_llm.options.llm import LLMOptions
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.tokens import estimate_request
+from wsap_llm.text.tokens import estimate_request
 
 SPACE = ActionSpace((ActionDef("wait", "Let time pass."),))
 OPTIONS = LLMOptions("Town", plan=False, window=16, profile="full", sampling=Sampling(max_tokens=100))

@@ -28,9 +28,9 @@ from wsap_core.protocol import (
 from wsap_core.seams.model import Abilities, ImagePart, JsonConstraint, Message, OnText, RegexConstraint, Reply, Request
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.decision.styles import JsonStyle, Style, TagStyle
+from wsap_llm.decision.turn import PausedTurn
 from wsap_llm.scripted import Answer, ScriptedBackend
-from wsap_llm.styles import JsonStyle, Style, TagStyle
-from wsap_llm.turn import PausedTurn
 
 CHECK = ActionDef("check_will", "A dead player's will", [ParamDef("player", "a name")], category=TOOL)
 NOTE = ActionDef("notebook", "Write a note", [ParamDef("text", "the note")], category=TOOL)

@@ -28,14 +28,14 @@ from wsap_core.protocol.values import validate_value
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.seams.tool import AgentTool, ToolSource
+from wsap_llm.decision.toolbox import Toolbox
 from wsap_llm.mcp.config import ServerConfig, read_servers
 from wsap_llm.mcp.connection import ToolServerError
 from wsap_llm.mcp.mapping import UnusableToolError, capped, subset, tool_of
 from wsap_llm.mcp.source import McpTools, create
 from wsap_llm.reply import Understood, read_reply
 from wsap_llm.reply.schema import reply_functions, reply_schema
-from wsap_llm.strict_schema import strict_violation
-from wsap_llm.toolbox import Toolbox
+from wsap_llm.schemas.strict_schema import strict_violation
 
 SERVER = str(Path(__file__).parent / "mcp_server" / "server.py")
 

@@ -46,7 +46,7 @@ from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
 from wsap_llm.middleware.slots import InTurn, Slots
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.tokens import estimate_request
+from wsap_llm.text.tokens import estimate_request
 
 
 class Clock:

@@ -24,7 +24,7 @@ from wsap_llm.backends.openai_options import OpenAIOptions
 from wsap_llm.middleware import Model
 from wsap_llm.middleware.measure import Measure, Meter
 from wsap_llm.middleware.retry import Retry
-from wsap_llm.options import llm_options
+from wsap_llm.options.llm import llm_options
 from wsap_llm.scripted import ScriptedBackend
 
 T = TypeVar("T")

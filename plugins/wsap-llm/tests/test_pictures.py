@@ -23,12 +23,12 @@ from wsap_core.seams.model_errors import ContextTooSmallError
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.decision.styles import JsonStyle, Style, TagStyle
+from wsap_llm.decision.turn import Conversation, HistoryTurn
 from wsap_llm.keys import request_key
-from wsap_llm.pictures import picture_of, size_of
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle, Style, TagStyle
-from wsap_llm.tokens import estimate_request
-from wsap_llm.turn import Conversation, HistoryTurn
+from wsap_llm.text.pictures import picture_of, size_of
+from wsap_llm.text.tokens import estimate_request
 
 SPACE = ActionSpace([ActionDef("wait", "Stay silent")])
 SEEING = Abilities(images=True)

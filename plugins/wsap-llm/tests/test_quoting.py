@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from wsap_core import ActionDef, ParamDef
 from wsap_core.protocol import Tool
 from wsap_core.untrusted import sanitize
-from wsap_llm.quoting import Quoter
 from wsap_llm.reply import NotUnderstood
 from wsap_llm.reply.tags import TagTurn, read_leg
+from wsap_llm.text.quoting import Quoter
 
 NONCE = "k3f9qzt2"
 TURN = TagTurn(

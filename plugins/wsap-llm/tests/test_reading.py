@@ -19,7 +19,7 @@ from wsap_core import Action, ActionDef, ParamDef
 from wsap_core.protocol import Tool
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.reply import NotUnderstood, Reading, ToolCall, Understood, read_reply, reask
-from wsap_llm.thinking import split_thinking
+from wsap_llm.text.thinking import split_thinking
 
 DATA = Path(__file__).parent / "data"
 

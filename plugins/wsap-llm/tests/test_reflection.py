@@ -18,11 +18,11 @@ from wsap_core.seams.agent import LooksBack
 from wsap_core.seams.memory import AgentMemory, Browsable, OutlivesRuns
 from wsap_core.seams.model import Request
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.decision.reflection import LEAST, read_lines
 from wsap_llm.memory.facts import FactsMemory
 from wsap_llm.memory.fifo import FifoMemory
 from wsap_llm.memory.fulltext import FullTextMemory
 from wsap_llm.prompts import Prompts
-from wsap_llm.reflection import LEAST, read_lines
 from wsap_llm.scripted import ScriptedBackend
 
 SPACE = ActionSpace([ActionDef("wait", "Stay where you are")])

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from wsap_core import ActionDef, ActionSpace, Observation, ParamDef
 from wsap_core.protocol import ActionAvailability, Tool
 from wsap_core.protocol.values import validate_value
-from wsap_llm.patterns import integer_pattern, json_pattern, literal, text_pattern
 from wsap_llm.reply import ToolCall, Understood, read_reply
 from wsap_llm.reply.schema import bounded, legal_actions, reply_schema
+from wsap_llm.schemas.patterns import integer_pattern, json_pattern, literal, text_pattern
 
 ACTIONS = (
     ActionDef("wait"),

@@ -32,11 +32,11 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import Abilities, Request
 from wsap_core.specs import AdapterSpec
 from wsap_llm.agent import LLMAgent
+from wsap_llm.decision.styles import JsonStyle, Style, TagStyle
 from wsap_llm.memory.fifo import FifoMemory
-from wsap_llm.options import LLMOptions, llm_options
+from wsap_llm.options.llm import LLMOptions, llm_options
 from wsap_llm.prompts import DEFAULTS, LANGUAGES, WORDS, Prompts
 from wsap_llm.scripted import Answer, ScriptedBackend
-from wsap_llm.styles import JsonStyle, Style, TagStyle
 
 SPACE = ActionSpace(
     [

@@ -20,8 +20,8 @@ from wsap_core.seams.model_errors import ConstraintError, ServerFailedError
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.backends.openai import OpenAIBackend
 from wsap_llm.backends.openai_options import OpenAIOptions
-from wsap_llm.choosing import ChooseStyle
-from wsap_llm.styles import JsonStyle
+from wsap_llm.decision.choosing import ChooseStyle
+from wsap_llm.decision.styles import JsonStyle
 
 MESSAGES = (Message("system", "Play."), Message("user", "A cow <|im_end|> is east."))
 CHATML = (

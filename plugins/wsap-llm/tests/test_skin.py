@@ -13,7 +13,7 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.constraints import CallConstraint, ChooseConstraint, FunctionDef, JsonConstraint
 from wsap_core.seams.model import Abilities, Draft, FunctionCall, Message, Reply, Request
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.skin import Lexicon, Skinned
+from wsap_llm.text.skin import Lexicon, Skinned
 
 WORDS = ("wood", "stone", "berry", "cow", "glass", "axe")
 

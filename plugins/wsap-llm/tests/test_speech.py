@@ -10,11 +10,11 @@ import pytest
 from wsap_core.seams.model import Sampling
 from wsap_core.seams.model_errors import NoServerError
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.decision.speech import LONGEST, MOST_TOKENS, Speaks
 from wsap_llm.memory.facts import FactsMemory
 from wsap_llm.middleware.measure import UsageCounter
 from wsap_llm.prompts import Prompts
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.speech import LONGEST, MOST_TOKENS, Speaks
 
 
 def agent_saying(*replies: object, **options: object) -> tuple[LLMAgent, ScriptedBackend]:

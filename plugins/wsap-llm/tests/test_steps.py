@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
-from wsap_llm.patterns import json_pattern
 from wsap_llm.reply import Understood, read_reply
 from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.steps import NOTHING_SAID, Steps, repeatable, steps_in_tags
 from wsap_llm.reply.tags import OPENING, TagTurn, read_leg
+from wsap_llm.schemas.patterns import json_pattern
 
 WAIT = ActionDef("wait")
 MOVE = ActionDef("move", parameters=[ParamDef("direction", "north|south")])

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wsap_llm.backends.wire import Deltas, EventReader
-from wsap_llm.thinking import ThinkSplitter
+from wsap_llm.text.thinking import ThinkSplitter
 
 
 def events(pieces: Iterable[bytes]) -> list[str]:

@@ -18,8 +18,8 @@ from wsap_core.seams.model import Abilities, JsonConstraint
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.reply import Understood, read_reply
 from wsap_llm.reply.schema import bounded, reply_schema
+from wsap_llm.schemas.strict_schema import strict_schema, strict_violation
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.strict_schema import strict_schema, strict_violation
 from wsap_matrix.game import create_simultaneous
 
 WHERE = {

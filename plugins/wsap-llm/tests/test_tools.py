@@ -21,8 +21,8 @@ from wsap_core.protocol import Action, ActionResult, HistoryEntry, Observation
 from wsap_core.seams.context import Context
 from wsap_core.seams.tool import AgentTool, ToolContext
 from wsap_core.specs import ToolSpec
+from wsap_llm.decision.toolbox import Toolbox, build_tool
 from wsap_llm.memory.fifo import FifoMemory
-from wsap_llm.toolbox import Toolbox, build_tool
 from wsap_llm.tools.calculator import Calculator
 from wsap_llm.tools.notes import Notes
 from wsap_llm.tools.recall import Recall

@@ -21,23 +21,23 @@ from wsap_core.seams.model import Abilities, Backend, Message
 from wsap_core.seams.tool import AgentTool, ToolSource
 from wsap_core.untrusted import sanitize, single_line
 from wsap_core.worlds import GAME_OVER
-from wsap_llm.asking import Asker, Decision, DecisionTurn
-from wsap_llm.cadence import Cadence
-from wsap_llm.choosing import ChooseStyle, options_of
-from wsap_llm.constraint import ConstraintState
-from wsap_llm.fallback import Fallback, IdleActions
-from wsap_llm.lookup import split
+from wsap_llm.decision.asking import Asker, Decision, DecisionTurn
+from wsap_llm.decision.cadence import Cadence
+from wsap_llm.decision.choosing import ChooseStyle, options_of
+from wsap_llm.decision.constraint import ConstraintState
+from wsap_llm.decision.fallback import Fallback, IdleActions
+from wsap_llm.decision.offers import not_looked_up, offerable, only_refusals, phrased, possible_now, tool_lines
+from wsap_llm.decision.reflection import Reflector, read_lines
+from wsap_llm.decision.speech import recalled, speak
+from wsap_llm.decision.styles import JsonStyle, Style
+from wsap_llm.decision.toolbox import Toolbox
+from wsap_llm.decision.turn import Conversation, HistoryTurn, PausedTurn, Untold, lasting_of, quoted, report_of
 from wsap_llm.middleware.measure import UsageCounter
-from wsap_llm.offers import not_looked_up, offerable, only_refusals, phrased, possible_now, tool_lines
-from wsap_llm.options import PROFILES, LLMOptions, Profile, objective_beside, profile_for
-from wsap_llm.pictures import Vision
+from wsap_llm.options.llm import PROFILES, LLMOptions, Profile, objective_beside, profile_for
 from wsap_llm.prompts import Prompts
-from wsap_llm.reflection import Reflector, read_lines
 from wsap_llm.reply.schema import legal_actions
-from wsap_llm.speech import recalled, speak
-from wsap_llm.styles import JsonStyle, Style
-from wsap_llm.toolbox import Toolbox
-from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, lasting_of, quoted, report_of
+from wsap_llm.text.pictures import Vision
+from wsap_llm.tools.lookup import split
 
 StyleFor = Callable[[Abilities, Profile, str], Style]
 """Returns the style for a backend's abilities and a profile; the last argument names the style of a resumed session and
@@ -297,7 +297,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
             self.last_decision = replace(decision, usage=decision.usage + self._counter.flush())
 
     async def speak(self, purpose: str, facts: Sequence[str], said: str = "") -> str:
-        """Return a text by the model; see `wsap_llm.speech.Speaks`. The conversation does not change."""
+        """Return a text by the model; see `wsap_llm.decision.speech.Speaks`. The conversation does not change."""
         if self._prepare is not None:
             await self._prepare()
         return await speak(self._asker, self.memory, purpose, facts, said)

@@ -18,17 +18,17 @@ from wsap_core.seams.tool import AgentTool, ToolContext, ToolSource
 from wsap_core.specs import MemorySpec, ToolSpec
 from wsap_llm.agent import LLMAgent, StyleFor
 from wsap_llm.backends.pool import AgentModels, ModelPool
-from wsap_llm.choosing import ChooseStyle
+from wsap_llm.decision.choosing import ChooseStyle
+from wsap_llm.decision.styles import CallStyle, JsonStyle, Style, TagStyle
+from wsap_llm.decision.toolbox import RecordedSource, build_tool, recorded
 from wsap_llm.journal import CallJournal
 from wsap_llm.middleware import Model
 from wsap_llm.middleware.show import Show, ShowsThoughts
-from wsap_llm.option_table import STYLES
-from wsap_llm.options import TINY, LLMOptions, Profile, llm_options, number, text
+from wsap_llm.options.llm import TINY, LLMOptions, Profile, llm_options, number, text
+from wsap_llm.options.table import STYLES
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.tags import TagLimits
-from wsap_llm.skin import Lexicon, Skinned
-from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
-from wsap_llm.toolbox import RecordedSource, build_tool, recorded
+from wsap_llm.text.skin import Lexicon, Skinned
 
 REASONING: dict[Profile, int] = {"full": 240, "brief": 120}
 """Maximum length of the reasoning before an action, in characters."""
@@ -39,7 +39,7 @@ def create(context: Context) -> LLMAgent:
 
     In a game with `AdapterSpec.complete_turns` the window is 0 steps and there is no plan by default.
 
-    The options are those of `wsap_llm.option_table`; options that start with `model.`, `memory.` or the name of a tool
+    The options are those of `wsap_llm.options.table`; options that start with `model.`, `memory.` or the name of a tool
     and a dot are passed to that part. Raises ConfigError if an option is missing or invalid, UnknownNameError if a
     backend, memory or tool is not installed, and MissingServiceError without a runtime that provides models.
     """

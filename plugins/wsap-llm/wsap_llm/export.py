@@ -14,15 +14,15 @@ from typing import Any, Literal, Protocol
 from wsap_core.protocol import Action, ActionDef, ActionSpace, Tool
 from wsap_core.untrusted import sanitize
 from wsap_llm.agent import LLMAgent
-from wsap_llm.lookup import LONGEST_RESULT, split
-from wsap_llm.offers import not_looked_up
-from wsap_llm.options import LLMOptions
+from wsap_llm.decision.offers import not_looked_up
+from wsap_llm.decision.styles import JsonStyle, TagStyle, said
+from wsap_llm.options.llm import LLMOptions
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply import NotUnderstood, ToolCall, Understood, read_reply
 from wsap_llm.reply.schema import legal_actions
 from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text, read_leg
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle, TagStyle, said
+from wsap_llm.tools.lookup import LONGEST_RESULT, split
 
 __all__ = [
     "Dialect",

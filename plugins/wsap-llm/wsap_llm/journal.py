@@ -11,7 +11,7 @@ from wsap_core.protocol import Tool
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.model import Abilities, Reply, Request
 from wsap_core.seams.model_errors import BackendError
-from wsap_llm.lookup import call_key
+from wsap_llm.tools.lookup import call_key
 
 BROKEN_OFF = "The call was broken off. Whether anything was done is not known."
 """The result of a tool call that was started but never finished."""

@@ -40,17 +40,17 @@ from wsap_llm.backends.wire import LineReader, ReplyReader, streams
 from wsap_llm.calling import declared, linked, said_and_called
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, prices_for, read_price
 from wsap_llm.middleware.show import Waited
-from wsap_llm.option_reading import option_defs, read_options
-from wsap_llm.patterns import json_pattern
+from wsap_llm.options.declared import option_defs, read_options
 from wsap_llm.prompts import Prompts
-from wsap_llm.quoting import Quoter
 from wsap_llm.reply.fitting import find_object
 from wsap_llm.reply.repair import find_values
 from wsap_llm.reply.tags import OPENING, continue_text
 from wsap_llm.reply.typed import typed_action
-from wsap_llm.strict_schema import strict_schema
-from wsap_llm.thinking import ThinkSplitter, split_thinking
-from wsap_llm.tokens import estimate_request
+from wsap_llm.schemas.patterns import json_pattern
+from wsap_llm.schemas.strict_schema import strict_schema
+from wsap_llm.text.quoting import Quoter
+from wsap_llm.text.thinking import ThinkSplitter, split_thinking
+from wsap_llm.text.tokens import estimate_request
 
 __all__ = [
     "OPENING",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
 from wsap_core.specs import AgentSpec, BackendSpec, MemorySpec, OptionDef, ToolSpec
-from wsap_llm.option_table import OPTIONS
+from wsap_llm.options.table import OPTIONS
 
 REMEMBER = OptionDef("remember", "Whether notes are added to the agent's memory.", "yes", "yes|no")
 

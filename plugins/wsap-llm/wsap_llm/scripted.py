@@ -13,7 +13,7 @@ from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Abilities, Draft, Finish, Message, OnText, Reply, Request
 from wsap_core.seams.model_errors import BadRequestError
-from wsap_llm.tokens import estimate_request
+from wsap_llm.text.tokens import estimate_request
 
 Answer = str | Reply | Exception
 """A reply, or an exception to raise."""

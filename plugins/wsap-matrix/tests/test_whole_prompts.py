@@ -11,10 +11,10 @@ from wsap_core import Action, Context, World
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Abilities
 from wsap_llm.agent import LLMAgent
-from wsap_llm.choosing import ChooseStyle
-from wsap_llm.options import LLMOptions, Profile
+from wsap_llm.decision.choosing import ChooseStyle
+from wsap_llm.decision.styles import JsonStyle
+from wsap_llm.options.llm import LLMOptions, Profile
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle
 from wsap_matrix.plugin import wsap_adapters
 
 FOLDER = Path(__file__).parent / "prompts"

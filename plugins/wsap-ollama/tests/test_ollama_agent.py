@@ -15,7 +15,7 @@ from wsap_core.protocol import Action
 from wsap_core.references import load_agent_spec
 from wsap_core.seams.context import Context
 from wsap_llm.agent import LLMOptions
-from wsap_llm.styles import TagStyle
+from wsap_llm.decision.styles import TagStyle
 from wsap_llm.tools.calculator import Calculator
 from wsap_ollama import OLLAMA_OPTIONS, OllamaAgent, OllamaOptions
 

@@ -31,10 +31,10 @@ from wsap_core.seams.model import (
 from wsap_core.seams.services import Services
 from wsap_llm.agent import LLMAgent
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
+from wsap_llm.decision.styles import TagStyle
 from wsap_llm.middleware import Ask, Middleware, Model
-from wsap_llm.options import LLMOptions
+from wsap_llm.options.llm import LLMOptions
 from wsap_llm.reply.tags import TagLimits, TagTurn
-from wsap_llm.styles import TagStyle
 from wsap_llm.tools.calculator import Calculator
 
 SERVE = """

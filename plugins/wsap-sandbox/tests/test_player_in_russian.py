@@ -9,7 +9,7 @@ import pytest
 
 from wsap_core import Context, PluginHost, World
 from wsap_llm.agent import LLMAgent
-from wsap_llm.options import llm_options
+from wsap_llm.options.llm import llm_options
 from wsap_llm.prompts import Prompts
 from wsap_llm.scripted import ScriptedBackend
 

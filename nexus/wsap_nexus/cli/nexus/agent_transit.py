@@ -109,7 +109,7 @@ def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, data
     else:
         from dataclasses import asdict
 
-        from wsap_nexus.hub import reconciliation
+        from wsap_nexus.hub.transit import reconciliation
 
         with writing(database) as nexus_store, nexus_store.change() as tx:
             settled = [asdict(move) for move in reconciliation.settle(tx, name, outcome, transfer)]

@@ -26,7 +26,7 @@ def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> N
 
     It contains everything (agents, worlds, recordings) except the token of the nexus.
     """
-    from wsap_nexus.store.backup import back_up
+    from wsap_nexus.store.upkeep.backup import back_up
 
     opened = open_for_reading(database)
     if opened is None:
@@ -49,7 +49,7 @@ def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> No
     No nexus may be running.
     """
     from wsap_nexus.paths import database_location, is_url, prepare_home
-    from wsap_nexus.store.backup import restore as put_back
+    from wsap_nexus.store.upkeep.backup import restore as put_back
 
     where = database_location(database, os.environ)
     if is_url(where) and not where.startswith("sqlite:///"):
@@ -101,10 +101,10 @@ def prune(
     Always kept: data of open sessions and active goals, agents with their skills, items, diaries and
     avatars, worlds, the record of every session, and the runs of wsap play.
     """
-    from wsap_nexus.hub.retention import trust
+    from wsap_nexus.hub.upkeep.retention import trust
     from wsap_nexus.runs.store import open_database
-    from wsap_nexus.store import prune as pruning
     from wsap_nexus.store.nexus_store import NexusStore
+    from wsap_nexus.store.upkeep import prune as pruning
 
     if dry_run:
         refuse_given("with --dry-run", "compact")

@@ -53,7 +53,7 @@ def looking(database: str | None, name: str) -> Iterator[Transaction]:
 def writing(database: str | None, *, lock: bool = True) -> Iterator[NexusStore]:
     """Yield the store of the nexus for writing; `lock` excludes a running nexus (NexusRunningError)."""
     from wsap_nexus.runs.store import open_database
-    from wsap_nexus.store.lock import instance_lock
+    from wsap_nexus.store.locks.nexus_lock import instance_lock
     from wsap_nexus.store.nexus_store import NexusStore
 
     with open_database(database) as opened:
@@ -76,7 +76,7 @@ def _settle(nexus_store: NexusStore) -> None:
         if not tx.run_sessions():
             return
     from wsap_core.host import PluginHost
-    from wsap_nexus.hub.run_sessions import settle_runs
+    from wsap_nexus.hub.outside.run_sessions import settle_runs
     from wsap_nexus.store.repository import Repository
 
     settle_runs(nexus_store, Repository(nexus_store.database), PluginHost.discovered())

@@ -17,7 +17,7 @@ from wsap_nexus.cli.common import database_option, print_lines, said
 from wsap_nexus.cli.nexus.connection import reading, running_on, writing
 
 if TYPE_CHECKING:
-    from wsap_nexus.hub.catalog import Availability
+    from wsap_nexus.hub.games.catalog import Availability
 
 
 @click.group(
@@ -71,8 +71,8 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
     from wsap_core.host import PluginHost
     from wsap_core.references import load_adapter_spec
     from wsap_nexus.cli.nexus.report import kept_of, worlds_of
-    from wsap_nexus.hub.catalog import Availability, CircuitBreaker
-    from wsap_nexus.hub.kept import no_world
+    from wsap_nexus.hub.games.catalog import Availability, CircuitBreaker
+    from wsap_nexus.hub.play.kept import no_world
 
     nexus = running_on(database)
     closed: dict[str, tuple[str, str]] = {}
@@ -117,7 +117,7 @@ def _standing(stored: Availability, closed: tuple[str, str] | None) -> dict[str,
 
 def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | None) -> None:
     from wsap_core.host import PluginHost
-    from wsap_nexus.hub.catalog import CircuitBreaker
+    from wsap_nexus.hub.games.catalog import CircuitBreaker
 
     nexus = running_on(database)
     if nexus is not None:

@@ -14,13 +14,13 @@ from wsap_core.untrusted import single_line
 from wsap_nexus import state
 from wsap_nexus.agents.chronicle import failure_line, failure_of
 from wsap_nexus.agents.messages import team_of
-from wsap_nexus.hub.place import GAME
-from wsap_nexus.hub.reconciliation import unresolved_transfers
+from wsap_nexus.hub.agents.place import GAME
+from wsap_nexus.hub.transit.reconciliation import unresolved_transfers
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 from wsap_nexus.store.events import why_ended
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
-from wsap_nexus.store.prune import size_of
+from wsap_nexus.store.upkeep.prune import size_of
 
 
 @dataclass(frozen=True)

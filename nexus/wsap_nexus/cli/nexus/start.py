@@ -244,9 +244,9 @@ def _decider(request: StartRequest) -> Decider:
 
 def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
     from wsap_core.references import load_adapter_spec
-    from wsap_nexus.hub.kept import must_live, refuse_other
+    from wsap_nexus.hub.games.renaming import take_new_names
     from wsap_nexus.hub.nexus import Nexus
-    from wsap_nexus.hub.renaming import take_new_names
+    from wsap_nexus.hub.play.kept import must_live, refuse_other
 
     for name in request.games:
         load_adapter_spec(name, host)  # refuses unknown names before anything is written
@@ -299,7 +299,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         opening = f"{address_of(request, running)}{key.fragment}"
         say_ready(request, running, str(tokens), "Ctrl-C stops it; the next start continues", opening)
         if request.keep is not None:
-            from wsap_nexus.hub.retention import Retention
+            from wsap_nexus.hub.upkeep.retention import Retention
 
             retention = Retention(hub.nexus_store, hub.live, hub.clock, request.keep)
             housekeeping.append(asyncio.create_task(retention.run()))

@@ -16,13 +16,13 @@ from wsap_nexus import state
 from wsap_nexus.cli.nexus.connection import NexusHttp
 from wsap_nexus.cli.nexus.report import AgentRow, WorldLine, agent_rows, worlds_of
 from wsap_nexus.cli.nexus.watch_thoughts import Heard, Thoughts
-from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.record.tally import SeatTally
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import Names, NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
-from wsap_nexus.store.prune import size_of
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.upkeep.prune import size_of
 from wsap_nexus.terminal.recorded import game_to_read, note_of_event
 from wsap_nexus.terminal.story import Note, SeatStory, Stage
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
-from wsap_nexus.hub.reconciliation import ResolvedTransfer
+from wsap_nexus.hub.transit.reconciliation import ResolvedTransfer
 from wsap_nexus.store.entities import DiaryEntry, Exchange
 from wsap_nexus.worlds.game_info import GameInfo
 

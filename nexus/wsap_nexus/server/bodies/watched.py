@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wsap_core.seams.agent import Usage
-from wsap_nexus.hub.reconciliation import UnresolvedTransfer
+from wsap_nexus.hub.transit.reconciliation import UnresolvedTransfer
 from wsap_nexus.server.bodies.responses import (
     AchievementShape,
     Answer,

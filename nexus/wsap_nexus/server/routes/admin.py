@@ -8,8 +8,8 @@ from pydantic import Field
 from wsap_nexus.agents import portable
 from wsap_nexus.http.callers import Admin
 from wsap_nexus.http.replies import Request, answer
-from wsap_nexus.hub import reconciliation
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.hub.transit import reconciliation
 from wsap_nexus.server.bodies import responses
 from wsap_nexus.server.deps import AgentId, ManagedAgent, replies
 

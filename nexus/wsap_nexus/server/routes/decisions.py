@@ -13,7 +13,7 @@ from wsap_core.protocol.wire import Codec
 from wsap_nexus.http.callers import admin
 from wsap_nexus.http.replies import BROWSER_HEADERS
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.runs.journal import chances_of, read_picture, read_reply, recorded_text
+from wsap_nexus.runs.record.journal import chances_of, read_picture, read_reply, recorded_text
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import RunId, Seq, replies
 from wsap_nexus.server.routes.runs import indexes_of, reading_of, step_in_short

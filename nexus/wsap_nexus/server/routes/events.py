@@ -28,8 +28,8 @@ from wsap_nexus.http.replies import answer
 from wsap_nexus.http.streams import Bell, EventStream, Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.hub.thinking import Thoughts, Watcher
-from wsap_nexus.hub.waits import waits
+from wsap_nexus.hub.waiting.thinking import Thoughts, Watcher
+from wsap_nexus.hub.waiting.waits import waits
 from wsap_nexus.server.activity import PERIOD, QUIET, Activity
 from wsap_nexus.server.bodies import responses, watched
 from wsap_nexus.server.serializers import event_json, json_response

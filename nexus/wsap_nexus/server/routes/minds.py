@@ -13,8 +13,8 @@ from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.memory import SavedMemories, recollections
 from wsap_nexus.agents.metagoals import Pursuit, pursuits
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.hub.served import Hub
+from wsap_nexus.hub.transit.reconciliation import unresolved_transfers
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import OwnAgent, replies
 from wsap_nexus.server.serializers import json_response, observation_json, session_json, shortened

@@ -16,8 +16,8 @@ from wsap_nexus.http.auth import is_owner, record_json
 from wsap_nexus.http.callers import Reader
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.hub.storage import LOG_MOST
-from wsap_nexus.hub.waits import ATTENTION_AFTER, waits
+from wsap_nexus.hub.upkeep.storage import LOG_MOST
+from wsap_nexus.hub.waiting.waits import ATTENTION_AFTER, waits
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import replies
 from wsap_nexus.server.places import Place, places
@@ -27,8 +27,8 @@ from wsap_nexus.server.serializers import json_response, session_json, shortened
 from wsap_nexus.store.events import PUBLIC_KINDS
 from wsap_nexus.store.events.nexus import WorldRewound
 from wsap_nexus.store.nexus_store import Transaction
-from wsap_nexus.store.prune import DAY, size_of
-from wsap_nexus.store.room import log_bytes
+from wsap_nexus.store.upkeep.prune import DAY, size_of
+from wsap_nexus.store.upkeep.room import log_bytes
 
 # Any, in this module: JSON.
 

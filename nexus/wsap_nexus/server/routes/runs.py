@@ -17,11 +17,11 @@ from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_nexus.http.auth import is_owner
 from wsap_nexus.http.callers import Admin, Reader
+from wsap_nexus.hub.agents.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.plan import game_of, with_model
-from wsap_nexus.runs.restoring import Runs, spec_with_views, view_of_run
+from wsap_nexus.runs.views.restoring import Runs, spec_with_views, view_of_run
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import RunId, page_start, replies
 from wsap_nexus.server.serializers import json_response, view_json

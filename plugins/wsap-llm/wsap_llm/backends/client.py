@@ -17,9 +17,9 @@ from wsap_core.seams.model import Backend, OnText, Reply, Request
 from wsap_llm.backends.failures import Advice, Asked, UnusableReplyError, error_of
 from wsap_llm.backends.places import is_local
 from wsap_llm.backends.wire import EventReader, ReplyReader, streams
-from wsap_llm.pictures import has_pictures
 from wsap_llm.starting import StartingError
-from wsap_llm.tokens import within_context
+from wsap_llm.text.pictures import has_pictures
+from wsap_llm.text.tokens import within_context
 
 if TYPE_CHECKING:
     import aiohttp

@@ -14,7 +14,7 @@ from wsap_core.seams.model import CallConstraint, JsonConstraint, Message, Regex
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError
 from wsap_llm.backends.gbnf import grammar_of
 from wsap_llm.calling import declared, linked
-from wsap_llm.strict_schema import strict_violation
+from wsap_llm.schemas.strict_schema import strict_violation
 
 # Any, in this module: JSON, as it goes over the wire.
 
@@ -38,7 +38,7 @@ class Dialect:
     strict_schema: bool = True
     """Whether requests set `strict` for a JSON Schema."""
     subset: bool = False
-    """Whether it accepts only OpenAI's subset of JSON Schema (`wsap_llm.strict_schema`)."""
+    """Whether it accepts only OpenAI's subset of JSON Schema (`wsap_llm.schemas.strict_schema`)."""
     regex: Regex | None = None
     prefill: Prefill | None = None
     thinking: Thinking | None = None

@@ -17,7 +17,7 @@ from wsap_core.seams.model import Finish, FinishReason, Reply, Request
 from wsap_core.untrusted import single_line
 from wsap_llm.backends.faults import of_code, of_status
 from wsap_llm.starting import StartingError
-from wsap_llm.tokens import estimate_request
+from wsap_llm.text.tokens import estimate_request
 
 SHOWN = 300
 """Maximum number of characters of a server's message that an error quotes."""

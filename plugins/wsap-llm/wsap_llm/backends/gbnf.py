@@ -12,7 +12,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 def grammar_of(pattern: str) -> str:
     """Return the grammar of the texts that a regular expression matches as a whole.
 
-    The expression uses what those of `wsap_llm.patterns` use: literals, escapes, character classes, groups,
+    The expression uses what those of `wsap_llm.schemas.patterns` use: literals, escapes, character classes, groups,
     alternatives and greedy repetition. Raises ValueError for anything else. The notation is described in llama.cpp's
     `grammars/README.md`.
     """

@@ -29,9 +29,9 @@ from wsap_llm.backends.dialects import Dialect, dialect_name, request_body
 from wsap_llm.backends.failures import SHOWN, Asked, UnusableReplyError, error_of, hide_key
 from wsap_llm.backends.faults import CODES
 from wsap_llm.backends.wire import ReplyReader, streams
-from wsap_llm.option_reading import option_defs, read_options
-from wsap_llm.pictures import has_pictures
-from wsap_llm.tokens import reserve_of
+from wsap_llm.options.declared import option_defs, read_options
+from wsap_llm.text.pictures import has_pictures
+from wsap_llm.text.tokens import reserve_of
 
 # Any, in this module: litellm's types depend on the provider, and it is not imported to check them.
 

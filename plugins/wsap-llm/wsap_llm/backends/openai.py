@@ -26,7 +26,7 @@ from wsap_llm.backends.failures import FieldRefusedError
 from wsap_llm.backends.openai_options import BASE_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIOptions, options_of
 from wsap_llm.backends.scoring import Scorer
 from wsap_llm.starting import StartingError
-from wsap_llm.tokens import reserve_of
+from wsap_llm.text.tokens import reserve_of
 
 if TYPE_CHECKING:
     import aiohttp

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_llm.backends.dialects import DIALECTS, Dialect, dialect_name
 from wsap_llm.backends.scoring import TEMPLATES
-from wsap_llm.option_reading import option_defs, read_options
+from wsap_llm.options.declared import option_defs, read_options
 
 BASE_URL = "https://api.openai.com/v1"
 URL_VARIABLE = "OPENAI_BASE_URL"

@@ -16,8 +16,8 @@ from wsap_core.untrusted import single_line
 from wsap_llm.backends.failures import Asked, error_in_stream
 from wsap_llm.backends.faults import of_finish
 from wsap_llm.calling import said_and_called
-from wsap_llm.thinking import ThinkSplitter
-from wsap_llm.tokens import estimate_request
+from wsap_llm.text.thinking import ThinkSplitter
+from wsap_llm.text.tokens import estimate_request
 
 # Any, in this module: JSON, as it comes over the wire.
 

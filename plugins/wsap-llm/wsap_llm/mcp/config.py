@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from wsap_core.errors import ConfigError
 from wsap_core.specs import OptionDef
 from wsap_core.untrusted import error_line
-from wsap_llm.option_reading import TABLE, TEXT, TEXTS, Kind, option_defs, parsed, read_table
-from wsap_llm.option_table import Range
+from wsap_llm.options.declared import TABLE, TEXT, TEXTS, Kind, option_defs, parsed, read_table
+from wsap_llm.options.table import Range
 from wsap_llm.secrets import secrets_in, without
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")

@@ -14,8 +14,8 @@ from wsap_core.seams.memory import Recollection
 from wsap_core.untrusted import error_line
 from wsap_llm.memory.cells import FACT, Cell, CellMemory, cell_of, cut, listed, pack, unpack, within
 from wsap_llm.memory.words import overlap, words
-from wsap_llm.option_reading import option_defs, read_table
-from wsap_llm.option_table import Range
+from wsap_llm.options.declared import option_defs, read_table
+from wsap_llm.options.table import Range
 
 FACTS, PLANS, HISTORY = 200, 20, 50
 """Maximum number of facts, plans and steps; the oldest are dropped first."""

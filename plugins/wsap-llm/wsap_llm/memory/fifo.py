@@ -17,10 +17,10 @@ from wsap_core.seams.model import Backend, Message, Request, Sampling
 from wsap_core.seams.model_errors import BackendError
 from wsap_core.untrusted import error_line, single_line
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, cost, cut, listed, pack, unpack, within
-from wsap_llm.option_reading import MODEL, Kind, option_defs, read_table
-from wsap_llm.option_table import Range
+from wsap_llm.options.declared import MODEL, Kind, option_defs, read_table
+from wsap_llm.options.table import Range
 from wsap_llm.prompts import words_of
-from wsap_llm.thinking import split_thinking
+from wsap_llm.text.thinking import split_thinking
 
 CELLS = 5
 """K of seed 003."""

@@ -15,8 +15,8 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, pack, unpack, within
 from wsap_llm.memory.store import Lived, Store, words_of
-from wsap_llm.option_reading import FILE, Kind, option_defs, read_table
-from wsap_llm.option_table import Range
+from wsap_llm.options.declared import FILE, Kind, option_defs, read_table
+from wsap_llm.options.table import Range
 
 KEEP = 10_000
 """Maximum number of entries."""

@@ -14,7 +14,7 @@ from wsap_core.seams.model_errors import BadRequestError, BudgetReachedError, No
 from wsap_core.untrusted import single_line
 from wsap_llm.middleware import Ask
 from wsap_llm.middleware.measure import UsageCounter
-from wsap_llm.tokens import estimate_request
+from wsap_llm.text.tokens import estimate_request
 
 UNBOUNDED_REPLY = 4096
 """Tokens reserved for a reply if the request does not limit its length."""

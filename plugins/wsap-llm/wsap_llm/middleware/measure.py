@@ -10,7 +10,7 @@ from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import OnText, Reply, Request
 from wsap_llm.middleware import Ask
-from wsap_llm.tokens import estimate_request
+from wsap_llm.text.tokens import estimate_request
 
 Tell = Callable[[str], None]
 MOST_TOKENS = 10**9

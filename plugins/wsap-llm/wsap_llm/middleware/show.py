@@ -11,7 +11,7 @@ from wsap_core.seams.model import Draft, OnText, Reply, Request
 from wsap_core.untrusted import single_line
 from wsap_llm.middleware import Ask
 from wsap_llm.reply.written import in_words
-from wsap_llm.tokens import estimate_request
+from wsap_llm.text.tokens import estimate_request
 
 NOTHING = Draft()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from wsap_core.protocol.values import JsonValue
 from wsap_llm.reply.repair import find_values
-from wsap_llm.thinking import split_thinking
+from wsap_llm.text.thinking import split_thinking
 
 # Any: a JSON Schema.
 

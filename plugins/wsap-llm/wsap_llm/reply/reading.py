@@ -26,7 +26,7 @@ from wsap_llm.reply.objects import candidates_in
 from wsap_llm.reply.repair import Found, JsonObject, find_values
 from wsap_llm.reply.shapes import rewritten, stands_alone, taken_back
 from wsap_llm.reply.steps import KEYS, NOTHING_SAID, Steps, take_steps
-from wsap_llm.thinking import TEMPLATE_TOKEN, split_thinking
+from wsap_llm.text.thinking import TEMPLATE_TOKEN, split_thinking
 
 LONGEST = 50_000
 """Maximum length without thinking in characters; a longer reply is read only if it is strict JSON."""

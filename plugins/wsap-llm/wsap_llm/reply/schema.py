@@ -18,7 +18,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.constraints import FunctionDef
 from wsap_core.worlds.legality import narrowed
 from wsap_llm.reply.steps import json_members, repeatable
-from wsap_llm.strict_schema import or_text, wrapped
+from wsap_llm.schemas.strict_schema import or_text, wrapped
 
 JsonSchema = dict[str, JsonValue]
 
@@ -67,9 +67,9 @@ def reply_schema(
         text_limit: maximum length of a text parameter of an action in characters, unless it declares more, up to
             `MOST_DECLARED`; also of a tool's parameter without a schema.
         reasoning_first: whether the reasoning precedes the action.
-        strict_openai: use the subset of OpenAI's strict mode (see `wsap_llm.strict_schema`): the root is an object
-            with the branches under `reply`, optional properties are required but may be null, texts are unbounded, and
-            the reasoning never comes first, because the first property must distinguish the branches.
+        strict_openai: use the subset of OpenAI's strict mode (see `wsap_llm.schemas.strict_schema`): the root is an
+            object with the branches under `reply`, optional properties are required but may be null, texts are
+            unbounded, and the reasoning never comes first, because the first property must distinguish the branches.
         steps: the maximum number of steps of a decision; above 1, repeatable actions have the optional members `times`
             and `until` (see `wsap_llm.reply.steps`).
 

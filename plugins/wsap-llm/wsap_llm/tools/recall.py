@@ -10,8 +10,8 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
 from wsap_core.untrusted import single_line
-from wsap_llm.option_reading import option_defs, read_table
-from wsap_llm.option_table import Range
+from wsap_llm.options.declared import option_defs, read_table
+from wsap_llm.options.table import Range
 
 TOKENS = 200
 """Approximate maximum number of tokens of a result."""

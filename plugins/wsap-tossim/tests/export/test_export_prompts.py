@@ -13,10 +13,10 @@ from wsap_core.cli.app import run
 from wsap_core.protocol import Action
 from wsap_core.seams.model import Abilities, Request
 from wsap_llm.agent import LLMAgent
+from wsap_llm.decision.styles import JsonStyle, TagStyle
 from wsap_llm.export import Dialect, system_prompts, turn_messages
-from wsap_llm.options import LLMOptions
+from wsap_llm.options.llm import LLMOptions
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle, TagStyle
 from wsap_tossim.export.sources import sources_in
 from wsap_tossim.export.walk import Deed, Source, Turn, Walked, walk
 from wsap_tossim.options import TownOptions

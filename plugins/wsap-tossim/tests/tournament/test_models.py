@@ -41,7 +41,7 @@ import os, signal, sys
 from pathlib import Path
 from wsap_tossim.tournament import models, run
 from wsap_tossim.tournament.plan import Settings, entrants_of
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.record.recorder import Recorder
 folder, left = Path(sys.argv[1]), [40]
 noted = Recorder.chosen
 def dies(self, *given, **more):

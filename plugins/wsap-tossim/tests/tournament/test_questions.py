@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_llm.strict_schema import strict_violation
+from wsap_llm.schemas.strict_schema import strict_violation
 from wsap_tossim.engine.game import Game
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.match import play_match

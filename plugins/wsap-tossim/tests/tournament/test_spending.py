@@ -345,7 +345,7 @@ def test_games_of_a_model_that_never_replies_legibly_are_forfeited_and_not_rated
 INTERRUPTED = """
 import os, signal, sys
 from wsap_core.cli import main
-from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.record.recorder import Recorder
 left, noted = [12], Recorder.chosen
 def stops(self, *given, **more):
     left[0] -= 1

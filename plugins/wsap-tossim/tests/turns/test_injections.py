@@ -13,12 +13,12 @@ from wsap_core.errors import ConfigError
 from wsap_core.protocol import Action, Tool
 from wsap_core.seams.model import Abilities
 from wsap_llm.agent import LLMAgent, LLMOptions
-from wsap_llm.lookup import split
+from wsap_llm.decision.styles import JsonStyle, TagStyle
 from wsap_llm.reply import NotUnderstood
 from wsap_llm.reply.schema import legal_actions
 from wsap_llm.reply.tags import TagTurn, read_leg
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle, TagStyle
+from wsap_llm.tools.lookup import split
 from wsap_tossim.names import checked_names
 from wsap_tossim.world import Town
 

@@ -14,8 +14,8 @@ from test_injections import FORMS, HARMLESS, skeleton, tricked
 
 from wsap_core.seams.model import Abilities
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.decision.styles import JsonStyle, TagStyle
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle, TagStyle
 from wsap_tossim.export.games import Wanted
 from wsap_tossim.export.sources import source_of_record
 from wsap_tossim.export.writing import write_chat

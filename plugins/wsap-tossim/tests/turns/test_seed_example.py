@@ -12,8 +12,8 @@ from turn_scenes import GOLDENS, investigator
 from wsap_core.protocol import Action
 from wsap_core.seams.model import Abilities, Request
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.decision.styles import JsonStyle, Style, TagStyle
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle, Style, TagStyle
 from wsap_tossim.plugin import wsap_adapters
 
 THINKS = (

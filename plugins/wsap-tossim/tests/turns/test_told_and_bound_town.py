@@ -9,10 +9,10 @@ from told_and_bound import ABILITIES, Player
 from turn_kit import Scene
 
 from wsap_llm import agent
-from wsap_llm.choosing import ChooseStyle
-from wsap_llm.offers import offerable
-from wsap_llm.options import LLMOptions, Profile
-from wsap_llm.styles import CallStyle, JsonStyle, Style, TagStyle
+from wsap_llm.decision.choosing import ChooseStyle
+from wsap_llm.decision.offers import offerable
+from wsap_llm.decision.styles import CallStyle, JsonStyle, Style, TagStyle
+from wsap_llm.options.llm import LLMOptions, Profile
 from wsap_llm.tools.calculator import Calculator
 from wsap_tossim.plugin import wsap_adapters
 

@@ -14,9 +14,9 @@ from turn_kit import Scene
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Abilities
 from wsap_llm.agent import LLMAgent
-from wsap_llm.options import LLMOptions, Profile
+from wsap_llm.decision.styles import JsonStyle
+from wsap_llm.options.llm import LLMOptions, Profile
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle
 from wsap_tossim.description import description_of, role_sheet
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.engine.rules import RULE_SETS

@@ -20,8 +20,8 @@ from who_may_know import Round, Told, Watched, told
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import encode
 from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.decision.styles import JsonStyle, TagStyle
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.styles import JsonStyle, TagStyle
 from wsap_tossim.desk import look_up
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import WAIT, Choice, Option, Verb

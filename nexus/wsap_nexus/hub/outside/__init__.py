@@ -1,0 +1,1 @@
+"""Agents that programs outside control, and agents of the nexus in runs outside of it."""

@@ -1,0 +1,1 @@
+"""Agents entering and leaving worlds with their items and skills."""

@@ -1,0 +1,1 @@
+"""What a run records: its log, its trajectory hash, and totals made from them."""

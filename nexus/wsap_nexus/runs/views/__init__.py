@@ -1,0 +1,1 @@
+"""Recorded runs as they are shown: listed, as conversations, and restored to a step."""

@@ -1,0 +1,1 @@
+"""Backups, exports, pruning, and the room that is left."""

@@ -1,0 +1,1 @@
+"""JSON Schemas and regular expressions for constrained decoding."""
