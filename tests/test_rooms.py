@@ -46,9 +46,6 @@ MORE_PARAMETERS = {
     "LLMAgent": 10,
     "ModelPool": 9,
     "Playing": 9,
-    "Run": 18,
-    "SeatLoop": 10,
-    "VisitorSeat": 10,
 }
 """Classes with more. The list only shrinks, and so does each number in it."""
 

@@ -51,7 +51,7 @@ from wsap_nexus.hub.play.seating import START, KeptVenue
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.record.logged import read_step
-from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.run import Run, RunSetup
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy, WorldRecord
@@ -273,10 +273,16 @@ async def undisturbed(repository: Repository, run_id: str, world: WorldRecord, h
         if not steps[name]:
             control.stop()
     run = Run(
-        plan, spec, {seat.name: load_agent_spec(seat.agent, host) for seat in plan.seats},
-        controls=whole, observers=[count], venue=KeptVenue(face, seed=world.seed, start=start.body),
-        seat_controls=controls,
-    )  # fmt: skip
+        plan,
+        spec,
+        {seat.name: load_agent_spec(seat.agent, host) for seat in plan.seats},
+        RunSetup(
+            controls=whole,
+            observers=[count],
+            venue=KeptVenue(face, seed=world.seed, start=start.body),
+            seat_controls=controls,
+        ),
+    )
     summary = await run.play()
     await face.close()
     return {seat.name: seat.digest for seat in summary.seats}

@@ -32,7 +32,7 @@ from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.resume import read_past
-from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.run import Run, RunSetup
 from wsap_nexus.store.records import EventRecord
 
 RUN = "run-of-several"
@@ -126,9 +126,11 @@ def play(
             watch(step, controls)
 
     run = Run(
-        plan, spec, agents, recorder=recorder, run_id=RUN, past=past, observers=[watched], seat_controls=controls,
-        clock=clock,
-    )  # fmt: skip
+        plan,
+        spec,
+        agents,
+        RunSetup(recorder=recorder, run_id=RUN, past=past, observers=[watched], seat_controls=controls, clock=clock),
+    )
 
     async def to_end() -> dict[str, str]:
         summary = await asyncio.wait_for(run.play(), 300)

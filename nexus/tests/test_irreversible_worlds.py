@@ -31,7 +31,7 @@ from wsap_nexus.cli.replay import replay
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.record.tally import SeatTally
-from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.run import Run, RunSetup
 from wsap_nexus.runs.session import RunHandle, replies_of, resume, start
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.records import EventRecord, RunStatus
@@ -242,7 +242,7 @@ def test_a_pace_is_a_beat_that_skips_rather_than_piles_up(tmp_path: Path) -> Non
     slow = Slow(clock, [0.25, 0.25, 3.5, 0.0, 0.0])
     controls = Controls(pace=2.0, clock=clock)
     spec = AgentSpec("slow", "", lambda: slow)
-    asyncio.run(Run(plan(tmp_path, 5), BELL, {"seat-1": spec}, controls=controls).play())
+    asyncio.run(Run(plan(tmp_path, 5), BELL, {"seat-1": spec}, RunSetup(controls=controls)).play())
     assert slow.began == [0.5, 1.0, 1.5, 5.0, 5.5]
 
 
@@ -255,5 +255,5 @@ def test_a_deadline_holds_with_one_seat(tmp_path: Path) -> None:
     spec = AgentSpec("never", "", lambda: Never(Clock(), []))
     hurried = with_more(BELL, deadline=0.0)
     controls = Controls(pauses_when_forced=False)
-    summary = asyncio.run(Run(plan(tmp_path, 2), hurried, {"seat-1": spec}, controls=controls).play())
+    summary = asyncio.run(Run(plan(tmp_path, 2), hurried, {"seat-1": spec}, RunSetup(controls=controls)).play())
     assert summary.seats[0].forced == 2

@@ -17,7 +17,7 @@ from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.record.logged import read_step
 from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.resume import read_past
-from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.run import Run, RunSetup
 
 (MATRIX,) = [spec for spec in plugin.wsap_adapters() if spec.name == "matrix"]
 PLAN = RunPlan(
@@ -68,7 +68,7 @@ def play_on(log: Log) -> dict[str, str]:
     past = read_past(log, RUN, PLAN, MATRIX, agents, Codec()) if log.events else None  # type: ignore[arg-type]
     recorder = Recorder(log, RUN)
     recorder.note("resumed" if past else "started")
-    run = Run(PLAN, MATRIX, agents, recorder=recorder, run_id=RUN, past=past, seat_controls=controls)
+    run = Run(PLAN, MATRIX, agents, RunSetup(recorder=recorder, run_id=RUN, past=past, seat_controls=controls))
 
     async def to_end() -> dict[str, str]:
         summary = await asyncio.wait_for(run.play(), 300)

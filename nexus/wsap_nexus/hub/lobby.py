@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Literal
+from typing import Any
 
 from wsap_core.errors import UnknownNameError
 from wsap_core.seams.clock import Clock
@@ -16,6 +16,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.errors import GameUnavailableError, IncompatibleGameError
 from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.living_worlds import LivingWorlds
 from wsap_nexus.hub.transit.entering import PreparedEntry, cancel_entry, prepare_enter
 from wsap_nexus.store.entities import EntryRequest
 from wsap_nexus.worlds.game_info import GameInfo
@@ -140,13 +141,10 @@ class Lobby:
 class Entrance:
     """Games as agents see and enter them."""
 
-    def __init__(self, context: HubContext, capacity: Capacity) -> None:
-        self.check: Callable[[AdapterSpec, str | None, str | None], None] = lambda spec, world, seat: None
-        """Refuses a world or seat that a game does not have."""
-        self.worlds: Callable[[AdapterSpec], Mapping[str, Sequence[str]]] = lambda spec: {}
-        """Returns the worlds of a game that live and can be entered, with the seats that can be asked for by name."""
-        self.closed: Callable[[AdapterSpec], tuple[Literal["offline", "maintenance"], str] | None] = lambda spec: None
-        """Returns the status of a game none of whose worlds can be entered, and the reason."""
+    def __init__(self, context: HubContext, capacity: Capacity, worlds: LivingWorlds[Any]) -> None:
+        # Any: of whatever is in play.
+        self.worlds = worlds
+        """The worlds that live here."""
         self._context = context
         self._capacity = capacity
 
@@ -157,7 +155,7 @@ class Entrance:
         return [self._with_worlds(info) if info.status == "available" else info for info in found]
 
     def _with_worlds(self, info: GameInfo) -> GameInfo:
-        closed = self.closed(self._context.catalog.spec(info.id))
+        closed = self.worlds.closed(self._context.catalog.spec(info.id))
         return info if closed is None else replace(info, status=closed[0], reason=closed[1])
 
     def specs(self) -> dict[str, AdapterSpec]:
@@ -184,7 +182,7 @@ class Entrance:
             raise IncompatibleGameError(
                 f"{info.name} speaks protocol {info.protocol_version}, and this nexus speaks {PROTOCOL_VERSION}."
             )
-        self.check(self._context.catalog.spec(game), terms.world, terms.seat)
+        self.worlds.check(self._context.catalog.spec(game), terms.world, terms.seat)
         with self._context.nexus_store.change() as tx:
             way = prepare_enter(tx, agent_id, self._context.catalog.spec(game), terms)
         self._context.live.entries[agent_id] = way

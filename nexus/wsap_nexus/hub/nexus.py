@@ -23,10 +23,11 @@ from wsap_nexus.hub.games.catalog import Catalog, CircuitBreaker
 from wsap_nexus.hub.games.remote_games import RemoteGames
 from wsap_nexus.hub.listeners import PluginListeners
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession
+from wsap_nexus.hub.living_worlds import LivingWorlds
 from wsap_nexus.hub.lobby import Capacity, Entrance
 from wsap_nexus.hub.outside.run_sessions import refuse_played, settle_runs
 from wsap_nexus.hub.play.failures import FailureHandler
-from wsap_nexus.hub.play.kept import KeptWorlds
+from wsap_nexus.hub.play.kept import KeptWorlds, OpenWorld
 from wsap_nexus.hub.play.sessions import SessionRunner
 from wsap_nexus.hub.scheduler import AgentTasks, Scheduler
 from wsap_nexus.hub.settings import Settings as Settings
@@ -125,20 +126,18 @@ class Nexus:
         )
         self.capacity = Capacity(context)
         """The free worlds of games."""
-        self.entrance = Entrance(context, self.capacity)
+        worlds = LivingWorlds[OpenWorld](self.live.models)
+        self.entrance = Entrance(context, self.capacity, worlds)
         """Lists games and prepares entries."""
         self.agent_context = AgentContext(context, self.entrance)
         """Memories, talk, whispers and diaries of agents."""
-        self.failures = FailureHandler(context, self.agent_context)
         self._model_waits = ModelWaits(self.nexus_store, self.clock, self.resume)
-        self.failures.on_agent = self._model_waits.failed
+        self.failures = FailureHandler(context, self.agent_context, self._model_waits.failed)
         """Handles failures of agents and worlds."""
         self.sessions = SessionRunner(context, self.agent_context, self.failures, self.capacity)
         """Runs sessions in worlds."""
-        self.kept = KeptWorlds(context, self.agent_context, self.failures, self.sessions)
+        self.kept = KeptWorlds(context, self.agent_context, self.failures, self.sessions, worlds)
         """The worlds that live in this nexus."""
-        self.entrance.check, self.entrance.closed = self.kept.check, self.kept.closed
-        self.entrance.worlds = self.kept.worlds
         self.agent_tasks = AgentTasks(
             context, self.sessions, self.capacity, self.entrance, self.agent_context, self.failures, self.kept
         )

@@ -25,7 +25,7 @@ from wsap_nexus.hub.transit.entering import PreparedEntry
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.play.controls import Gate
 from wsap_nexus.runs.record.recorder import Recorder
-from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.run import Run, RunSetup
 from wsap_nexus.runs.venue import OwnVenue
 from wsap_nexus.store.entities import AgentIdentity
 from wsap_nexus.store.nexus_store import NexusStore
@@ -202,13 +202,15 @@ class AgentTasks:
             plan,
             spec,
             agents,
-            recorder=recorder,
-            run_id=record,
-            controls=controls,
-            services=self.context.services,
-            venue=venue,
-            memories=self.agent_context.memories(record, {agent_id: agent_id}, None, recorder),
-            past=self.agent_context.earlier_calls(agent_id, seat, record),
+            RunSetup(
+                recorder=recorder,
+                run_id=record,
+                controls=controls,
+                services=self.context.services,
+                venue=venue,
+                memories=self.agent_context.memories(record, {agent_id: agent_id}, None, recorder),
+                past=self.agent_context.earlier_calls(agent_id, seat, record),
+            ),
         )
         try:
             await self.sessions.play(run, recorder)

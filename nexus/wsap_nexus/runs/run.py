@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
@@ -49,67 +49,70 @@ OVERTIME = 1000
 """Decisions of a seat beyond the step limit after which even an episode of several seats is cut off."""
 
 
-class Run:
-    """One run of a plan.
+@dataclass(frozen=True)
+class RunSetup:
+    """What a run is played with, beside its plan, its game and its agents."""
 
-    Args:
-        observers: called after each new decision.
-        clock: for measuring time, and for agents and games that wait.
-        venue: the world; by default one of the run's own.
-        memories: restores and saves the agents' memories.
-        seat_controls: pauses and stops single seats; the others follow `controls`.
-        departed: called with each seat that has left or was removed while others play on.
-        inbox: returns the waiting influences on a world that lives.
-        on_tick: called with each new tick of such a world.
-        passages: lets agents into and out of an open world.
-        make_world: makes the world of a run without seats of its own, given the game's context; by default in this
-            process.
-    """
+    recorder: Recorder | None = None
+    """Records it; by default nothing does."""
+    run_id: str | None = None
+    past: Checkpoint | None = None
+    """Where a recorded run goes on, or what of it is repeated."""
+    controls: Controls | None = None
+    observers: Iterable[Observer] = ()
+    """Called after each new decision."""
+    clock: Clock | None = None
+    """For measuring time, and for agents and games that wait; by default the system's."""
+    services: Services | None = None
+    """Passed to the game and the agents."""
+    venue: Venue | None = None
+    """The world; by default one of the run's own."""
+    memories: RunMemories | None = None
+    """Restores and saves the agents' memories."""
+    seat_controls: Mapping[str, Controls] | None = None
+    """Pauses and stops single seats; the others follow `controls`."""
+    departed: Callable[[str], Awaitable[None]] | None = None
+    """Called with each seat that has left or was removed while others play on."""
+    inbox: Inbox = tuple
+    """Returns the waiting influences on a world that lives."""
+    on_tick: Callable[[Tick], None] | None = None
+    """Called with each new tick of such a world."""
+    passages: Passages | None = None
+    """Lets agents into and out of an open world."""
+    make_world: Callable[[Context], LivingPort] | None = None
+    """Makes the world of a run without seats of its own, given the game's context; by default in this process."""
+
+
+class Run:
+    """One run of a plan."""
 
     def __init__(
-        self,
-        plan: RunPlan,
-        spec: AdapterSpec,
-        agents: Mapping[str, AgentSpec],
-        *,
-        recorder: Recorder | None = None,
-        run_id: str | None = None,
-        past: Checkpoint | None = None,
-        controls: Controls | None = None,
-        observers: Iterable[Observer] = (),
-        clock: Clock | None = None,
-        services: Services | None = None,
-        venue: Venue | None = None,
-        memories: RunMemories | None = None,
-        seat_controls: Mapping[str, Controls] | None = None,
-        departed: Callable[[str], Awaitable[None]] | None = None,
-        inbox: Inbox = tuple,
-        on_tick: Callable[[Tick], None] | None = None,
-        passages: Passages | None = None,
-        make_world: Callable[[Context], LivingPort] | None = None,
+        self, plan: RunPlan, spec: AdapterSpec, agents: Mapping[str, AgentSpec], setup: RunSetup | None = None
     ) -> None:
-        self.plan, self.spec, self.run_id = plan, spec, run_id
-        self.controls = controls or Controls()
+        setup = setup or RunSetup()
+        past = setup.past
+        self.plan, self.spec, self.run_id = plan, spec, setup.run_id
+        self.controls = setup.controls or Controls()
         self.controls.pauses_when_forced &= past is None or not past.offline
         self.failed_seat: str | None = None
         """The seat whose error ended the run, if any."""
         self._agent_specs = agents
-        self._recorder = recorder or Recorder(None, None)
+        self._recorder = setup.recorder or Recorder(None, None)
         self._past = past or Checkpoint()
         self._recorder.open_choices = self._past.open_choices
-        self._observers: list[Observer] = list(observers)
-        self._clock = clock or SystemClock()
-        self.services = services or Services()
+        self._observers: list[Observer] = list(setup.observers)
+        self._clock = setup.clock or SystemClock()
+        self.services = setup.services or Services()
         self._tallies = self._past.tallies or plan.tallies()
         self._seating = Seating(
             spec, plan.seed, self._past, self._clock, self.services, self._tallies, self._recorder,
             PictureBook(self._recorder),
         )  # fmt: skip
         self._totals = TotalsWriter(self._recorder, plan.snapshot_every, self._past.totals)
-        self._seat_controls = {} if seat_controls is None else seat_controls
-        self._departed = departed
+        self._seat_controls = {} if setup.seat_controls is None else setup.seat_controls
+        self._departed = setup.departed
         self._gone: set[str] = set()
-        self._memories = memories or RunMemories()
+        self._memories = setup.memories or RunMemories()
         known, offline, skills = self._past.world_calls, self._past.offline, self._memories.skills
         self.world_journal = WorldJournal(
             self._recorder, known, offline=offline, strict=self._past.again, lives=plan.lives,
@@ -118,11 +121,13 @@ class Run:
         self._notes = Notes(self._recorder, self._past.notes, tick=self._past.tick or 0)
         own_services = replace(self.services, log=self._notes) if plan.lives else self.services
         around = journalled(own_services, self.world_journal)
-        if venue is None and make_world is not None:
-            venue = LivingVenue(make_world, Context(clock=self._clock, services=around))
+        venue = setup.venue
+        if venue is None and setup.make_world is not None:
+            venue = LivingVenue(setup.make_world, Context(clock=self._clock, services=around))
         self._venue = venue or OwnVenue(
             spec, plan.seed, plan.options, self._clock, around, skills=skills, offline=offline
         )
+        self._venue.keep_calls(self.world_journal)
         self._loops: list[SeatLoop] = []
         self._life: Life | None = None
         self._between = Between(waited_for=spec.timing != "free")
@@ -133,11 +138,11 @@ class Run:
         self._together = len(plan.seats) > 1 and not plan.lives and spec.timing != "free"
         end = RoundEnd(self._saver.is_due, lambda: self._saver.save(self._episode), self._saver.put_off, self._clock)
         self._round_end = end if self._together else None
-        self._inbox, self._observers_of_ticks = inbox, [on_tick] if on_tick is not None else []
+        self._inbox, self._observers_of_ticks = setup.inbox, [setup.on_tick] if setup.on_tick is not None else []
         self._order: ReplayOrder | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._more = asyncio.Event()
-        self._passages = passages
+        self._passages = setup.passages
         self._episode = self._past.first_episode
         self._started = time.monotonic()
         self._failed_scores: set[str] = set()

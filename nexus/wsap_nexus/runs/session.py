@@ -31,7 +31,7 @@ from wsap_nexus.runs.record.logged import read_snapshot
 from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.record.summary import RunSummary
 from wsap_nexus.runs.resume import Checkpoint, read_again, read_call_events, read_memories, read_past, read_world_calls
-from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.run import Run, RunSetup
 from wsap_nexus.runs.store import Store
 from wsap_nexus.runs.totals import silent
 from wsap_nexus.store.locks.run_lock import hold_run
@@ -369,15 +369,17 @@ def _session(
         plan,
         parts.game,
         parts.agents,
-        recorder=recorder,
-        run_id=run_id,
-        past=past,
-        controls=around.get("controls"),
-        observers=around.get("observers", ()),
-        services=services,
-        memories=memories,
-        inbox=tuple if store is None or run_id is None else partial(store.repository.inbox, run_id),
-        on_tick=around.get("on_tick"),
+        RunSetup(
+            recorder=recorder,
+            run_id=run_id,
+            past=past,
+            controls=around.get("controls"),
+            observers=around.get("observers", ()),
+            services=services,
+            memories=memories,
+            inbox=tuple if store is None or run_id is None else partial(store.repository.inbox, run_id),
+            on_tick=around.get("on_tick"),
+        ),
     )
     return RunHandle(run, recorder, store, models)
 

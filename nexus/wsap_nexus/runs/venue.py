@@ -14,6 +14,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
+from wsap_nexus.runs.record.world_calls import WorldJournal
 from wsap_nexus.worlds.port import LivingPort, LocalWorld, WorldPort
 from wsap_nexus.worlds.seats import SeatPort
 
@@ -37,6 +38,9 @@ class Venue:
     async def reset(self, seed: int) -> None:
         """Start another episode."""
         raise NotImplementedError
+
+    def keep_calls(self, journal: WorldJournal) -> None:
+        """Record the world's own model calls in the journal of the run; one of the run's own does so already."""
 
 
 class LivingVenue(Venue):

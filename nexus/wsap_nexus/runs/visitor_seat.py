@@ -12,7 +12,7 @@ The additions take no step of the game and are invisible to the world:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core import protocol
@@ -69,6 +69,24 @@ def _of_the_seat(name: str) -> Any:
     return property(lambda visitor: getattr(visitor.inner, name))
 
 
+@dataclass(frozen=True)
+class Hearing:
+    """Which whispers an agent gets with which of its decisions, counted from 0."""
+
+    decision: int = 0
+    """Its next decision."""
+    fresh: int = 0
+    """The first decision without a recorded step; earlier ones are replayed."""
+    unheard: int = 0
+    """The first decision that may get new whispers: later than `fresh` if a choice is recorded without its step."""
+    whispered: Mapping[int, Whispers] = field(default_factory=dict)
+    """Recorded whispers, by decision."""
+    waiting: Callable[[], Whispers] = dict
+    """Returns the unread whispers."""
+    read: Callable[[Sequence[int]], None] = lambda letters: None
+    """Called with the ids of whispers that were read."""
+
+
 class VisitorSeat:
     """A world's seat with the additions of the nexus. Implements `SeatPort`.
 
@@ -76,13 +94,7 @@ class VisitorSeat:
         goals: the agent's goals in the world, in its own words.
         destinations: the games that it can go on to; any name if there are none.
         recorder: records whispers.
-        decision: the number of the next decision, from 0.
-        fresh: the first decision without a recorded step; earlier ones are replayed.
-        unheard: the first decision that may get new whispers; `fresh` by default, later if a choice is recorded
-            without its step.
-        whispered: recorded whispers, by decision.
-        waiting: returns the unread whispers.
-        read: called with the ids of whispers that were read.
+        hearing: the whispers that it gets; none by default.
     """
 
     agent_id: str = _of_the_seat("agent_id")
@@ -99,25 +111,19 @@ class VisitorSeat:
         goals: Sequence[str] = (),
         destinations: Sequence[str] = (),
         recorder: Recorder | None = None,
-        decision: int = 0,
-        fresh: int = 0,
-        unheard: int | None = None,
-        whispered: Mapping[int, Whispers] | None = None,
-        waiting: Callable[[], Whispers] = dict,
-        read: Callable[[Sequence[int]], None] = lambda letters: None,
+        hearing: Hearing | None = None,
     ) -> None:
+        hearing = hearing or Hearing()
         self.inner = seat
         """The world's own seat."""
         self.exit: Exit | None = None
         """How the agent left by `exit_game`; None if it did not."""
         self._goals = tuple(protocol.Goal(f"own-{n}", text, OWN_GOAL) for n, text in enumerate(goals, start=1))
         self._recorder = recorder or Recorder(None, None)
-        self._decision = decision
-        self._fresh = fresh
-        self._unheard = fresh if unheard is None else unheard
-        self._whispered = {number: dict(heard) for number, heard in (whispered or {}).items()}
-        self._waiting = waiting
-        self._read = read
+        self._decision = hearing.decision
+        self._fresh, self._unheard = hearing.fresh, hearing.unheard
+        self._whispered = {number: dict(heard) for number, heard in hearing.whispered.items()}
+        self._waiting, self._read = hearing.waiting, hearing.read
         self._rung = True
         own = self.inner.action_space
         self._offers = EXIT_GAME.name not in own.names
@@ -219,12 +225,7 @@ def seat_again(
     arrival: Mapping[str, Any],
     *,
     recorder: Recorder | None = None,
-    decision: int = 0,
-    fresh: int = 0,
-    unheard: int | None = None,
-    whispered: Mapping[int, Whispers] | None = None,
-    waiting: Callable[[], Whispers] = dict,
-    read: Callable[[Sequence[int]], None] = lambda letters: None,
+    hearing: Hearing | None = None,
 ) -> VisitorSeat:
     """Return the seat of an arrival as the agent had it, whether the agent is still there or has left.
 
@@ -233,8 +234,7 @@ def seat_again(
     """
     return VisitorSeat(
         face, goals=tuple(arrival.get("goals") or ()), destinations=tuple(arrival.get("destinations") or ()),
-        recorder=recorder, decision=decision, fresh=fresh,
-        unheard=unheard, whispered=whispered, waiting=waiting, read=read,
+        recorder=recorder, hearing=hearing,
     )  # fmt: skip
 
 

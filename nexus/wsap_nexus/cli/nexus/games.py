@@ -72,7 +72,7 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
     from wsap_core.references import load_adapter_spec
     from wsap_nexus.cli.nexus.report import kept_of, worlds_of
     from wsap_nexus.hub.games.catalog import Availability, CircuitBreaker
-    from wsap_nexus.hub.play.kept import no_world
+    from wsap_nexus.hub.living_worlds import no_world
 
     nexus = running_on(database)
     closed: dict[str, tuple[str, str]] = {}

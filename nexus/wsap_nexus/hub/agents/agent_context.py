@@ -19,7 +19,15 @@ from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_call_events
-from wsap_nexus.runs.visitor_seat import EXIT_GAME, WHISPER, Exit, VisitorSeat, Whispers, read_whispers, seat_again
+from wsap_nexus.runs.visitor_seat import (
+    EXIT_GAME,
+    WHISPER,
+    Exit,
+    Hearing,
+    VisitorSeat,
+    read_whispers,
+    seat_again,
+)
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events.sessions import Entered, Left, OnwardRefused, TransferCancelled, VisitStarted
 from wsap_nexus.store.nexus_store import Transaction
@@ -84,17 +92,19 @@ class AgentContext:
 
         def wrap_seat(seat: SeatPort, arrival: Mapping[str, Any]) -> VisitorSeat:
             name = seat.agent_id
-            if "goals" not in arrival and name in sessions:  # recorded by an early version
-                arrival = {**arrival, "goals": sessions[name].terms.goals}
             return self.guest(
                 seat,
                 arrival,
                 recorder,
                 present=name in sessions,
-                decision=0 if past is None else past.next_decision(name, past.tallies[name].steps),
-                fresh=0 if past is None else past.tallies[name].steps,
-                unheard=0 if past is None else past.decided(name),
-                whispered=whispered.get(name),
+                hearing=Hearing()
+                if past is None
+                else Hearing(
+                    decision=past.next_decision(name, past.tallies[name].steps),
+                    fresh=past.tallies[name].steps,
+                    unheard=past.decided(name),
+                    whispered=whispered.get(name, {}),
+                ),
             )
 
         return wrap_seat
@@ -105,23 +115,24 @@ class AgentContext:
         return read_whispers(event.data for event in logged)
 
     def guest(
-        self, seat: SeatPort, arrival: Mapping[str, Any], recorder: Recorder, *, present: bool, decision: int,
-        fresh: int, unheard: int, whispered: Mapping[int, Whispers] | None = None,
-    ) -> VisitorSeat:  # fmt: skip
+        self,
+        seat: SeatPort,
+        arrival: Mapping[str, Any],
+        recorder: Recorder,
+        *,
+        present: bool,
+        hearing: Hearing,
+    ) -> VisitorSeat:
         """Return the seat of a recorded arrival; whether its agent is `present` decides only whether it hears more."""
         agent_id = str(arrival["agent"])
-        around: dict[str, Any] = {
-            "recorder": recorder, "decision": decision, "fresh": fresh, "unheard": unheard, "whispered": whispered,
-        }  # fmt: skip
         if not present:
-            return seat_again(seat, arrival, **around)
-        self._guests[agent_id] = guest = seat_again(
-            seat,
-            arrival,
+            return seat_again(seat, arrival, recorder=recorder, hearing=hearing)
+        hearing = replace(
+            hearing,
             waiting=lambda: self._whispers(agent_id),
-            read=lambda ids: self._mark_read(agent_id, ids),
-            **around,
+            read=lambda letters: self._mark_read(agent_id, letters),
         )
+        self._guests[agent_id] = guest = seat_again(seat, arrival, recorder=recorder, hearing=hearing)
         return guest
 
     def exit_of(self, agent_id: str) -> Exit | None:

@@ -147,7 +147,7 @@ class NexusAdapter:
         reachable = list(dict.fromkeys((*present, *writers)))
         kept = [str(number) for number in range(1, len(in_mind) + 1)]
         open_games = [game.game for game in games if game.status == "available"]
-        worlds = {name: seats for game in open_games for name, seats in self._entrance.worlds(specs[game]).items()}
+        worlds = {name: seats for game in open_games for name, seats in self._entrance.worlds.seats(game).items()}
         barred = {
             "enter_game": "" if open_games else "no world is available",
             "abandon_meta_goal": "" if pursuits else "you have no meta-goal",

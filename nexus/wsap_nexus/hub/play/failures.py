@@ -160,13 +160,18 @@ async def _go_through(port: WorldPort, player: SeatPort, repository: Repository,
 
 
 class FailureHandler:
-    """Returns agents to the nexus without their world, and counts failures of games."""
+    """Returns agents to the nexus without their world, and counts failures of games.
 
-    def __init__(self, context: HubContext, agent_context: AgentContext) -> None:
+    Args:
+        on_agent: called with each agent that failed.
+    """
+
+    def __init__(
+        self, context: HubContext, agent_context: AgentContext, on_agent: Callable[[str, WsapError], None]
+    ) -> None:
         self._context = context
         self._agent_context = agent_context
-        self.on_agent: Callable[[str, WsapError], None] = lambda agent_id, error: None
-        """Called with each agent that failed."""
+        self._on_agent = on_agent
 
     def not_let_in(
         self, entries: Sequence[PreparedEntry], record: WorldRecord | None, *, new: bool, error: Exception
@@ -246,7 +251,7 @@ class FailureHandler:
             tx.update_agent(agent_id, state="paused")
             game, stay = (session.game, session.id) if session else (None, None)
             tx.note(AgentFailed(agent_id=agent_id, game=game, session_id=stay, error=str(error), code=error.code))
-        self.on_agent(agent_id, error)
+        self._on_agent(agent_id, error)
 
     def world_failed(
         self,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from wsap_core.errors import RecordMismatchError, SnapshotError, StorageError, UsageError, WorldError, WsapError
 from wsap_core.seams.context import Context, derive_seed
@@ -23,6 +23,7 @@ from wsap_nexus.hub.agents.agent_context import AgentContext
 from wsap_nexus.hub.context import Entering, HubContext, ModelWait
 from wsap_nexus.hub.games.catalog import codec_of
 from wsap_nexus.hub.live_session import SHUTDOWN, SessionStats
+from wsap_nexus.hub.living_worlds import LivingWorlds
 from wsap_nexus.hub.play.failures import FailureHandler
 from wsap_nexus.hub.play.passages import STATS, Past, WorldPassages
 from wsap_nexus.hub.play.seating import within_reason
@@ -37,6 +38,7 @@ from wsap_nexus.runs.record.life_log import LoggedPassage
 from wsap_nexus.runs.record.logged import read_snapshot
 from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, newest_state, read_past
+from wsap_nexus.runs.run import RunSetup
 from wsap_nexus.runs.session import ResolvedSpecs, resolve_specs
 from wsap_nexus.runs.views.arrivals import read_arrivals, read_there, took_place
 from wsap_nexus.runs.views.restoring import played_to
@@ -90,6 +92,16 @@ class OpenWorld:
     passages: WorldPassages
 
     @property
+    def game(self) -> str:
+        """The name of its game."""
+        return self.record.game
+
+    @property
+    def names_seats(self) -> bool:
+        """Whether its game names its seats."""
+        return bool(self.passages.spec.seat_names)
+
+    @property
     def seats(self) -> Sequence[str]:
         """The seats that the game names, and those of agents that came as themselves."""
         passages = self.passages
@@ -97,12 +109,7 @@ class OpenWorld:
 
     def has_seat(self, seat: str) -> bool:
         """Return whether an agent may ask for a seat: any, if the game names none."""
-        return not self.passages.spec.seat_names or seat in self.seats
-
-
-def no_world(spec: AdapterSpec) -> str:
-    """Return the sentence that no world of a game lives in the nexus, and how to change that."""
-    return f"No world of {spec.display_title} lives here; start the nexus with --world NAME={spec.name}"
+        return not self.names_seats or seat in self.seats
 
 
 def must_live(spec: AdapterSpec) -> None:
@@ -139,13 +146,11 @@ class KeptWorlds:
     agent_context: AgentContext
     failures: FailureHandler
     sessions: SessionRunner
-    _worlds: dict[str, OpenWorld] = field(default_factory=dict)
+    worlds: LivingWorlds[OpenWorld]
     _losses: dict[str, Losses] = field(default_factory=dict)
     """What ended the workers of each world since its last tick."""
     _failed: dict[str, int] = field(default_factory=dict)
     """Failures of each world since its last tick."""
-    _games: dict[str, str] = field(default_factory=dict)
-    """The game of each world that was to be played."""
     _again: set[asyncio.Task[None]] = field(default_factory=set)
     _interrupted: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """By world, the task that goes on with it after a fault of the machine; it may be done."""
@@ -153,7 +158,7 @@ class KeptWorlds:
     @property
     def open(self) -> Sequence[OpenWorld]:
         """The worlds in play."""
-        return tuple(self._worlds.values())
+        return tuple(self.worlds.in_play.values())
 
     def start(self) -> None:
         """Start or resume the worlds of the settings and those that agents are in.
@@ -174,7 +179,7 @@ class KeptWorlds:
         await ended(*self._again)
 
     def _try(self, world: KeptWorld) -> None:
-        self._games[world.name] = world.game
+        self.worlds.games[world.name] = world.game
         try:
             self._begin(world)
         except WsapError as error:
@@ -202,63 +207,16 @@ class KeptWorlds:
 
         task = asyncio.create_task(again(), name=f"again {world.name}")
         self._again.add(task)
-        task.add_done_callback(self._again.discard)
+        self.worlds.again.append(world.name)
+
+        def begun(done: asyncio.Task[None]) -> None:
+            self._again.discard(done)
+            self.worlds.again.remove(world.name)
+
+        task.add_done_callback(begun)
         self._interrupted.pop(world.name, None)
         if passing:
             self._interrupted[world.name] = task
-
-    def closed(self, spec: AdapterSpec) -> tuple[Literal["offline", "maintenance"], str] | None:
-        """Return the status of a game that lives but has no world in play here, and the reason; None if it is open."""
-        if "lives" not in spec.abilities or self._names(spec):
-            return None
-        for world, game in self._games.items():
-            if game == spec.name and world in self.context.live.models:
-                return "maintenance", f"The world {world!r} waits for its model."
-        again = {task.get_name() for task in self._again}
-        for world, game in self._games.items():
-            if game == spec.name and f"again {world}" in again:
-                return "maintenance", f"The world {world!r} has failed and will be started again."
-        return "offline", no_world(spec)
-
-    def worlds(self, spec: AdapterSpec) -> dict[str, Sequence[str]]:
-        """Return the worlds of a game that can be entered, with their seats if the game names its seats."""
-        return {
-            kept.record.id: kept.seats if kept.passages.spec.seat_names else () for kept in self._entered(spec.name)
-        }
-
-    def _names(self, spec: AdapterSpec) -> list[str]:
-        return [kept.record.id for kept in self._entered(spec.name)]
-
-    def _entered(self, game: str) -> list[OpenWorld]:
-        """Return the worlds of a game that can be entered: those in play that do not wait for their model."""
-        waiting = self.context.live.models
-        return [kept for name, kept in self._worlds.items() if kept.record.game == game and name not in waiting]
-
-    def check(self, spec: AdapterSpec, world: str | None, seat: str | None) -> None:
-        """Raise UsageError if a game has no such world, or the world knows its seats and has no such one."""
-        if "lives" not in spec.abilities:
-            if world is not None or seat is not None:
-                raise UsageError(
-                    f"{spec.display_title} has no worlds that live; leave out world and seat. Choose a body of yours "
-                    "with avatar."
-                )
-            return
-        names = self._names(spec)
-        if world is not None and world not in names:
-            if self._games.get(world) == spec.name:
-                why = "waits for its model" if world in self.context.live.models else "is not in play at the moment"
-                raise GameUnavailableError(f"The world {world!r} {why}.")
-            raise UsageError(f"{spec.display_title} has no world {world!r}; there are: {', '.join(names)}.")
-        possible = [world] if world is not None else names
-        if seat is None or not possible or any(self._worlds[name].has_seat(seat) for name in possible):
-            return
-        there = {name: ", ".join(self._worlds[name].seats) for name in possible}
-        which, seats = f"No world of {spec.display_title} has a seat", "; ".join(f"{n}: {s}" for n, s in there.items())
-        if len(possible) == 1:
-            which, seats = f"The world {possible[0]!r} has no seat", there[possible[0]]
-        raise UsageError(
-            f"{which} {single_line(seat)[:60]!r}; there are: {seats}. Leave out seat to enter as yourself."
-        )
 
     async def join(self, prepared: PreparedEntry) -> str | None:
         """Bring an agent into a world in play before its next tick, and return the run.
@@ -330,7 +288,7 @@ class KeptWorlds:
             interrupted = [
                 task
                 for name, task in self._interrupted.items()
-                if not task.done() and self._games.get(name) == prepared.game and wanted in (None, name)
+                if not task.done() and self.worlds.games.get(name) == prepared.game and wanted in (None, name)
             ]
             if not interrupted or called_off.done():
                 return None
@@ -339,7 +297,7 @@ class KeptWorlds:
 
     def _kept_for(self, prepared: PreparedEntry) -> OpenWorld | None:
         wanted, seat = prepared.terms.world, prepared.terms.seat
-        found = [kept for kept in self._entered(prepared.game) if wanted in (None, kept.record.id)]
+        found = [kept for name, kept in self.worlds.entered(prepared.game).items() if wanted in (None, name)]
         if seat is None:
             return next(iter(found), None)
         fitting = [kept for kept in found if kept.has_seat(seat)]
@@ -371,21 +329,25 @@ class KeptWorlds:
             plan,
             spec,
             {},
-            recorder=recorder,
-            run_id=run_id,
-            past=checkpoint,
-            controls=context.run_controls(),
-            services=context.services,
-            memories=passages.memories,
-            seat_controls=passages.controls,
-            passages=passages,
-            inbox=partial(repository.inbox, run_id),
-            make_world=partial(self._make, passages, world, spec, record),
-            observers=[lambda step: passages.stays[step.seat].observe(step) if step.seat in passages.stays else None],
+            RunSetup(
+                recorder=recorder,
+                run_id=run_id,
+                past=checkpoint,
+                controls=context.run_controls(),
+                services=context.services,
+                memories=passages.memories,
+                seat_controls=passages.controls,
+                passages=passages,
+                inbox=partial(repository.inbox, run_id),
+                make_world=partial(self._make, passages, world, spec, record),
+                observers=[
+                    lambda step: passages.stays[step.seat].observe(step) if step.seat in passages.stays else None
+                ],
+            ),
         )
         passages.run.observe_ticks(lambda tick: self._has_ticked(world))
         kept = OpenWorld(world, record, run_id, passages)
-        self._worlds[record.id] = kept
+        self.worlds.in_play[record.id] = kept
         context.live.runs[run_id], context.live.worlds[run_id] = passages.run, record.id
         context.live.run_tasks[run_id] = task = asyncio.create_task(self._play(kept, recorder, again=again))
         # A fault of the machine ends it with an error that the log told already, and arrivals may hear.
@@ -504,7 +466,7 @@ class KeptWorlds:
         else:
             failed = False
         finally:
-            self._worlds.pop(kept.record.id, None)
+            self.worlds.in_play.pop(kept.record.id, None)
             for stay in list(passages.stays.values()):
                 self.sessions.forget(stay)
             self.agent_context.over(kept.run_id)
@@ -605,6 +567,6 @@ class KeptWorlds:
             sessions = tx.sessions(world_id=world_id, only_open=True)
             record = tx.world(world_id) if sessions else None
         if record is not None:
-            kept = self._worlds.get(world_id)
+            kept = self.worlds.in_play.get(world_id)
             stats = {} if kept is None else {s.session.id: s.stats for s in kept.passages.stays.values()}
             self.failures.force_close(sessions, str(error), stats=stats, living=record)

@@ -41,6 +41,7 @@ from wsap_nexus.runs.play.recorded_agent import GONE
 from wsap_nexus.runs.record.life_log import ARRIVED, WITHDRAWN, LoggedPassage
 from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.views.arrivals import ARRIVAL, Arrivals
+from wsap_nexus.runs.visitor_seat import Hearing
 from wsap_nexus.store.entities import AvatarRecord, SessionRecord, WorldRecord
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.tasks import ended
@@ -288,10 +289,12 @@ class WorldPassages:
             arrival.body,
             self.recorder,
             present=present,
-            decision=run.next_decision(name),
-            fresh=run.steps_of(name),
-            unheard=run.decided(name),
-            whispered=self.past.whispered.get(name) if self.past is not None and again else None,
+            hearing=Hearing(
+                decision=run.next_decision(name),
+                fresh=run.steps_of(name),
+                unheard=run.decided(name),
+                whispered=self.past.whispered.get(name, {}) if self.past is not None and again else {},
+            ),
         )
         self.memories.owners[name] = session.agent_id
         self.memories.begun.pop(name, None)

@@ -131,6 +131,7 @@ class KeptVenue(Venue):
         seats: the open seats of agents that have just arrived; None to start again from `start`.
         arrivals: the bodies of these agents' arrivals, as recorded, by seat.
         start: the body of the event `start` of a resumed session.
+        wrap_seat: wraps a seat of the world for the agent of a recorded arrival.
     """
 
     def __init__(
@@ -141,11 +142,11 @@ class KeptVenue(Venue):
         seats: Mapping[str, SeatPort] | None = None,
         arrivals: Mapping[str, Mapping[str, Any]] | None = None,
         start: bytes | None = None,
+        wrap_seat: Callable[[SeatPort, Mapping[str, Any]], SeatPort] = seat_again,
     ) -> None:
         # Any: the event's JSON.
         self.port = port
-        self.wrap_seat: Callable[[SeatPort, Mapping[str, Any]], SeatPort] = seat_again
-        """Wraps a seat of the world for the agent of a recorded arrival."""
+        self._wrap_seat = wrap_seat
         self._arrivals = dict(arrivals or {})
         self._seed = seed
         self._seats = dict(seats or {})
@@ -161,11 +162,11 @@ class KeptVenue(Venue):
             if name not in self._seats:
                 self._seats[name] = await self.port.open_seat(name)
         for name, arrival in self._arrivals.items():
-            self._seats[name] = self.wrap_seat(self._seats[name], arrival)
+            self._seats[name] = self._wrap_seat(self._seats[name], arrival)
         return self._seats
 
+    @override
     def keep_calls(self, journal: WorldJournal) -> None:
-        """Record the world's own model calls in a run's journal from now on."""
         models = self.port.services.models if isinstance(self.port, LocalWorld) else None
         if isinstance(models, JournalledModels):
             models.journal = journal

@@ -45,7 +45,7 @@ from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.play.controls import only_recorded
 from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.resume import Checkpoint, read_past
-from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.run import Run, RunSetup
 from wsap_nexus.runs.visitor_seat import EXIT_GAME
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
 from wsap_nexus.store.errors import is_of_database
@@ -116,7 +116,8 @@ class SessionRunner:
             self.failures.not_let_in(entries, record, new=new, error=error)
             return None
         seats = {a.seat_name: a.seat for a in arrivals}
-        venue = KeptVenue(port, seed=record.seed, seats=seats, arrivals=bodies)
+        wrap_seat = self.agent_context.guests(sessions, None, recorder)
+        venue = KeptVenue(port, seed=record.seed, seats=seats, arrivals=bodies, wrap_seat=wrap_seat)
         self._start_run(sessions, spec, plan, recorder, venue, {}, None)
         return run_id
 
@@ -244,7 +245,9 @@ class SessionRunner:
         with self.context.nexus_store.change() as tx:
             for session in sessions:
                 tx.note(SessionResumed(agent_id=session.agent_id, game=session.game, session_id=session.id))
-        venue = KeptVenue(self.context.make_world(spec, record), seed=record.seed, start=start.body)
+        wrap_seat = self.agent_context.guests(by_seat, past, recorder)
+        port = self.context.make_world(spec, record)
+        venue = KeptVenue(port, seed=record.seed, start=start.body, wrap_seat=wrap_seat)
         self._start_run(by_seat, spec, plan, recorder, venue, stats, past, last, gone)
 
     def _start_run(
@@ -286,24 +289,24 @@ class SessionRunner:
             plan,
             within_reason(spec, self.context.settings.thinking),
             deciders_for(self.context, plan, {seat: agent.id for seat, agent in agents.items()}, gone),
-            recorder=recorder,
-            run_id=run_id,
-            past=past,
-            controls=next(iter(stays.values())).controls if alone else self.context.run_controls(),
-            observers=[stay.observe for stay in stays.values()],
-            services=self.context.services,
-            venue=venue,
-            seat_controls={
-                **{seat: only_recorded() for seat in gone},
-                **{seat: stay.controls for seat, stay in stays.items()},
-            },
-            departed=departed,
-            memories=self.agent_context.memories(
-                run_id, {s: agent.id for s, agent in agents.items()}, past.memories if past else None, recorder
+            RunSetup(
+                recorder=recorder,
+                run_id=run_id,
+                past=past,
+                controls=next(iter(stays.values())).controls if alone else self.context.run_controls(),
+                observers=[stay.observe for stay in stays.values()],
+                services=self.context.services,
+                venue=venue,
+                seat_controls={
+                    **{seat: only_recorded() for seat in gone},
+                    **{seat: stay.controls for seat, stay in stays.items()},
+                },
+                departed=departed,
+                memories=self.agent_context.memories(
+                    run_id, {s: agent.id for s, agent in agents.items()}, past.memories if past else None, recorder
+                ),
             ),
         )
-        venue.keep_calls(run.world_journal)
-        venue.wrap_seat = self.agent_context.guests(sessions, past, recorder)
         self.runs[run_id] = run
         self.context.live.ports[run_id] = venue.port
         self.context.live.worlds[run_id] = next(iter(sessions.values())).world_id

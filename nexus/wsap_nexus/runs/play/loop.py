@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -48,16 +48,25 @@ class PlansFrom(Protocol):
         """Receive the observation that the next plan starts from; called before `plan`."""
 
 
+@dataclass(frozen=True)
+class SeatTerms:
+    """How an agent decides in its seat."""
+
+    limit: int | None = None
+    """Its decisions in the whole run; None for no limit."""
+    deadline: float | None = None
+    """Seconds for a decision; None for no limit."""
+    decide_along: bool = True
+    """Whether it also decides during a replay, to restore its own state; False for a person."""
+
+
 class SeatLoop:
     """Plays one seat, episode after episode.
 
     Args:
-        limit: decisions in the whole run; None for no limit.
-        deadline: seconds for a decision; None for no limit.
         past: has the seat's recorded steps, to replay before new decisions.
         order: the recorded order of the seats' actions; None for a world of one seat. With an order, every choice is
             recorded before the world is told.
-        decide_along: whether the agent also decides during the replay, to restore its own state; False for a person.
     """
 
     def __init__(
@@ -67,26 +76,23 @@ class SeatLoop:
         tally: SeatTally,
         recorder: Recorder,
         controls: Controls,
-        *,
-        limit: int | None,
-        deadline: float | None,
         past: Checkpoint,
         order: ReplayOrder | None,
-        decide_along: bool,
+        terms: SeatTerms,
     ) -> None:
         self.seat = seat
         self.agent = agent
         self.tally = tally
         self._recorder = recorder
         self._controls = controls
-        self._limit = limit
-        self._deadline = deadline
-        self._time = TurnTime(deadline)
+        self._limit = terms.limit
+        self._deadline = terms.deadline
+        self._time = TurnTime(terms.deadline)
         self._history = past.history.get(seat.agent_id, deque[Logged]())
         self._order = order
         self._looked = past.looked.get(seat.agent_id)
         """Position of an observation recorded without a decision."""
-        self._decide_along = decide_along
+        self._decide_along = terms.decide_along
         self._again, self._finished = past.again, past.finished and not past.life
         self.after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None
         """Called after each new decision."""

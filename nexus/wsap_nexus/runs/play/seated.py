@@ -17,7 +17,7 @@ from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.secrets import with_secrets
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.play.controls import Controls
-from wsap_nexus.runs.play.loop import SeatLoop
+from wsap_nexus.runs.play.loop import SeatLoop, SeatTerms
 from wsap_nexus.runs.play.recorded_agent import GONE
 from wsap_nexus.runs.record.journal import PictureBook, SeatJournal
 from wsap_nexus.runs.record.recorder import Recorder
@@ -51,10 +51,9 @@ class Seating:
             PluginError: the agent can't be created.
         """
         deadline = None if spec.interactive else self.game.deadline
-        return SeatLoop(
-            seat, self._agent(plan, spec, given), self.tallies[plan.name], self.recorder, controls, limit=limit,
-            deadline=deadline, past=self.past, order=order, decide_along=not spec.interactive,
-        )  # fmt: skip
+        agent, tally = self._agent(plan, spec, given), self.tallies[plan.name]
+        terms = SeatTerms(limit, deadline, decide_along=not spec.interactive)
+        return SeatLoop(seat, agent, tally, self.recorder, controls, self.past, order, terms)
 
     def _agent(self, plan: SeatPlan, spec: AgentSpec, given: list[Options]) -> Agent:
         past, game = self.past, self.game

@@ -25,7 +25,7 @@ from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.play.recorded_agent import GONE
 from wsap_nexus.runs.record.life_log import WITHDRAWN, LoggedPassage
 from wsap_nexus.runs.resume import Checkpoint, read_past
-from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.run import Run, RunSetup
 from wsap_nexus.runs.session import ResolvedSpecs, resolve_specs
 from wsap_nexus.runs.totals import summary_now
 from wsap_nexus.runs.views.arrivals import Arrivals, read_arrivals, read_there, took_place
@@ -194,12 +194,21 @@ async def played_to(
     if plan.open:
         passages = _passages(repository, record, past, position)
         run = passages.run = OpenRun(
-            plan, specs.game, {}, past=past, controls=controls, seat_controls=passages.controls, passages=passages,
-            run_id=record.id, make_world=make_world,
-        )  # fmt: skip
+            plan,
+            specs.game,
+            {},
+            RunSetup(
+                past=past,
+                controls=controls,
+                seat_controls=passages.controls,
+                passages=passages,
+                run_id=record.id,
+                make_world=make_world,
+            ),
+        )
     else:
         own = {seat.name: Controls() for seat in plan.seats}
-        run = Run(plan, specs.game, silent, past=past, controls=controls, seat_controls=own)
+        run = Run(plan, specs.game, silent, RunSetup(past=past, controls=controls, seat_controls=own))
     await run.play()
     return run
 
