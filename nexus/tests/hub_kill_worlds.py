@@ -70,8 +70,9 @@ LOST = (
     "world_crashed", "world_rewound", "agent_failed", "session_force_closed", "game_offline", "transfer_unresolved",
 )  # fmt: skip
 """Kinds of events that must not happen: no game here fails, and every world can be gone on with."""
-STANDSTILL = 120.0
-"""Seconds without a word after which a nexus, or one of its living worlds, has come to a standstill."""
+STANDSTILL = 600.0
+"""Seconds without a word after which a nexus, or one of its living worlds, has come to a standstill: many, since a busy
+machine repeats a world slowly."""
 
 
 class Meddler:
@@ -327,10 +328,13 @@ def one_life(
             if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
                 still = [name for name in LIVING if name.encode() not in moved]
                 lines.append(f"PROBLEM the nexus came to a standstill; not a tick of: {still}\n".encode())
-                os.kill(pid, signal.SIGUSR1)  # what it waits for
-                told = time.monotonic() + 10.0  # one of its worlds may go on, and then it never falls silent
-                while time.monotonic() < told and select.select([pipe], [], [], 2.0)[0] and (line := pipe.readline()):
-                    print(line.decode(), end="", file=sys.stderr)
+                for _ in range(2):  # twice, as what differs does not stand still
+                    os.kill(pid, signal.SIGUSR1)  # what it waits for
+                    told = time.monotonic() + 10.0  # one of its worlds may go on, and then it never falls silent
+                    while (
+                        time.monotonic() < told and select.select([pipe], [], [], 2.0)[0] and (line := pipe.readline())
+                    ):
+                        print(line.decode(), end="", file=sys.stderr)
                 break
             if not (line := pipe.readline()):
                 break
