@@ -136,8 +136,8 @@ def dashboard(session: nox.Session) -> None:
     session.run("python", "-c", "import playwright.sync_api")
     town = "plugins/wsap-tossim/tests"
     pages = [
-        "nexus/tests/test_dashboard.py",
-        "nexus/tests/test_dashboard_town.py",
+        "nexus/tests/dashboard/test_dashboard.py",
+        "nexus/tests/dashboard/test_dashboard_town.py",
         "plugins/wsap-eval/tests/test_report_page.py",
         "plugins/wsap-sandbox/tests/test_story_page.py",
         f"{town}/replay/test_replay_page.py",
@@ -157,16 +157,16 @@ def compat(session: nox.Session) -> None:
 def kills(session: nox.Session) -> None:
     """Kill the nexus 500 times under load, its worlds, workers and remote games; check that nothing is lost (slow)."""
     _install(session, "test")
-    script = "nexus/tests/hub_kill.py"
+    script = "nexus/tests/chaos/hub_kill.py"
     session.run("python", script, *(session.posargs or ["--kills", "500"]))
     if not session.posargs:
         session.run("python", script, "--kills", "100", "--workers", "2")
         session.run("python", script, "--kills", "50", "--database", "postgresql")
-        session.run("python", "nexus/tests/hub_kill_far.py", "--kills", "200")
-        living = "nexus/tests/hub_kill_living.py"
+        session.run("python", "nexus/tests/chaos/hub_kill_far.py", "--kills", "200")
+        living = "nexus/tests/chaos/hub_kill_living.py"
         session.run("python", living, "--kills", "100")
         session.run("python", living, "--kills", "30", "--database", "postgresql")
-        worlds = "nexus/tests/hub_kill_worlds.py"
+        worlds = "nexus/tests/chaos/hub_kill_worlds.py"
         session.run("python", worlds, "--kills", "300")
         session.run("python", worlds, "--kills", "100", "--database", "postgresql")
 

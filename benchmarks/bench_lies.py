@@ -3,7 +3,7 @@
     python benchmarks/bench_lies.py [--lies N] [--route NAME] [--pace N] [--seconds S] [--json]
 
 A nexus with six agents that play Crafter at up to eight decisions a second each, in its own process, and a quarry in
-another process behind a proxy that lies (`nexus/tests/lies.py`). An agent with items enters the quarry, acts and
+another process behind a proxy that lies (`nexus/tests/kit/lies.py`). An agent with items enters the quarry, acts and
 leaves, again and again; each time the proxy tells one of 40 lies: broken, foreign, impossible, late or missing replies
 to one of the routes. Where a reply never comes, the owner recalls the agent after three seconds.
 
@@ -31,7 +31,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "nexus" / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "nexus" / "tests" / "kit"))
 
 import httpx2
 from hub_checks import problems

@@ -3,7 +3,7 @@
     python benchmarks/bench_neighbours.py [--kinds NAME,...] [--workers N] [--memory MIB] [--deadline S] [--json]
 
 Six agents play one game at five decisions a second each. Another agent enters, one after the other, games that each do
-one bad thing to their process (`nexus/tests/bad_neighbours.py`), the last of them in a tick of a world that lives
+one bad thing to their process (`nexus/tests/kit/bad_neighbours.py`), the last of them in a tick of a world that lives
 (`living_neighbours.py`). For each game it prints
 
 - the decisions per second of the six, relative to those before;
@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "nexus" / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "nexus" / "tests" / "kit"))
 
 import bad_neighbours
 import hub_kit

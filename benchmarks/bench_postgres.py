@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nexus" / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nexus" / "tests" / "kit"))
 
 from postgres_kit import private_server
 

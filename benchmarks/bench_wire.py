@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "nexus" / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "nexus" / "tests" / "kit"))
 
 from wire_server import serving
 

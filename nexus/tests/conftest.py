@@ -18,11 +18,10 @@ import pytest
 
 from wsap_nexus.store.database import Database
 
-# `llm_server` lies with the tests of wsap-llm, and the hosts of tests beside this file.
-if (_models := str(Path(__file__).resolve().parents[2] / "plugins" / "wsap-llm" / "tests")) not in sys.path:
-    sys.path.append(_models)
-if (_here := str(Path(__file__).resolve().parent)) not in sys.path:
-    sys.path.append(_here)
+# `llm_server` lies with the tests of wsap-llm, and kits beside this file; a test takes little of another one at times.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "plugins/wsap-llm/tests"))
+sys.path.append(str(Path(__file__).resolve().parent / "kit"))
+sys.path.extend(str(room) for room in sorted(Path(__file__).resolve().parent.glob("[a-z]*/")))
 
 import postgres_kit
 from llm_server.fixtures import nowhere, server
@@ -43,7 +42,7 @@ def new_databases_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     def copied(location: str | os.PathLike[str], **options: Any) -> Database:
         path = Path(location)
         wanted = options.get("create", True) and not options.get("read_only", False)
-        if wanted and path.suffix == ".db" and "test_storage" not in os.environ.get("PYTEST_CURRENT_TEST", ""):
+        if wanted and path.suffix == ".db" and "tests/store/" not in os.environ.get("PYTEST_CURRENT_TEST", ""):
             with one_at_a_time:
                 if path.parent.is_dir() and not os.path.lexists(path):
                     copy = Path(shutil.copy(template, folder / "copy.db"))

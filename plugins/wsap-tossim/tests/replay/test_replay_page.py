@@ -26,7 +26,7 @@ DESKTOP, PHONE = (1280, 800), (390, 844)
 SCHEMES = ("light", "dark")
 PATIENCE = 120_000
 """Milliseconds that something may take to show."""
-CHECKS = (Path(__file__).parents[4] / "nexus" / "tests" / "dashboard_checks.js").read_text(encoding="utf-8")
+CHECKS = (Path(__file__).parents[4] / "nexus" / "tests" / "kit" / "dashboard_checks.js").read_text(encoding="utf-8")
 EVIL = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1"><svg onload="window.hit=1">'
 TURNED = "abc\u202edcba\u2066 \u200b\x07"
 LONG = "W" * 10_000
