@@ -356,7 +356,7 @@ async def play(backend: Backend, world: str, style: str, decisions: int, seed: i
 def tiny_backend(engine: Any) -> Backend:
     """The backend over the tiny model."""
     from wsap_outlines.backend import OutlinesBackend
-    from wsap_outlines.loading import adopt
+    from wsap_outlines.models.loading import adopt
     from wsap_outlines.options import Options
     from wsap_outlines.testing import tiny_model, tiny_tokenizer
 

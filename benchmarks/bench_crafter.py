@@ -34,8 +34,8 @@ import numpy as np
 
 from wsap_core import Action, Context
 from wsap_crafter.adapter import CrafterAdapter
-from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.rules import GAME_ACTIONS
+from wsap_crafter.simulation.engine import CrafterEngine
 
 Step = Callable[[int], bool]
 """Action number -> whether the episode is over."""

@@ -26,7 +26,7 @@ import numpy as np
 from wsap_core import Action, Context
 from wsap_core.specs import EpisodeSummary
 from wsap_crafter.adapter import CrafterAdapter
-from wsap_crafter.observation import CrafterObservation
+from wsap_crafter.perception.observation import CrafterObservation
 from wsap_crafter.rules import GAME_ACTIONS
 from wsap_crafter.scores import official_score, progression, success_rates
 

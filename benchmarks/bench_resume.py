@@ -29,7 +29,7 @@ from typing import Any
 from wsap_core.seams.model import Message, Request, Sampling
 from wsap_llm.reply.tags import OPENING, continue_text
 from wsap_outlines.generate import Generator
-from wsap_outlines.loading import adopt
+from wsap_outlines.models.loading import adopt
 from wsap_outlines.options import Options
 from wsap_outlines.testing import tiny_tokenizer
 

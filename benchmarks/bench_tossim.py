@@ -40,7 +40,7 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
-from wsap_tossim.engine.model import Phase
+from wsap_tossim.engine.data.model import Phase
 from wsap_tossim.world import Town
 
 REPLY = json.dumps({"action": "wait", "params": {}, "reasoning": "I wait and see what the others do."})

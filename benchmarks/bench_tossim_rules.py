@@ -35,11 +35,11 @@ from functools import cache
 from typing import Any
 
 from wsap_core.errors import ConfigError
+from wsap_tossim.engine.data.model import Choice, Phase, Verb
+from wsap_tossim.engine.data.rules import RULE_SETS, RuleSet, rule_set
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice, Phase, Verb
 from wsap_tossim.engine.random_play import play_out, random_choice
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import RULE_SETS, RuleSet, rule_set
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.engine.setups import MODES, Setup, setup
 
 Z99 = 2.5758

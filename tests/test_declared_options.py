@@ -16,7 +16,7 @@ from wsap_core.seams.options import Options
 from wsap_core.seams.services import Services
 from wsap_core.specs import OptionDef, part_options
 from wsap_llm.backends.pool import ModelPool
-from wsap_tossim.engine.rules import RULE_SETS, RuleSet
+from wsap_tossim.engine.data.rules import RULE_SETS, RuleSet
 from wsap_tossim.engine.setups import MODES
 
 HOST = PluginHost.discovered()

@@ -36,9 +36,9 @@ PRELOADED = (
     "wsap_nexus.cli.nexus.agents", "wsap_nexus.store.nexus_store", "wsap_nexus.store.database",
     "wsap_nexus.runs.session", "wsap_nexus.terminal.screen", "sqlalchemy.dialects.sqlite",
     "sqlalchemy.dialects.sqlite.aiosqlite", "sqlalchemy.dialects.postgresql.psycopg", "psycopg", "alembic.command",
-    "alembic.context", "rich.table", "rich.live", "crafter", "wsap_crafter.game", "wsap_crafter.engine",
-    "wsap_crafter.survivor", "wsap_nexus.hub.nexus", "wsap_nexus.hub.agents.wanderer", "wsap_nexus.server.serve",
-    "wsap_nexus.worlds.serve_world", "wsap_nexus.dashboard.key", "wsap_tossim.options", "wsap_sandbox.options",
+    "alembic.context", "rich.table", "rich.live", "crafter", "wsap_crafter.simulation.game",
+    "wsap_crafter.simulation.engine", "wsap_crafter.survivor", "wsap_nexus.hub.nexus", "wsap_nexus.hub.agents.wanderer",
+    "wsap_nexus.server.serve", "wsap_nexus.worlds.serve_world", "wsap_nexus.dashboard.key", "wsap_tossim.options", "wsap_sandbox.options",
     "wsap_sandbox.templates", "wsap_matrix.game", "wsap_eval.run_command", "wsap_eval.table", "filelock",
     "uvicorn.lifespan.off",
 )  # fmt: skip

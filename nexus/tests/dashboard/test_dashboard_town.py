@@ -17,7 +17,7 @@ from test_dashboard import DESKTOP, PATIENCE, PHONE, SCHEMES, Seen, opened
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.store.entities import EntryRequest, Policy
 
-roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town (wsap-tossim)")
+roles = pytest.importorskip("wsap_tossim.engine.roles.listed", reason="needs the town (wsap-tossim)")
 pytestmark = pytest.mark.slow
 
 __all__ = ["opened"]

@@ -20,7 +20,7 @@ from wsap_core.host import Registration
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.model import Request
 from wsap_core.specs import BackendSpec
-from wsap_crafter.observation import CrafterObservation
+from wsap_crafter.perception.observation import CrafterObservation
 from wsap_crafter.plugin import wsap_adapters
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import play, resume_run

@@ -27,7 +27,7 @@ from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.server.app import include_routes
 from wsap_nexus.store.entities import EntryRequest, Policy
 
-roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town (wsap-tossim)")
+roles = pytest.importorskip("wsap_tossim.engine.roles.listed", reason="needs the town (wsap-tossim)")
 
 KINDS = (
     "letter", "persona", "option", "core", "strategy", "goal", "said", "reply", "diary", "reason", "plan", "thought",

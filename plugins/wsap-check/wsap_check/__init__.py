@@ -17,8 +17,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wsap_check.agents import AgentSubject as AgentSubject
     from wsap_check.backends import BackendTests as BackendTests
+    from wsap_check.checks.agents import AgentSubject as AgentSubject
     from wsap_check.classes import AgentTests as AgentTests
     from wsap_check.classes import GameAdapterTests as GameAdapterTests
     from wsap_check.findings import CheckOutcome as CheckOutcome

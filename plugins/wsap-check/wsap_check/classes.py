@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from wsap_check.agents import AgentSubject
+from wsap_check.checks.agents import AgentSubject
 from wsap_check.subject import Check, Subject
 from wsap_check.suite import AGENT_CHECKS, CHECKS, game_spec
 from wsap_core.errors import UsageError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from wsap_check import actions, agents, avatars, episodes, seats, senses, shape, snapshots, transits
-from wsap_check.agents import AgentSubject
+from wsap_check.checks import actions, agents, avatars, episodes, seats, senses, shape, snapshots, transits
+from wsap_check.checks.agents import AgentSubject
 from wsap_check.findings import CheckOutcome, Report
 from wsap_check.raised import describe
 from wsap_check.subject import TOO_LONG, Check, Subject

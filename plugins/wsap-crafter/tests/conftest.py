@@ -13,7 +13,7 @@ from crafter import constants, engine, objects
 
 from wsap_core import Context
 from wsap_crafter.adapter import CrafterAdapter
-from wsap_crafter.engine import CrafterEngine
+from wsap_crafter.simulation.engine import CrafterEngine
 
 
 class InsertionOrdered(dict):

@@ -14,9 +14,9 @@ import pytest
 from crafter import constants, objects
 from opensimplex import OpenSimplex
 
-from wsap_crafter.engine import CrafterEngine
-from wsap_crafter.noise import noise3_many
-from wsap_crafter.random_stream import GameRandom
+from wsap_crafter.simulation.engine import CrafterEngine
+from wsap_crafter.simulation.noise import noise3_many
+from wsap_crafter.simulation.random_stream import GameRandom
 
 
 @pytest.mark.parametrize("seed", [0, 1, 42, 2**31 - 2])

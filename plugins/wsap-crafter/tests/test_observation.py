@@ -13,7 +13,7 @@ from crafter import constants, objects
 from wsap_core import Action
 from wsap_core.protocol import Observation
 from wsap_core.protocol.wire import Codec, dumps
-from wsap_crafter.observation import CrafterObservation
+from wsap_crafter.perception.observation import CrafterObservation
 from wsap_crafter.rules import GAME_ACTIONS
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -17,13 +17,13 @@ from wsap_core.errors import SnapshotError
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.survivor import Survivor, create
 from wsap_crafter.survivor.farm import note_walls
-from wsap_crafter.survivor.grid import BY_NAME, MOVE, SIZE, WIDTH, cell_at, place_of
+from wsap_crafter.survivor.mind.grid import BY_NAME, MOVE, SIZE, WIDTH, cell_at, place_of
+from wsap_crafter.survivor.mind.percept import Percept, perceive
+from wsap_crafter.survivor.mind.state import State
 from wsap_crafter.survivor.needs import decide_rest
-from wsap_crafter.survivor.percept import Percept, perceive
 from wsap_crafter.survivor.policy import think
 from wsap_crafter.survivor.shelter import lets_in
 from wsap_crafter.survivor.site import ring_of, room_at
-from wsap_crafter.survivor.state import State
 
 WALKABLE = {"grass", "sand", "path"}
 TOOLS = {"wood_pickaxe": 1, "wood_sword": 1, "stone_pickaxe": 1, "stone_sword": 1}

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from wsap_crafter.survivor.grid import SIZE, WIDTH, bearing, cell_at, distance, place_of
-from wsap_crafter.survivor.paths import costs_for, find_route, spread
+from wsap_crafter.survivor.mind.grid import SIZE, WIDTH, bearing, cell_at, distance, place_of
+from wsap_crafter.survivor.mind.paths import costs_for, find_route, spread
 
 CORNER = (10, 10)
 

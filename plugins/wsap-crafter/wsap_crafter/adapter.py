@@ -29,15 +29,15 @@ from wsap_core.seams.options import read_option
 from wsap_crafter.body import CAUSES, GAME_ID, MAX_HEALTH, NEW_WORLD, equipment_of, unsafe_reason
 from wsap_crafter.catalogue import ACHIEVEMENTS, PORTABLE, TRANSFER_RULES
 from wsap_crafter.dormancy import sleep_through
-from wsap_crafter.engine import CrafterEngine
-from wsap_crafter.frames import FramePainter
-from wsap_crafter.gestures import gesture
 from wsap_crafter.items import MOST, dump_items, item_of, load_items, own_things, thing_of, write_off_used
-from wsap_crafter.narration import note_before, tell_action, tell_step
-from wsap_crafter.observation import NOTHING, CrafterObservation, Happenings, build_observation, carried
+from wsap_crafter.perception.frames import FramePainter
+from wsap_crafter.perception.gestures import gesture
+from wsap_crafter.perception.narration import note_before, tell_action, tell_step
+from wsap_crafter.perception.observation import NOTHING, CrafterObservation, Happenings, build_observation, carried
 from wsap_crafter.plugin import OPTIONS
 from wsap_crafter.rules import ACTION_SPACE, GAME_ACTIONS, Situation, availability, in_the_open, situation_of
-from wsap_crafter.sight import WORDS, Sight, ground_table, look_around
+from wsap_crafter.simulation.engine import CrafterEngine
+from wsap_crafter.simulation.sight import WORDS, Sight, ground_table, look_around
 from wsap_crafter.snapshot import MAGIC, dump_engine, dump_happenings, load_engine, load_happenings
 
 _NUMBER = {name: number for number, name in enumerate(GAME_ACTIONS)}
@@ -77,7 +77,7 @@ class CrafterAdapter(OneBodyGame):
     def game_description(self) -> str:
         """The rules of the game as text."""
         # Deferred: needed once a session, and not by scores and benchmarks.
-        from wsap_crafter.description import DESCRIPTION
+        from wsap_crafter.perception.description import DESCRIPTION
 
         return DESCRIPTION
 

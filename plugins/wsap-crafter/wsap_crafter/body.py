@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wsap_core.protocol import RespawnOption
-from wsap_crafter.observation import CrafterObservation
-from wsap_crafter.sight import Sight
+from wsap_crafter.perception.observation import CrafterObservation
+from wsap_crafter.simulation.sight import Sight
 
 GAME_ID = "crafter"
 MAX_HEALTH = 9

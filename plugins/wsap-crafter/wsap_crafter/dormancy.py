@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wsap_core.protocol import Event
-from wsap_crafter.engine import CrafterEngine
-from wsap_crafter.narration import tell_wounds
+from wsap_crafter.perception.narration import tell_wounds
+from wsap_crafter.simulation.engine import CrafterEngine
 
 
 @dataclass(frozen=True)

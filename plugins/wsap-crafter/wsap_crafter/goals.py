@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from wsap_core.protocol import Goal
 from wsap_crafter.catalogue import ACHIEVEMENTS, PREREQUISITES
-from wsap_crafter.game import constants
+from wsap_crafter.simulation.game import constants
 
 NEXT = "next"
 """The progress of a goal with all prerequisites achieved."""

@@ -49,7 +49,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             default_agent="crafter-survivor",
             score_metrics=(_SCORE, _PROGRESSION),
             achievements=ACHIEVEMENTS,
-            wire_types=("wsap_crafter.observation:CrafterObservation",),
+            wire_types=("wsap_crafter.perception.observation:CrafterObservation",),
             skills=SKILLS,
             transfer_rules=TRANSFER_RULES,
             genre="survival",

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from wsap_core.protocol import ActionAvailability, ActionDef, ActionSpace
-from wsap_crafter.game import constants
 from wsap_crafter.goals import either
-from wsap_crafter.sight import FACINGS, GROUND_CHARACTERS, HERE, PLACE_TOWARDS, WIDTH, WORDS, Sight
+from wsap_crafter.simulation.game import constants
+from wsap_crafter.simulation.sight import FACINGS, GROUND_CHARACTERS, HERE, PLACE_TOWARDS, WIDTH, WORDS, Sight
 
 MOVES = {"move_left": "west", "move_right": "east", "move_up": "north", "move_down": "south"}
 """Movement action -> its direction."""

@@ -13,11 +13,11 @@ import numpy as np
 
 from wsap_core.protocol import Event
 from wsap_core.protocol.values import JsonValue
-from wsap_crafter.creatures import Player, make_creature
-from wsap_crafter.engine import AREA, CrafterEngine
-from wsap_crafter.game import Arrow, Object, Plant, constants
-from wsap_crafter.observation import Happenings
-from wsap_crafter.sight import FACINGS, STEPS
+from wsap_crafter.perception.observation import Happenings
+from wsap_crafter.simulation.creatures import Player, make_creature
+from wsap_crafter.simulation.engine import AREA, CrafterEngine
+from wsap_crafter.simulation.game import Arrow, Object, Plant, constants
+from wsap_crafter.simulation.sight import FACINGS, STEPS
 
 MAGIC = b"WSAP-CRAFTER-2\n"
 

@@ -47,7 +47,7 @@ def model(tokenizer: Any) -> Any:
 def backend(model: Any, tokenizer: Any) -> Any:
     """A backend over the tiny model."""
     from wsap_outlines.backend import OutlinesBackend
-    from wsap_outlines.loading import adopt
+    from wsap_outlines.models.loading import adopt
 
     return OutlinesBackend("tiny", loader=lambda name, options: adopt(model, tokenizer, options))
 

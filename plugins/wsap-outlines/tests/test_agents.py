@@ -35,7 +35,7 @@ def host(model: Any, tokenizer: Any) -> PluginHost:
     """The built-in worlds and tools, Crafter, the agent `llm`, and `outlines/tiny` in this process."""
     from wsap_crafter import plugin as crafter
     from wsap_outlines.backend import OutlinesBackend
-    from wsap_outlines.loading import adopt
+    from wsap_outlines.models.loading import adopt
 
     def create(context: Context) -> OutlinesBackend:
         return OutlinesBackend("tiny", loader=lambda _, options: adopt(model, tokenizer, options))

@@ -19,7 +19,7 @@ from wsap_core.seams.model import (
 )
 from wsap_core.seams.model_errors import BackendError, ConstraintError, ContextTooSmallError, ModelNotFoundError
 from wsap_outlines.backend import OutlinesBackend
-from wsap_outlines.loading import adopt
+from wsap_outlines.models.loading import adopt
 from wsap_outlines.options import Options
 from wsap_outlines.prompts import render
 from wsap_outlines.sampling import Chooser, only

@@ -11,9 +11,9 @@ from wsap_core.seams.constraints import CallConstraint, FunctionDef
 from wsap_core.seams.model import ChooseConstraint, Message, Request, Sampling
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError
 from wsap_outlines.backend import OutlinesBackend
-from wsap_outlines.cached import CachedModel
 from wsap_outlines.choose import choose
-from wsap_outlines.loading import adopt
+from wsap_outlines.models.cached import CachedModel
+from wsap_outlines.models.loading import adopt
 from wsap_outlines.testing import tiny_model
 
 torch = pytest.importorskip("torch", reason="needs torch: `nox -s models` runs these")

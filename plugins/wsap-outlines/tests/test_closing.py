@@ -14,7 +14,7 @@ from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_llm.kit import json_pattern
 from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.tags import TagLimits, TagTurn
-from wsap_outlines.closing import Closing
+from wsap_outlines.guiding.closing import Closing
 
 ACTIONS = (
     ActionDef("wait", ""),
@@ -79,7 +79,7 @@ def test_a_text_that_does_not_fit_leads_nowhere() -> None:
 def test_no_limit_of_tokens_cuts_a_bound_reply(model: Any, tokenizer: Any, style: str, most: int, engine: Any) -> None:
     from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling
     from wsap_outlines.backend import OutlinesBackend
-    from wsap_outlines.loading import adopt
+    from wsap_outlines.models.loading import adopt
     from wsap_outlines.options import Options
 
     roomy = TagTurn(TOOLS, ACTIONS, limits=TagLimits(thinking=600, argument=120, final=400))

@@ -17,11 +17,11 @@ from wsap_core.cli import main
 from wsap_core.seams.model import ChooseConstraint, JsonConstraint, Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import BackendError, ModelNotFoundError
 from wsap_nexus.api import play
-from wsap_outlines import gguf_files
 from wsap_outlines.backend import OutlinesBackend
-from wsap_outlines.gguf_files import converted
-from wsap_outlines.llama import load_llama
-from wsap_outlines.loading import load
+from wsap_outlines.models import gguf_files
+from wsap_outlines.models.gguf_files import converted
+from wsap_outlines.models.llama import load_llama
+from wsap_outlines.models.loading import load
 from wsap_outlines.options import Options
 
 

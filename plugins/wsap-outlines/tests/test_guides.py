@@ -13,7 +13,7 @@ from wsap_core.seams.model import Constraint, JsonConstraint, RegexConstraint
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.tags import TagLimits, TagTurn
-from wsap_outlines.guides import Guide, Guides, Vocabulary
+from wsap_outlines.guiding.guides import Guide, Guides, Vocabulary
 
 pytest.importorskip("torch", reason="needs torch: `nox -s models` runs these")
 

@@ -15,8 +15,8 @@ from wsap_core.protocol import ActionDef, ActionSpace
 from wsap_core.seams.model import Backend, JsonConstraint, RegexConstraint
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError
 from wsap_llm.agent import LLMAgent, LLMOptions
-from wsap_outlines.guides import most_bytes, pattern_of
-from wsap_outlines.lengths import most_characters
+from wsap_outlines.guiding.guides import most_bytes, pattern_of
+from wsap_outlines.guiding.lengths import most_characters
 from wsap_outlines.options import Options, read_context
 from wsap_outlines.plugin import wsap_backends
 

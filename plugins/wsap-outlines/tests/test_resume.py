@@ -10,7 +10,7 @@ from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling
 from wsap_llm.reply import ToolCall, Understood
 from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text, read_leg
-from wsap_outlines.cached import CachedModel, Cancelled
+from wsap_outlines.models.cached import CachedModel, Cancelled
 from wsap_outlines.prompts import Transcript
 from wsap_outlines.testing import tiny_model
 
@@ -131,7 +131,7 @@ def test_a_turn_with_tools_never_computes_its_beginning_twice(backend: Any) -> N
 def test_a_resumed_reply_is_the_one_that_a_fresh_model_gives(model: Any, tokenizer: Any) -> None:
     """The cache changes what a reply costs and nothing else: greedy, without a constraint."""
     from wsap_outlines.backend import OutlinesBackend
-    from wsap_outlines.loading import adopt
+    from wsap_outlines.models.loading import adopt
 
     async def ask(requests: list[Request]) -> tuple[str, Any]:
         backend = OutlinesBackend("tiny", loader=lambda name, options: adopt(model, tokenizer, options))

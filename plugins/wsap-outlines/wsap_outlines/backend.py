@@ -13,10 +13,10 @@ from dataclasses import replace
 from wsap_core.seams.model import Abilities, Draft, OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendError
 from wsap_core.untrusted import error_line
-from wsap_outlines.cached import Cancelled
 from wsap_outlines.generate import Generator, Work
-from wsap_outlines.llama import by_llama, load_llama
-from wsap_outlines.loading import Loaded, load
+from wsap_outlines.models.cached import Cancelled
+from wsap_outlines.models.llama import by_llama, load_llama
+from wsap_outlines.models.loading import Loaded, load
 from wsap_outlines.options import Options, read_context
 
 

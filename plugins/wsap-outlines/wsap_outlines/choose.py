@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from wsap_core.seams.constraints import ChooseConstraint
 from wsap_core.seams.model_errors import BackendError, BadRequestError
-from wsap_outlines.cached import CachedModel
+from wsap_outlines.models.cached import CachedModel
 
 
 @dataclass(frozen=True)

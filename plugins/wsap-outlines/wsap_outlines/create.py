@@ -23,7 +23,7 @@ def create(context: Context) -> Backend:
     """
     model, options = need_model(context.config), Options.read(context.config)
     if model.startswith(VLLM):
-        from wsap_outlines.vllm import VllmBackend
+        from wsap_outlines.models.vllm import VllmBackend
 
         return VllmBackend(model.removeprefix(VLLM), options)
     from wsap_outlines.backend import OutlinesBackend

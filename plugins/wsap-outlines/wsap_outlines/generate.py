@@ -12,11 +12,11 @@ from wsap_core.seams.constraints import ChooseConstraint, WrittenConstraint
 from wsap_core.seams.model import Finish, FinishReason, OnText, Reply, Request
 from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_llm.kit import ThinkSplitter
-from wsap_outlines.cached import Cancelled
 from wsap_outlines.choose import choose
-from wsap_outlines.closing import Reserve
-from wsap_outlines.guides import Guide, Guides
-from wsap_outlines.loading import Loaded
+from wsap_outlines.guiding.closing import Reserve
+from wsap_outlines.guiding.guides import Guide, Guides
+from wsap_outlines.models.cached import Cancelled
+from wsap_outlines.models.loading import Loaded
 from wsap_outlines.options import Options
 from wsap_outlines.prompts import Transcript, encode, opened, render
 from wsap_outlines.sampling import Chooser, only

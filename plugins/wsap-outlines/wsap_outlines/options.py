@@ -28,7 +28,7 @@ class Options:
     """Number format of computations. `auto` is that of the stored weights, or on a CPU the faster of `bfloat16` and
     `float32`. Recorded with the run, because rounding can affect close choices."""
     engine: EngineName = "llguidance"
-    """Computes the allowed tokens; see `wsap_outlines.guides`."""
+    """Computes the allowed tokens; see `wsap_outlines.guiding.guides`."""
     context: int | None = None
     """A smaller context window than the model's, in tokens."""
     threads: int | None = None

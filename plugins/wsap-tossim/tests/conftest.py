@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from wsap_tossim.engine.abilities import dusk_options, night_options
+from wsap_tossim.engine.data.model import Choice, Event, Phase, Verb
+from wsap_tossim.engine.data.rules import CLASSIC, RuleSet
+from wsap_tossim.engine.data.state import Player, State
 from wsap_tossim.engine.death import die, lynch, set_up
-from wsap_tossim.engine.model import Choice, Event, Phase, Verb
-from wsap_tossim.engine.night import resolve_night
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import CLASSIC, RuleSet
-from wsap_tossim.engine.state import Player, State
+from wsap_tossim.engine.night.abilities import dusk_options, night_options
+from wsap_tossim.engine.night.resolution import resolve_night
+from wsap_tossim.engine.roles.listed import ROLES
 
 
 class Town:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wsap_tossim.engine.abilities import night_options
-from wsap_tossim.engine.rules import rule_set
+from wsap_tossim.engine.data.rules import rule_set
+from wsap_tossim.engine.night.abilities import night_options
 
 TOWN_WORDS = """
 Bodyguard, Doctor, Escort, Investigator, Jailor, Lookout, Mayor, Medium, Retributionist, Sheriff, Spy, Transporter,

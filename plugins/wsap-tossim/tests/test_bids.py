@@ -9,10 +9,10 @@ import pytest
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Action
+from wsap_tossim.engine.data.model import Choice, Phase, Verb
+from wsap_tossim.engine.data.rules import CLASSIC, rule_set
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice, Phase, Verb
 from wsap_tossim.engine.random_play import play_out
-from wsap_tossim.engine.rules import CLASSIC, rule_set
 from wsap_tossim.engine.setups import Setup, setup
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.match import play_match

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
+from wsap_tossim.engine.data.model import Choice, Verb
+from wsap_tossim.engine.data.rules import RULE_SETS
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice, Verb
-from wsap_tossim.engine.rules import RULE_SETS
 from wsap_tossim.engine.setups import setup
 
 GAMES = 1500

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from wsap_tossim.engine.data.model import Choice, Phase, Verb
+from wsap_tossim.engine.data.rules import rule_set
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice, Phase, Verb
-from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import setup
 
 ROLES = ["Mayor", "Citizen", "Citizen", "Citizen", "Mafioso"]

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.errors import SnapshotError, UsageError
+from wsap_tossim.engine.data.model import Choice, Phase, Verb
+from wsap_tossim.engine.data.rules import rule_set
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice, Phase, Verb
 from wsap_tossim.engine.random_play import random_choice
-from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import Setup
 from wsap_tossim.engine.victory import ending
 

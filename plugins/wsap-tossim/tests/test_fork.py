@@ -21,16 +21,16 @@ from wsap_core.cli.app import run
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.protocol import Action
 from wsap_tossim.cli.sources import Found, found
+from wsap_tossim.engine.data.model import WAIT, Choice, Verb
+from wsap_tossim.engine.data.rules import rule_set
 from wsap_tossim.engine.game import WRITINGS, Entry, Game
-from wsap_tossim.engine.model import WAIT, Choice, Verb
 from wsap_tossim.engine.random_play import play_out, random_choice
-from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import MODES, setup
 from wsap_tossim.forced_choices import forced_choices_of
 from wsap_tossim.fork import BY_HAND, Start, forked, parted, rounds_of
 from wsap_tossim.history import History
-from wsap_tossim.observation import TownObservation
 from wsap_tossim.options import TownOptions
+from wsap_tossim.perception.observation import TownObservation
 from wsap_tossim.plugin import wsap_adapters
 from wsap_tossim.replay import Record, load_record, save_record
 from wsap_tossim.world import Town

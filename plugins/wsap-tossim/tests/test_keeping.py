@@ -6,10 +6,10 @@ import gc
 import random
 import weakref
 
+from wsap_tossim.engine.data.model import Choice, Phase, Verb
+from wsap_tossim.engine.data.rules import rule_set
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice, Phase, Verb
 from wsap_tossim.engine.random_play import play_out, random_choice
-from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import setup
 
 WORDS = {Verb.SPEAK, Verb.WHISPER, Verb.SAY}

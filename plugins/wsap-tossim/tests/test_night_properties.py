@@ -7,13 +7,13 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_tossim.engine.abilities import dusk_options, night_options
+from wsap_tossim.engine.data.model import Choice, Option, Phase, Verb
+from wsap_tossim.engine.data.rules import RULE_SETS
+from wsap_tossim.engine.data.state import State
 from wsap_tossim.engine.death import lynch, set_up
-from wsap_tossim.engine.model import Choice, Option, Phase, Verb
-from wsap_tossim.engine.night import resolve_night
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import RULE_SETS
-from wsap_tossim.engine.state import State
+from wsap_tossim.engine.night.abilities import dusk_options, night_options
+from wsap_tossim.engine.night.resolution import resolve_night
+from wsap_tossim.engine.roles.listed import ROLES
 
 
 @st.composite

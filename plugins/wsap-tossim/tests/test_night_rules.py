@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wsap_tossim.engine.rules import rule_set
+from wsap_tossim.engine.data.rules import rule_set
 
 # --- jail --------------------------------------------------------------------------------------
 

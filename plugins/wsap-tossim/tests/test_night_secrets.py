@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wsap_tossim.engine.events import EVENTS, TOLD
+from wsap_tossim.engine.data.events import EVENTS, TOLD
 from wsap_tossim.knowledge import Knowledge, seen_by
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wsap_tossim.engine.model import Choice, Verb
-from wsap_tossim.engine.night import resolve_night
-from wsap_tossim.engine.rules import rule_set
+from wsap_tossim.engine.data.model import Choice, Verb
+from wsap_tossim.engine.data.rules import rule_set
+from wsap_tossim.engine.night.resolution import resolve_night
 
 
 def trace(t, *kinds):

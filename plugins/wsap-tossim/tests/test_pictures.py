@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from wsap_core.protocol import ChatBlock, ChatLine, TableBlock, TextBlock, View
+from wsap_tossim.engine.data.rules import rule_set
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.random_play import random_choice
-from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import setup
 from wsap_tossim.knowledge import Knowledge, Seen, seen_by
-from wsap_tossim.observation import TownObservation, news_of
-from wsap_tossim.pictures import lines_of, town_view
+from wsap_tossim.perception.observation import TownObservation, news_of
+from wsap_tossim.perception.pictures import lines_of, town_view
 
 NAMES = ("Ann", "Bob", "Cid", "Dora", "Eve")
 

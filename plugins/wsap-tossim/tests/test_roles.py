@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from wsap_core.errors import ConfigError
-from wsap_tossim.description import role_sheet
-from wsap_tossim.engine.model import Attack, Defense, Faction
-from wsap_tossim.engine.roles import ROLES, role_named
-from wsap_tossim.engine.rules import CLASSIC, RULE_SETS
+from wsap_tossim.engine.data.model import Attack, Defense, Faction
+from wsap_tossim.engine.data.rules import CLASSIC, RULE_SETS
+from wsap_tossim.engine.roles.listed import ROLES, role_named
+from wsap_tossim.perception.description import role_sheet
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "tossim-rules.md"
 STRENGTHS = {"–": 0, "basic": 1, "powerful": 2, "unstoppable": 3}

@@ -7,12 +7,12 @@ import random
 import pytest
 
 from wsap_core.errors import ConfigError
-from wsap_tossim.description import description_of, phases_of, role_sheet
+from wsap_tossim.engine.data.rules import RULE_SETS, RuleSet
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.random_play import random_choice
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import RULE_SETS, RuleSet
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.options import TownOptions
+from wsap_tossim.perception.description import description_of, phases_of, role_sheet
 
 HAPPENS = {
     "trial": ("on trial",),

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.errors import ConfigError
-from wsap_tossim.engine.model import Faction
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import RULE_SETS, RuleSet, rule_set
+from wsap_tossim.engine.data.model import Faction
+from wsap_tossim.engine.data.rules import RULE_SETS, RuleSet, rule_set
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.engine.setups import MODES, deal, setup
 from wsap_tossim.names import checked_names
 from wsap_tossim.options import TownOptions

@@ -7,12 +7,12 @@ import random
 import pytest
 
 from wsap_core.errors import ConfigError
+from wsap_tossim.engine.data.model import Choice, Phase, Verb
+from wsap_tossim.engine.data.rules import rule_set
+from wsap_tossim.engine.data.tokens import tokens
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice, Phase, Verb
 from wsap_tossim.engine.random_play import play_out
-from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import Setup, setup
-from wsap_tossim.engine.tokens import tokens
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.match import play_match
 from wsap_tossim.players.scripted import ScriptedDecider

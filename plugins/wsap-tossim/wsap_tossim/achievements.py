@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from wsap_tossim.engine.data.model import Event, Faction
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Event, Faction
 
 __all__ = ["TELLS_NOTHING", "achievements"]
 

@@ -9,9 +9,9 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol import Action
 from wsap_core.untrusted import single_line
 from wsap_llm.kit import typed_action
+from wsap_tossim.engine.data.model import Choice
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.replay.story import view_named
 from wsap_tossim.tool_use import WRITES, write_down
 from wsap_tossim.verbs import TOOLS, action_space, choice_of

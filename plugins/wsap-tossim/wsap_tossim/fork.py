@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import sanitize
+from wsap_tossim.engine.data.model import Choice, Verb
 from wsap_tossim.engine.game import WRITINGS, Entry, Game
-from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.forced_choices import ForcedChoice, decided
 from wsap_tossim.history import History
 from wsap_tossim.knowledge import as_seen

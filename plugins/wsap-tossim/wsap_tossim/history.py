@@ -16,8 +16,8 @@ from typing import Any
 
 from wsap_core.errors import ConfigError, SnapshotError
 from wsap_core.protocol.values import JsonValue
+from wsap_tossim.engine.data.model import Choice, Verb
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.names import checked_names
 
 __all__ = ["History", "choices_in", "rows_of_choices"]

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from wsap_tossim.engine.model import Event, Phase
-from wsap_tossim.engine.rules import CLASSIC, RuleSet
-from wsap_tossim.engine.tokens import tokens
+from wsap_tossim.engine.data.model import Event, Phase
+from wsap_tossim.engine.data.rules import CLASSIC, RuleSet
+from wsap_tossim.engine.data.tokens import tokens
 
 __all__ = ["Knowledge", "Seen", "Standing", "seen_by"]
 

@@ -8,8 +8,8 @@ from functools import cache
 
 from wsap_core.errors import ConfigError
 from wsap_core.untrusted import sanitize
-from wsap_tossim.engine.model import Faction, Verb
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.data.model import Faction, Verb
+from wsap_tossim.engine.roles.listed import ROLES
 
 __all__ = ["checked_names", "default_names"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from wsap_core.protocol import Goal, Location
-from wsap_tossim.context import turn_text
-from wsap_tossim.description import role_sheet
+from wsap_tossim.engine.data.model import Role, Verb
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Role, Verb
 from wsap_tossim.knowledge import Knowledge
-from wsap_tossim.observation import TownObservation, news_of, options_of
 from wsap_tossim.options import TownOptions
-from wsap_tossim.place import Place
+from wsap_tossim.perception.context import turn_text
+from wsap_tossim.perception.description import role_sheet
+from wsap_tossim.perception.observation import TownObservation, news_of, options_of
+from wsap_tossim.perception.place import Place
 from wsap_tossim.tool_use import barred, hint
 from wsap_tossim.verbs import DAY_VERBS, availability, deeds_of, does
 

@@ -11,9 +11,9 @@ from wsap_core.errors import ConfigError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import sanitize
+from wsap_tossim.engine.data.model import Choice
+from wsap_tossim.engine.data.rules import RuleSet, rule_set
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice
-from wsap_tossim.engine.rules import RuleSet, rule_set
 from wsap_tossim.engine.setups import Setup, setup
 from wsap_tossim.history import History
 from wsap_tossim.names import checked_names, default_names

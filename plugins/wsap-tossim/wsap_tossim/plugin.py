@@ -68,7 +68,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
                 ScoreMetric("share_of_wins", "Seats that won", "wsap_tossim.plugin:share_of_wins", "", 0, 1),
             ),
             achievements=ACHIEVEMENTS,
-            wire_types=("wsap_tossim.observation:TownObservation",),
+            wire_types=("wsap_tossim.perception.observation:TownObservation",),
             skills=SKILLS,
             complete_turns=True,
             objective="Your goal is to win as your role does.",

@@ -1,15 +1,15 @@
-"""Tool use: availability and execution. The results of lookups are in `wsap_tossim.desk`."""
+"""Tool use: availability and execution. The results of lookups are in `wsap_tossim.perception.desk`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from wsap_core.protocol import Action
-from wsap_tossim.context import LONGEST_SUMMARY, Lookup
-from wsap_tossim.desk import look_up, noted
 from wsap_tossim.engine.game import Game, Writing
 from wsap_tossim.options import TownOptions
-from wsap_tossim.place import Place
+from wsap_tossim.perception.context import LONGEST_SUMMARY, Lookup
+from wsap_tossim.perception.desk import look_up, noted
+from wsap_tossim.perception.place import Place
 from wsap_tossim.verbs import TOOLS
 
 __all__ = ["WRITES", "barred", "hint", "use", "write_down"]

@@ -7,8 +7,8 @@ from functools import cache, lru_cache
 
 from wsap_core.protocol import TOOL, Action, ActionAvailability, ActionDef, ActionSpace, ParamDef, Possible
 from wsap_tossim.engine.bids import BIDS
-from wsap_tossim.engine.model import Attack, Choice, Option, Role, Verb
-from wsap_tossim.engine.rules import CLASSIC, RuleSet
+from wsap_tossim.engine.data.model import Attack, Choice, Option, Role, Verb
+from wsap_tossim.engine.data.rules import CLASSIC, RuleSet
 
 __all__ = ["DAY_VERBS", "action_space", "availability", "choice_of", "deeds_of", "does", "to_action"]
 

@@ -14,17 +14,17 @@ from wsap_core.protocol import Action, ActionAvailability, ActionSpace, Observat
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_tossim.achievements import TELLS_NOTHING, achievements
-from wsap_tossim.description import description_of, role_sheet
+from wsap_tossim.engine.data.model import Choice
+from wsap_tossim.engine.data.record import WRITINGS
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice
-from wsap_tossim.engine.record import WRITINGS
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.history import choices_in, rows_of_choices
 from wsap_tossim.knowledge import Knowledge, as_seen
 from wsap_tossim.observe import observed
 from wsap_tossim.options import TownOptions, seat_name
-from wsap_tossim.pictures import town_view
-from wsap_tossim.place import Place
+from wsap_tossim.perception.description import description_of, role_sheet
+from wsap_tossim.perception.pictures import town_view
+from wsap_tossim.perception.place import Place
 from wsap_tossim.tool_use import use
 from wsap_tossim.verbs import action_space, choice_of
 

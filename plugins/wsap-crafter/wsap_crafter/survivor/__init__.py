@@ -15,8 +15,7 @@
 from __future__ import annotations
 
 from wsap_core.seams.context import Context
-
-from .agent import Survivor
+from wsap_crafter.survivor.agent import Survivor
 
 
 def create(context: Context) -> Survivor:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, cast
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.protocol.values import JsonValue
-
-from .outlook import outlook
-from .percept import perceive
-from .policy import think
-from .state import State
+from wsap_crafter.survivor.mind.outlook import outlook
+from wsap_crafter.survivor.mind.percept import perceive
+from wsap_crafter.survivor.mind.state import State
+from wsap_crafter.survivor.policy import think
 
 if TYPE_CHECKING:
-    from wsap_crafter.observation import CrafterObservation
+    from wsap_crafter.perception.observation import CrafterObservation
 
 _MAGIC = b"crafter-survivor/2\n"
 _LARGEST = 1 << 20

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .grid import bearing, distance
-from .knowledge import is_night, strength
-from .moves import fetch, use
-from .percept import Percept
-from .state import Decision, State
+from wsap_crafter.survivor.mind.grid import bearing, distance
+from wsap_crafter.survivor.mind.knowledge import is_night, strength
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import Decision, State
+from wsap_crafter.survivor.moves import fetch, use
 
 _LONGEST_HUNT = 80
 """Maximum steps of a hunt, because skeletons run away."""

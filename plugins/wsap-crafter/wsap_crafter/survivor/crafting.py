@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from .explore import explore
-from .grid import DIRECTIONS, RING, WIDTH, bearing, place_of, reach
-from .knowledge import COAL, DAY, DIAMOND, FURNACE, IRON, STONE, TABLE, TREE, WALKABLE, affordable
-from .moves import advance, costs_now, fetch, head_for
-from .paths import find_route
-from .percept import Percept
-from .state import Decision, State
+from wsap_crafter.survivor.explore import explore
+from wsap_crafter.survivor.mind.grid import DIRECTIONS, RING, WIDTH, bearing, place_of, reach
+from wsap_crafter.survivor.mind.knowledge import (
+    COAL,
+    DAY,
+    DIAMOND,
+    FURNACE,
+    IRON,
+    STONE,
+    TABLE,
+    TREE,
+    WALKABLE,
+    affordable,
+)
+from wsap_crafter.survivor.mind.paths import find_route
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import Decision, State
+from wsap_crafter.survivor.moves import advance, costs_now, fetch, head_for
 
 _TABLE_WAY = 25
 """Maximum distance to a known table; beyond it, a new one is built."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import accumulate
 from operator import add
 
-from .grid import SIDE, WIDTH, bearing, cell_at
-from .knowledge import GRASS, UNKNOWN, is_night
-from .memory import BLOCKS
-from .moves import advance, costs_now, head_for
-from .paths import spread
-from .percept import Percept
-from .state import Decision, State
+from wsap_crafter.survivor.mind.grid import SIDE, WIDTH, bearing, cell_at
+from wsap_crafter.survivor.mind.knowledge import GRASS, UNKNOWN, is_night
+from wsap_crafter.survivor.mind.memory import BLOCKS
+from wsap_crafter.survivor.mind.paths import spread
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import Decision, State
+from wsap_crafter.survivor.moves import advance, costs_now, head_for
 
 _NEAR = 40
 """Maximum price of the lookouts that are compared first."""

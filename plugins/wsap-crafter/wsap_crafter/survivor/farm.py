@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .grid import DIRECTIONS, bearing, distance
-from .homestead import shore
-from .knowledge import GRASS, RIPE, RIPENING, WALKABLE
-from .moves import advance, head_for, use
-from .percept import Percept
-from .state import Decision, State
+from wsap_crafter.survivor.homestead import shore
+from wsap_crafter.survivor.mind.grid import DIRECTIONS, bearing, distance
+from wsap_crafter.survivor.mind.knowledge import GRASS, RIPE, RIPENING, WALKABLE
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import Decision, State
+from wsap_crafter.survivor.moves import advance, head_for, use
 
 
 def first_sapling(state: State, percept: Percept) -> Decision | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .crafting import gather
-from .grid import distance
-from .knowledge import DAY, GRASS, LAVA, MOST, RIPE, RIPENING, SAPLING, STONE, WALKABLE, WATER
-from .moves import put_any
-from .percept import Percept
-from .shelter import SHOT, lets_in
-from .site import WALL, beyond, find_site, ring_of
-from .state import Decision, State
+from wsap_crafter.survivor.crafting import gather
+from wsap_crafter.survivor.mind.grid import distance
+from wsap_crafter.survivor.mind.knowledge import DAY, GRASS, LAVA, MOST, RIPE, RIPENING, SAPLING, STONE, WALKABLE, WATER
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import Decision, State
+from wsap_crafter.survivor.moves import put_any
+from wsap_crafter.survivor.shelter import SHOT, lets_in
+from wsap_crafter.survivor.site import WALL, beyond, find_site, ring_of
 
 _NEAR = 45
 """Maximum distance at which the agent returns to an unfinished home."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .crafting import gather
-from .grid import DIRECTIONS, WIDTH, distance
-from .homestead import breach, finished, is_wet, ring_gaps, ripe_plants, ripening, shore, unplanted
-from .knowledge import ACHIEVEMENTS, DAY, MOST, WALKABLE, is_night
-from .moves import advance, head_for, put, use
-from .percept import Percept
-from .shelter import lets_in
-from .site import beyond, ring_of
-from .state import Decision, State
+from wsap_crafter.survivor.crafting import gather
+from wsap_crafter.survivor.homestead import breach, finished, is_wet, ring_gaps, ripe_plants, ripening, shore, unplanted
+from wsap_crafter.survivor.mind.grid import DIRECTIONS, WIDTH, distance
+from wsap_crafter.survivor.mind.knowledge import ACHIEVEMENTS, DAY, MOST, WALKABLE, is_night
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import Decision, State
+from wsap_crafter.survivor.moves import advance, head_for, put, use
+from wsap_crafter.survivor.shelter import lets_in
+from wsap_crafter.survivor.site import beyond, ring_of
 
 _DAWN, _SOONEST, _LATEST = 15, 35, 95
 """The hours from which the agent leaves, in need and otherwise, and until which it leaves."""

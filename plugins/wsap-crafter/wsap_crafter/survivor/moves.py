@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from .grid import DIRECTIONS, MOVE
-from .knowledge import WALKABLE, WATER, is_night
-from .paths import FAR, costs_for, find_route
-from .percept import Percept
-from .state import Decision, State
+from wsap_crafter.survivor.mind.grid import DIRECTIONS, MOVE
+from wsap_crafter.survivor.mind.knowledge import WALKABLE, WATER, is_night
+from wsap_crafter.survivor.mind.paths import FAR, costs_for, find_route
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import Decision, State
 
 _RETRY = 20
 """Steps before an errand without a path is tried again."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .explore import explore
-from .grid import DIRECTIONS, bearing, distance
-from .homestead import ripe_plants
-from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, WATER, is_evening, is_night
-from .moves import advance, fetch, use
-from .percept import Percept
-from .shelter import beside, build, ends, other_of, sealed
-from .state import Decision, State
+from wsap_crafter.survivor.explore import explore
+from wsap_crafter.survivor.homestead import ripe_plants
+from wsap_crafter.survivor.mind.grid import DIRECTIONS, bearing, distance
+from wsap_crafter.survivor.mind.knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, WATER, is_evening, is_night
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import Decision, State
+from wsap_crafter.survivor.moves import advance, fetch, use
+from wsap_crafter.survivor.shelter import beside, build, ends, other_of, sealed
 
 _WATER = bytes((WATER,))
 _ANY = 1000

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from . import combat, crafting, farm, homestead, living, needs
-from .explore import explore
-from .grid import DIRECTIONS
-from .knowledge import is_night
-from .moves import advance
-from .percept import Percept
-from .state import Decision, State
+from wsap_crafter.survivor import combat, crafting, farm, homestead, living, needs
+from wsap_crafter.survivor.explore import explore
+from wsap_crafter.survivor.mind.grid import DIRECTIONS
+from wsap_crafter.survivor.mind.knowledge import is_night
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import Decision, State
+from wsap_crafter.survivor.moves import advance
 
 _BY_DAY = (
     combat.defend,

@@ -7,12 +7,12 @@ walking onto it; walking from one cell of the shelter to the other turns it to t
 
 from __future__ import annotations
 
-from .grid import DIRECTIONS
-from .knowledge import LAVA, UNKNOWN, WALKABLE, WATER
-from .moves import advance, costs_now, head_for, put
-from .paths import spread
-from .percept import Percept
-from .state import Decision, State
+from wsap_crafter.survivor.mind.grid import DIRECTIONS
+from wsap_crafter.survivor.mind.knowledge import LAVA, UNKNOWN, WALKABLE, WATER
+from wsap_crafter.survivor.mind.paths import spread
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import Decision, State
+from wsap_crafter.survivor.moves import advance, costs_now, head_for, put
 
 SHOT = 7
 """Maximum distance from which an arrow may come over water."""

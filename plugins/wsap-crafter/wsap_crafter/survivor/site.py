@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from .grid import DIRECTIONS, EAST, NORTH, SOUTH, WEST, WIDTH
-from .knowledge import GRASS, LAVA, PATH, SAPLING, STONE, UNKNOWN, WALKABLE, WATER
-from .moves import costs_now
-from .paths import spread
-from .percept import Percept
-from .shelter import lets_in
-from .state import State
+from wsap_crafter.survivor.mind.grid import DIRECTIONS, EAST, NORTH, SOUTH, WEST, WIDTH
+from wsap_crafter.survivor.mind.knowledge import GRASS, LAVA, PATH, SAPLING, STONE, UNKNOWN, WALKABLE, WATER
+from wsap_crafter.survivor.mind.paths import spread
+from wsap_crafter.survivor.mind.percept import Percept
+from wsap_crafter.survivor.mind.state import State
+from wsap_crafter.survivor.moves import costs_now
+from wsap_crafter.survivor.shelter import lets_in
 
 WALL = 5
 """The price of building a wall, in steps."""

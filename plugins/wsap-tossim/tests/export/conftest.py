@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from wsap_tossim.engine.data.rules import rule_set
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.random_play import random_choice
-from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import setup
 from wsap_tossim.replay import Record
 

@@ -14,10 +14,10 @@ import pytest
 from pydantic import ValidationError
 
 from wsap_core.cli.app import run
+from wsap_tossim.engine.data.model import WAIT
+from wsap_tossim.engine.data.rules import rule_set
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import WAIT
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import rule_set
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.engine.setups import setup
 from wsap_tossim.export.games import Tally, Wanted, with_advantage
 from wsap_tossim.export.lines import ChatLine, EpisodeLine, schema_of, shipped_schema

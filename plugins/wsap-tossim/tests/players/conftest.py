@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from wsap_tossim.engine.data.model import Faction
+from wsap_tossim.engine.data.rules import CLASSIC, rule_set
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Faction
-from wsap_tossim.engine.rules import CLASSIC, rule_set
 from wsap_tossim.engine.setups import setup
 from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.players.decider import Decider

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from wsap_tossim.players.beliefs import believe
-from wsap_tossim.players.notes import Notes
+from wsap_tossim.players.reading.beliefs import believe
+from wsap_tossim.players.reading.notes import Notes
 
 LIST = ("Jailor", "Investigator", "Sheriff", "Doctor", "Lookout", "Escort", "Godfather", "Mafioso", "Framer")
 """Each role once: six of the Town, three of the Mafia."""

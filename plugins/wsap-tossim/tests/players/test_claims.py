@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsap_tossim.players.claims import Said, named, read, read_will
-from wsap_tossim.players.notes import Clue
-from wsap_tossim.players.phrases import AGAINST, LINES, reason, say
+from wsap_tossim.players.reading.claims import Said, named, read, read_will
+from wsap_tossim.players.reading.notes import Clue
+from wsap_tossim.players.reading.phrases import AGAINST, LINES, reason, say
 
 NAMES = ("Ann", "Bo", "Cy", "Dana", "Player 4", "Mr. Will", "Ida")
 ANN, BO, CY, DANA, FOUR, WILL = range(6)

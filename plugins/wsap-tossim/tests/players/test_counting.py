@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wsap_tossim.players.counting import SILENT, Standing, claim_of, count_claims
+from wsap_tossim.players.reading.counting import SILENT, Standing, claim_of, count_claims
 
 LIST = ("Jailor", "Town Investigative", "Town Investigative", "Doctor", "Random Town", "Godfather", "Mafioso")
 

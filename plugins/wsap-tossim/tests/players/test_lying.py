@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from wsap_tossim.engine.model import Option, Verb
+from wsap_tossim.engine.data.model import Option, Verb
 from wsap_tossim.players.coordination import common_target
-from wsap_tossim.players.notes import Notes
+from wsap_tossim.players.reading.notes import Notes
+from wsap_tossim.players.reading.stories import cover_role, jester_manner, nights_of, told_as
+from wsap_tossim.players.reading.view import Character, View
 from wsap_tossim.players.scripted import ScriptedDecider
-from wsap_tossim.players.stories import cover_role, jester_manner, nights_of, told_as
-from wsap_tossim.players.view import Character, View
 
 VAMPIRES = ("Vampire Hunter", "Investigator", "Sheriff", "Doctor", "Escort", "Lookout", "Vampire", "Vampire", "Jester")
 MAFIA = ("Sheriff", "Doctor", "Lookout", "Escort", "Medium", "Citizen", "Godfather", "Mafioso", "Framer")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from wsap_tossim.engine.model import Option, Verb
+from wsap_tossim.engine.data.model import Option, Verb
 from wsap_tossim.players.lynch_risk import caution, jesters_left
-from wsap_tossim.players.notes import Notes
+from wsap_tossim.players.reading.notes import Notes
+from wsap_tossim.players.reading.view import Character, View
 from wsap_tossim.players.scripted import ScriptedDecider
-from wsap_tossim.players.view import Character, View
 
 NINE = ("Jailor", "Investigator", "Sheriff", "Doctor", "Lookout", "Escort", "Godfather", "Mafioso")
 JUDGE = (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), Option(Verb.WAIT))

@@ -18,16 +18,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from wsap_tossim.engine.data.model import Choice, Event, Faction, Verb
+from wsap_tossim.engine.data.rules import CLASSIC, RULE_SETS, rule_set
 from wsap_tossim.engine.game import WRITINGS, Game
-from wsap_tossim.engine.model import Choice, Event, Faction, Verb
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import CLASSIC, RULE_SETS, rule_set
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.engine.setups import MODES, setup
 from wsap_tossim.knowledge import Knowledge, seen_by
 from wsap_tossim.names import default_names
-from wsap_tossim.players.claims import named, read
 from wsap_tossim.players.decider import RandomDecider, Turn, lots
 from wsap_tossim.players.match import Played, play_match
+from wsap_tossim.players.reading.claims import named, read
 from wsap_tossim.players.scripted import ScriptedDecider
 
 Play = Callable[..., Played]
@@ -331,7 +331,7 @@ def test_a_mind_made_again_in_the_middle_goes_on_the_same(seated: Any) -> None:
 DIGEST = """
 import hashlib, json, random
 from wsap_tossim.engine.game import WRITINGS, Game
-from wsap_tossim.engine.rules import CLASSIC
+from wsap_tossim.engine.data.rules import CLASSIC
 from wsap_tossim.engine.setups import setup
 from wsap_tossim.players.match import play_match
 from wsap_tossim.players.scripted import ScriptedDecider

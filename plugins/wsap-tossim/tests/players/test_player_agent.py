@@ -12,7 +12,7 @@ import pytest
 from wsap_check import AgentTests
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Observation
-from wsap_tossim.engine.model import Verb
+from wsap_tossim.engine.data.model import Verb
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.agent import TownPlayer
 from wsap_tossim.players.decider import RandomDecider

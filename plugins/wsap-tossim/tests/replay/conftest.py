@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from wsap_tossim.engine.data.model import Event, Phase
+from wsap_tossim.engine.data.rules import rule_set
 from wsap_tossim.engine.game import Entry, Game
-from wsap_tossim.engine.model import Event, Phase
 from wsap_tossim.engine.random_play import random_choice
-from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import setup
 from wsap_tossim.replay.story import Belief, Story, Thought
 

@@ -12,7 +12,7 @@ import pytest
 from wsap_core.cli.app import run
 from wsap_core.protocol import Action
 from wsap_tossim.cli.sources import found
-from wsap_tossim.observation import TownObservation
+from wsap_tossim.perception.observation import TownObservation
 from wsap_tossim.players.agent import TownPlayer
 from wsap_tossim.replay import Record, load_record, save_record
 from wsap_tossim.replay.runs import record_of_run

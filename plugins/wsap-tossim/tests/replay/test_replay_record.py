@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.errors import SnapshotError, UsageError, WireError, WsapError
+from wsap_tossim.engine.data.rules import rule_set
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import setup
 from wsap_tossim.replay import Record, load_record, record, save_record
 

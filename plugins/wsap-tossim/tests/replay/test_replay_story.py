@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core.errors import UsageError
-from wsap_tossim.engine.events import EVENTS, TOLD
+from wsap_tossim.engine.data.events import EVENTS, TOLD
+from wsap_tossim.engine.data.model import Event, Phase
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Event, Phase
 from wsap_tossim.knowledge import seen_by
 from wsap_tossim.replay.event_lines import KINDS, line
 from wsap_tossim.replay.page import embedded, page_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from wsap_tossim.engine.model import Event, Phase
+from wsap_tossim.engine.data.model import Event, Phase
 from wsap_tossim.tournament.measures import COUNTS, measure
 from wsap_tossim.tournament.table import MEASURES
 

@@ -6,7 +6,7 @@ import random
 
 from twins import KINDS, Change, Played, Script, places
 
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.roles.listed import ROLES
 
 CORES = (
     ("Jailor", "Godfather", "Mafioso"),

@@ -16,7 +16,7 @@ from wsap_core.seams.model import Abilities
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.decision.styles import JsonStyle, Style, TagStyle
 from wsap_llm.scripted import ScriptedBackend
-from wsap_tossim.engine.model import Phase
+from wsap_tossim.engine.data.model import Phase
 from wsap_tossim.names import checked_names
 from wsap_tossim.options import TownOptions
 from wsap_tossim.world import Town, create

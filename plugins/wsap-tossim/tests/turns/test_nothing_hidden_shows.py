@@ -14,10 +14,10 @@ from turn_kit import Scene, town_with
 
 from wsap_core.protocol import Action
 from wsap_core.protocol.wire import encode
-from wsap_tossim.desk import look_up
+from wsap_tossim.engine.data.model import WAIT, Choice
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import WAIT, Choice
 from wsap_tossim.options import seat_name
+from wsap_tossim.perception.desk import look_up
 from wsap_tossim.verbs import TOOLS
 from wsap_tossim.world import Town
 

@@ -10,9 +10,9 @@ from turn_kit import Scene
 
 from wsap_core.cli.app import run
 from wsap_core.worlds.world import World
-from wsap_tossim.desk import look_up
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.options import TownOptions, seat_name
+from wsap_tossim.perception.desk import look_up
 from wsap_tossim.plugin import wsap_adapters
 from wsap_tossim.world import Town
 

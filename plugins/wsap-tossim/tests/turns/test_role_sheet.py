@@ -9,10 +9,10 @@ import pytest
 from turn_kit import Scene
 
 from wsap_core.cli.app import run
-from wsap_tossim.description import role_sheet
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import RULE_SETS
+from wsap_tossim.engine.data.rules import RULE_SETS
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.options import TownOptions
+from wsap_tossim.perception.description import role_sheet
 from wsap_tossim.world import Town
 
 LESSON = {"mode": "lesson:5:1", "rules": "quick"}

@@ -8,9 +8,9 @@ import random
 from turn_kit import Scene, headings, section
 
 from wsap_core.protocol import Action
-from wsap_tossim.engine.model import Choice, Verb
+from wsap_tossim.engine.data.model import Choice, Verb
 from wsap_tossim.options import seat_name
-from wsap_tossim.text_budget import cut, newest, shares
+from wsap_tossim.perception.text_budget import cut, newest, shares
 
 ROLES = ["Investigator", "Sheriff", "Doctor", "Lookout", "Escort", "Medium", *["Citizen"] * 6]
 ROLES += ["Mafioso", "Godfather", "Framer"]

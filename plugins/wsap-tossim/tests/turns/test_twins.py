@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from twins import KINDS, compared, play, watch
 from who_may_know import Watched, told
 
-from wsap_tossim.engine.events import EVENTS
-from wsap_tossim.engine.model import Event, Faction
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.data.events import EVENTS
+from wsap_tossim.engine.data.model import Event, Faction
+from wsap_tossim.engine.roles.listed import ROLES
 
 SALTS = st.integers(0, 2**24)
 

@@ -17,10 +17,10 @@ from wsap_llm.agent import LLMAgent
 from wsap_llm.decision.styles import JsonStyle
 from wsap_llm.options.llm import LLMOptions, Profile
 from wsap_llm.scripted import ScriptedBackend
-from wsap_tossim.description import description_of, role_sheet
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import RULE_SETS
+from wsap_tossim.engine.data.rules import RULE_SETS
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.options import TownOptions
+from wsap_tossim.perception.description import description_of, role_sheet
 from wsap_tossim.plugin import wsap_adapters
 from wsap_tossim.verbs import action_space
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from wsap_tossim.engine.data.model import WAIT, Choice, Verb
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import WAIT, Choice, Verb
 from wsap_tossim.history import History
-from wsap_tossim.observation import TownObservation
 from wsap_tossim.options import TownOptions, seat_name
+from wsap_tossim.perception.observation import TownObservation
 from wsap_tossim.world import Town
 
 Lines = dict[tuple[int, str, int], list[str]]

@@ -22,10 +22,10 @@ from wsap_core.protocol.wire import encode
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.decision.styles import JsonStyle, TagStyle
 from wsap_llm.scripted import ScriptedBackend
-from wsap_tossim.desk import look_up
+from wsap_tossim.engine.data.model import WAIT, Choice, Option, Verb
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import WAIT, Choice, Option, Verb
 from wsap_tossim.options import TownOptions, seat_name
+from wsap_tossim.perception.desk import look_up
 from wsap_tossim.tool_use import WRITES
 from wsap_tossim.verbs import TOOLS, to_action
 from wsap_tossim.world import Town

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from wsap_tossim.engine.model import Choice, Event
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import RuleSet
+from wsap_tossim.engine.data.model import Choice, Event
+from wsap_tossim.engine.data.rules import RuleSet
+from wsap_tossim.engine.roles.listed import ROLES
 
 
 class Round(NamedTuple):

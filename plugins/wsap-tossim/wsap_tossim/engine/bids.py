@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wsap_tossim.engine.model import Verb
-from wsap_tossim.engine.state import State
+from wsap_tossim.engine.data.model import Verb
+from wsap_tossim.engine.data.state import State
 
 __all__ = ["BIDS", "Bids"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from wsap_tossim.engine.bids import BIDS, Bids
+from wsap_tossim.engine.data.events import bit
+from wsap_tossim.engine.data.model import Choice, Phase, Verb
+from wsap_tossim.engine.data.tokens import tokens
 from wsap_tossim.engine.death import lynch
-from wsap_tossim.engine.events import bit
 from wsap_tossim.engine.floor import Floor
-from wsap_tossim.engine.model import Choice, Phase, Verb
 from wsap_tossim.engine.progress import Progress
-from wsap_tossim.engine.tokens import tokens
 from wsap_tossim.engine.victory import draw
 
 __all__ = ["Daytime"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from wsap_tossim.engine.events import bits
-from wsap_tossim.engine.model import Faction, Verb
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.state import Player, State
+from wsap_tossim.engine.data.events import bits
+from wsap_tossim.engine.data.model import Faction, Verb
+from wsap_tossim.engine.data.state import Player, State
+from wsap_tossim.engine.roles.listed import ROLES
 
 __all__ = ["become", "die", "lynch", "new_target", "set_up", "settle"]
 

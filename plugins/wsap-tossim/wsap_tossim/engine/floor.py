@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from wsap_tossim.engine.state import State
+from wsap_tossim.engine.data.state import State
 
 __all__ = ["Floor"]
 

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wsap_core.errors import SnapshotError, UsageError
+from wsap_tossim.engine.data.model import Choice, Verb
+from wsap_tossim.engine.data.record import WRITINGS, Entry, Writing, entries_of, rows_of, steps_of
+from wsap_tossim.engine.data.rules import RuleSet
 from wsap_tossim.engine.daytime import Daytime
 from wsap_tossim.engine.death import set_up
-from wsap_tossim.engine.model import Choice, Verb
-from wsap_tossim.engine.nighttime import Nighttime
+from wsap_tossim.engine.night.nighttime import Nighttime
 from wsap_tossim.engine.offers import Offers
-from wsap_tossim.engine.record import WRITINGS, Entry, Writing, entries_of, rows_of, steps_of
-from wsap_tossim.engine.rules import RuleSet
 from wsap_tossim.engine.setups import Setup
 
 __all__ = ["WRITINGS", "Entry", "Game", "Writing"]

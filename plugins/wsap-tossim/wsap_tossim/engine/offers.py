@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wsap_tossim.engine.bids import BIDS
-from wsap_tossim.engine.model import Choice, Option, Phase, Verb
+from wsap_tossim.engine.data.model import Choice, Option, Phase, Verb
+from wsap_tossim.engine.data.state import without
+from wsap_tossim.engine.data.tokens import CHARACTERS, tokens
 from wsap_tossim.engine.progress import Progress
-from wsap_tossim.engine.state import without
-from wsap_tossim.engine.tokens import CHARACTERS, tokens
 
 __all__ = ["Offers"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from wsap_tossim.engine.bids import Bids
+from wsap_tossim.engine.data.model import Choice, Event, Option, Phase
+from wsap_tossim.engine.data.record import Entry
+from wsap_tossim.engine.data.rules import RuleSet
+from wsap_tossim.engine.data.state import State
 from wsap_tossim.engine.floor import Floor
-from wsap_tossim.engine.model import Choice, Event, Option, Phase
-from wsap_tossim.engine.record import Entry
-from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.engine.rules import RuleSet
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.engine.setups import Setup, deal
-from wsap_tossim.engine.state import State
 from wsap_tossim.engine.victory import Ending, ending
 
 __all__ = ["Progress"]

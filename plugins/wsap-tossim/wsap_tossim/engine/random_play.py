@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from functools import cache
 
+from wsap_tossim.engine.data.model import WAIT, Choice, Option, Verb
+from wsap_tossim.engine.data.tokens import tokens
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import WAIT, Choice, Option, Verb
-from wsap_tossim.engine.tokens import tokens
 
 __all__ = ["filled", "play_out", "random_choice"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wsap_core.errors import ConfigError
-from wsap_tossim.engine.model import Category, Faction, Role
-from wsap_tossim.engine.roles import ROLES, role_named
+from wsap_tossim.engine.data.model import Category, Faction, Role
+from wsap_tossim.engine.roles.listed import ROLES, role_named
 from wsap_tossim.engine.victory import side_of
 
 __all__ = ["FEWEST", "MODES", "MOST", "Setup", "deal", "roles_of", "setup"]

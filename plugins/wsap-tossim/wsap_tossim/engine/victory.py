@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wsap_tossim.engine.model import Faction, Role, Verb
-from wsap_tossim.engine.state import Player, State
+from wsap_tossim.engine.data.model import Faction, Role, Verb
+from wsap_tossim.engine.data.state import Player, State
 
 __all__ = ["Ending", "draw", "ending", "side", "side_of"]
 

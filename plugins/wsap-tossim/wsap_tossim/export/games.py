@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from wsap_core.errors import UsageError
 from wsap_llm.export import Dialect, TurnMessages, system_prompts, turn_messages
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.export.lines import ChatLine, Decision, Done, EpisodeLine, Message
 from wsap_tossim.export.walk import Source, Turn, Walked, walk
 from wsap_tossim.plugin import wsap_adapters

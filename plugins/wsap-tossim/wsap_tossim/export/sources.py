@@ -11,8 +11,8 @@ from typing import Any
 from wsap_core.errors import UsageError, WireError
 from wsap_core.protocol import Action
 from wsap_core.protocol.values import JsonValue
+from wsap_tossim.engine.data.model import Choice, Verb
 from wsap_tossim.engine.game import WRITINGS, Game
-from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.export.sent import Heard
 from wsap_tossim.export.walk import Deed, Source
 from wsap_tossim.options import TownOptions

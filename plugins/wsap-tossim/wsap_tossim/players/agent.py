@@ -10,7 +10,7 @@ from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.seams.context import Context
 from wsap_tossim.knowledge import Knowledge, Seen
-from wsap_tossim.observation import TownObservation
+from wsap_tossim.perception.observation import TownObservation
 from wsap_tossim.players.decider import Decider, RandomDecider, Turn, lots
 from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.verbs import to_action

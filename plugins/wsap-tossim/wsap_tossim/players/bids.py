@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wsap_tossim.engine.model import WAIT, Choice, Option, Phase, Verb
+from wsap_tossim.engine.data.model import WAIT, Choice, Option, Phase, Verb
 from wsap_tossim.players.day import Answer, by_day, must_be_heard
-from wsap_tossim.players.view import View
+from wsap_tossim.players.reading.view import View
 
 __all__ = ["bid"]
 

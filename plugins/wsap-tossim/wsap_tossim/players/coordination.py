@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
-from wsap_tossim.engine.model import WAIT, Choice, Verb
-from wsap_tossim.players.claims import named
-from wsap_tossim.players.phrases import say
-from wsap_tossim.players.stories import diary
-from wsap_tossim.players.view import View
+from wsap_tossim.engine.data.model import WAIT, Choice, Verb
+from wsap_tossim.players.reading.claims import named
+from wsap_tossim.players.reading.phrases import say
+from wsap_tossim.players.reading.stories import diary
+from wsap_tossim.players.reading.view import View
 
 __all__ = ["attacked_before", "common_target", "in_secret", "leader", "one_short", "why_kill"]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from wsap_tossim.engine.model import WAIT, Choice, Phase, Verb
-from wsap_tossim.players.claims import clauses, named, read
+from wsap_tossim.engine.data.model import WAIT, Choice, Phase, Verb
 from wsap_tossim.players.coordination import one_short
 from wsap_tossim.players.lynch_risk import caution, schemers_left
-from wsap_tossim.players.phrases import cut, say
-from wsap_tossim.players.stories import jester_manner
-from wsap_tossim.players.view import View
+from wsap_tossim.players.reading.claims import clauses, named, read
+from wsap_tossim.players.reading.phrases import cut, say
+from wsap_tossim.players.reading.stories import jester_manner
+from wsap_tossim.players.reading.view import View
 
 __all__ = ["Answer", "by_day", "must_be_heard"]
 

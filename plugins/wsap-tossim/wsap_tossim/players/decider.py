@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from wsap_tossim.engine.model import Choice, Option, Verb
+from wsap_tossim.engine.data.model import Choice, Option, Verb
 from wsap_tossim.engine.random_play import filled
 from wsap_tossim.knowledge import Knowledge
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wsap_tossim.players.notes import Clue
-from wsap_tossim.players.priors import is_town, role_list
-from wsap_tossim.players.view import View
+from wsap_tossim.players.reading.notes import Clue
+from wsap_tossim.players.reading.priors import is_town, role_list
+from wsap_tossim.players.reading.view import View
 
 __all__ = ["caution", "jesters_left", "schemers_left"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from wsap_tossim.engine.data.model import WAIT, Choice, Phase
 from wsap_tossim.engine.game import WRITINGS, Game
-from wsap_tossim.engine.model import WAIT, Choice, Phase
 from wsap_tossim.knowledge import Knowledge, share
 from wsap_tossim.players.decider import Decider
 

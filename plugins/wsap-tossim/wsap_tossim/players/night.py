@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from wsap_tossim.engine.model import WAIT, Choice, Verb
+from wsap_tossim.engine.data.model import WAIT, Choice, Verb
 from wsap_tossim.players.coordination import attacked_before, common_target, why_kill
-from wsap_tossim.players.priors import is_enemy, is_town
-from wsap_tossim.players.stories import diary
-from wsap_tossim.players.view import WORTH, View
+from wsap_tossim.players.reading.priors import is_enemy, is_town
+from wsap_tossim.players.reading.stories import diary
+from wsap_tossim.players.reading.view import WORTH, View
 
 __all__ = ["at_night"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from wsap_tossim.engine.model import WAIT, Choice, Option, Phase, Verb
+from wsap_tossim.engine.data.model import WAIT, Choice, Option, Phase, Verb
 from wsap_tossim.knowledge import Knowledge
 from wsap_tossim.players.bids import bid
 from wsap_tossim.players.coordination import in_secret
 from wsap_tossim.players.day import by_day
 from wsap_tossim.players.decider import Turn
 from wsap_tossim.players.night import at_night
-from wsap_tossim.players.notes import Notes
-from wsap_tossim.players.priors import is_town
-from wsap_tossim.players.stories import PAST, diary_line, nights_of, will_of
-from wsap_tossim.players.view import Character, View
+from wsap_tossim.players.reading.notes import Notes
+from wsap_tossim.players.reading.priors import is_town
+from wsap_tossim.players.reading.stories import PAST, diary_line, nights_of, will_of
+from wsap_tossim.players.reading.view import Character, View
 
 __all__ = ["ScriptedDecider"]
 

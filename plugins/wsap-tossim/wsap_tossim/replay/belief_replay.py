@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from wsap_core.seams.context import derive_seed
+from wsap_tossim.engine.data.model import Choice, Verb
+from wsap_tossim.engine.data.record import Entry, steps_of
 from wsap_tossim.engine.game import WRITINGS, Game
-from wsap_tossim.engine.model import Choice, Verb
-from wsap_tossim.engine.record import Entry, steps_of
 from wsap_tossim.knowledge import Knowledge, share
 from wsap_tossim.players.decider import lots
 from wsap_tossim.players.match import AFTER_THE_DAY

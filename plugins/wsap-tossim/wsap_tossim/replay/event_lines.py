@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wsap_tossim.engine.events import TOLD
-from wsap_tossim.engine.model import Event
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.data.events import TOLD
+from wsap_tossim.engine.data.model import Event
+from wsap_tossim.engine.roles.listed import ROLES
 
 __all__ = ["KINDS", "STEPS", "Line", "line"]
 

@@ -17,8 +17,8 @@ from wsap_core.errors import ConfigError, WireError
 from wsap_core.protocol import Action
 from wsap_core.untrusted import error_line
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_tossim.engine.model import WAIT, Choice
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.data.model import WAIT, Choice
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.options import TownOptions, seat_name
 from wsap_tossim.replay.belief_replay import replay_beliefs, seeds_of
 from wsap_tossim.replay.record import FORMAT, Record, record_from_json, until

@@ -13,9 +13,9 @@ from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from wsap_core.errors import UsageError
+from wsap_tossim.engine.data.model import Event, Phase
 from wsap_tossim.engine.game import Entry, Game
-from wsap_tossim.engine.model import Event, Phase
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.knowledge import as_seen
 from wsap_tossim.replay.event_lines import STEPS, line
 

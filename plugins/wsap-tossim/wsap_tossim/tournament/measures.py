@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import log
 from typing import Any
 
-from wsap_tossim.engine.model import Event
-from wsap_tossim.players.claims import read
-from wsap_tossim.players.priors import is_enemy, is_town
+from wsap_tossim.engine.data.model import Event
+from wsap_tossim.players.reading.claims import read
+from wsap_tossim.players.reading.priors import is_enemy, is_town
 
 __all__ = ["COUNTS", "SHARPEST", "measure"]
 

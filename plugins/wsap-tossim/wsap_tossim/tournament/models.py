@@ -19,8 +19,8 @@ from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, Services, runtime_services
 from wsap_llm.kit import Budget, ModelPool, Price, Waited
+from wsap_tossim.engine.data.record import Entry
 from wsap_tossim.engine.game import WRITINGS, Game
-from wsap_tossim.engine.record import Entry
 from wsap_tossim.options import seat_name
 from wsap_tossim.players.decider import Decider
 from wsap_tossim.replay.runs import RUN_FORMAT, record_of_run

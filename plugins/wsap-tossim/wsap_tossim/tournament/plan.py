@@ -17,7 +17,7 @@ from typing import Any
 from wsap_core.errors import ConfigError
 from wsap_core.seams.context import derive_seed
 from wsap_core.untrusted import single_line
-from wsap_tossim.engine.model import Role
+from wsap_tossim.engine.data.model import Role
 from wsap_tossim.engine.setups import deal
 from wsap_tossim.engine.victory import side_of
 from wsap_tossim.options import TownOptions

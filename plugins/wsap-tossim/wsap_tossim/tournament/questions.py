@@ -15,9 +15,9 @@ from typing import Any
 from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_llm.kit import find_values, split_thinking
-from wsap_tossim.context import turn_text
 from wsap_tossim.engine.game import Game
 from wsap_tossim.knowledge import Knowledge, share
+from wsap_tossim.perception.context import turn_text
 from wsap_tossim.players.decider import Decider, RandomDecider
 from wsap_tossim.players.scripted import ScriptedDecider
 

@@ -23,7 +23,7 @@ from math import sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.roles.listed import ROLES
 from wsap_tossim.engine.victory import side_of
 from wsap_tossim.tournament.ledger import Line
 

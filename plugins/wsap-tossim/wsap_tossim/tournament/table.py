@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.seams.agent import Usage
-from wsap_tossim.engine.model import Faction
-from wsap_tossim.engine.record import WRITINGS
+from wsap_tossim.engine.data.model import Faction
+from wsap_tossim.engine.data.record import WRITINGS
 from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.measures import COUNTS
 from wsap_tossim.tournament.plan import Settings

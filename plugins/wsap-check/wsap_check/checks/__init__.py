@@ -1,0 +1,1 @@
+"""The checks: what each of them asks of a world or an agent."""

@@ -1,0 +1,1 @@
+"""What an agent perceives of Crafter: observations, pictures, and sentences about both."""

@@ -1,0 +1,1 @@
+"""Crafter's world and its rules, without agents, text or the protocol."""

@@ -1,0 +1,1 @@
+"""The data of a game: its model, rules, events and record."""

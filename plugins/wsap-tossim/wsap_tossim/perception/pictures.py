@@ -1,0 +1,142 @@
+"""The view of the town for the terminal and the dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from wsap_core.protocol import ChatBlock, ChatLine, TableBlock, TextBlock, View
+from wsap_tossim.engine.game import Game
+from wsap_tossim.engine.roles.listed import ROLES
+from wsap_tossim.knowledge import Knowledge, Seen, Standing
+from wsap_tossim.perception.context import CHAT, private_lines, where_it_stands
+from wsap_tossim.perception.event_text import CHANNELS, listed, sentence, verdicts
+
+__all__ = ["lines_of", "town_view"]
+
+MOST_LINES = 60
+NARRATOR = "Town"
+"""The speaker of events; a reserved name."""
+_ALONE = frozenset({"result", "told", "becomes", "jailed", "blackmailed"})
+"""Kinds of private events of one player."""
+_TOLD = frozenset({*CHAT, *_ALONE, "note", "raised", "remembered", "haunted", "over"} - {"silent"})
+"""Kinds of events shown as sentences among the speeches."""
+
+
+def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = None) -> View:
+    """Return the players, the state of the game and the talk; for a player also its private knowledge.
+
+    `secrets` is the game, for spectators who may see every role.
+    """
+    blocks: list[TableBlock | ChatBlock | TextBlock] = []
+    over = knows.winners is not None
+    if knows.player is not None and not over:
+        blocks.append(TextBlock(_you(knows, names)))
+    if over:
+        won = listed([names[n] for n in knows.winners or ()])
+        blocks.append(TextBlock(f"{knows.reason} Winners: {won}.", "The game is over"))
+    blocks.append(_roster(knows, names, secrets))
+    if known := _alone(knows, names):
+        blocks.append(ChatBlock(known, "What you alone know"))
+    lately = [event for event in knows.events if event.day >= knows.day - 1]
+    blocks.append(ChatBlock(lines_of(lately, names, knows.player)[-MOST_LINES:], "Lately"))
+    return View(blocks, _title(knows))
+
+
+def lines_of(events: Sequence[Seen], names: Sequence[str], me: int | None) -> list[ChatLine]:
+    """Return a line for each event, oldest first; `me` is the player, or None for spectators."""
+    return list(_lines(events, names, me))
+
+
+def _title(knows: Knowledge) -> str:
+    alive = f"{len(knows.living())} of {knows.players} alive"
+    if knows.winners is not None:
+        return f"The game is over, {alive}"
+    return f"{f'Night {knows.day}' if knows.by_night else f'Day {knows.day}, {knows.phase}'}, {alive}"
+
+
+def _you(knows: Knowledge, names: Sequence[str]) -> str:
+    assert knows.player is not None  # the caller asked
+    alive = "" if knows.alive else " You are dead; you can still win."
+    who = f"You are {names[knows.player]}, the {knows.role}.{alive} {where_it_stands(knows, names)}".rstrip()
+    role = ROLES.get(knows.role or "")
+    # at the start, and when it has an action
+    told = knows.alive and role is not None and (knows.day == 1 or knows.by_night)
+    return f"{who}\n{role.summary}" if told and role is not None else who
+
+
+def _alone(knows: Knowledge, names: Sequence[str]) -> list[ChatLine]:
+    """Return a player's private knowledge, oldest first, without role and mates, which the table shows."""
+    if knows.player is None:
+        return []
+    told = [line for line in private_lines(knows, names) if not line.startswith("You are the ")]
+    if knows.target is not None and not any(line.startswith("Your target") for line in told):
+        told.insert(0, f"Your target is {names[knows.target]}.")
+    lines = [line.partition(": ") if line.startswith("Night ") else ("You", "", line) for line in told]
+    return [ChatLine(when, what) for when, _, what in lines]
+
+
+def _roster(knows: Knowledge, names: Sequence[str], secrets: Game | None) -> TableBlock:
+    """Return a short line for each player, since half a terminal is 40 characters wide."""
+    now = {voter: f"→ {names[target]}" for voter, target in knows.votes.items()}
+    if knows.accused is not None and knows.standing[knows.accused].alive:
+        now[knows.accused] = "on trial"
+    now |= dict.fromkeys(knows.winners or (), "won")
+    rows = []
+    for one in knows.standing:
+        name = f"{names[one.number]}{' (you)' if one.number == knows.player else ''}"
+        role = secrets.state.players[one.number].role.name if secrets is not None else one.role
+        rows.append((name, _known(one, role), *([now.get(one.number, "")] if now else [])))
+    return TableBlock(("player", "known of it", *(["now"] if now else [])), rows)
+
+
+def _known(one: Standing, role: str | None) -> str:
+    return role or "" if one.alive else f"† {role or 'nobody knows what'}, day {one.died}"
+
+
+def _lines(events: Sequence[Seen], names: Sequence[str], me: int | None) -> Iterator[ChatLine]:
+    heard = {(e.data["player"], e.data["to"]) for e in events if e.kind == "whisper"}
+    died = 0
+    for kind, group in groupby(events, key=lambda event: event.kind):
+        if kind == "verdict":
+            yield ChatLine(NARRATOR, verdicts([event.data for event in group], names))
+            continue
+        for event in group:
+            died = event.day if kind == "death" and event.phase == "night" else died
+            if kind == "phase":
+                yield from _begins(event, died)
+            elif kind != "whispered" or (event.data["player"], event.data["to"]) not in heard:
+                yield from _line(event, names, me)
+
+
+def _begins(event: Seen, died: int) -> Iterator[ChatLine]:
+    if event.data["name"] == "dusk":
+        yield ChatLine(NARRATOR, f"Night {event.day} falls.")
+    elif event.data["name"] == "discussion" and event.day > 1:
+        nobody = "" if died == event.day - 1 else " Nobody died last night."
+        yield ChatLine(NARRATOR, f"Day {event.day} begins.{nobody}")
+
+
+def _line(event: Seen, names: Sequence[str], me: int | None) -> Iterator[ChatLine]:
+    data = event.data
+    if event.kind in ("speech", "whisper", "said"):
+        speaker = data.get("player")
+        channel = CHANNELS.get(data.get("channel", ""), "")
+        if event.kind == "whisper":
+            channel = f"to {'you' if data['to'] == me else names[data['to']]}"
+        if data.get("text"):
+            yield ChatLine("?" if speaker is None else names[speaker], str(data["text"]), channel)
+    elif event.kind in _TOLD:
+        text = sentence(event, names, me)
+        if event.kind == "jailed" and me is None:
+            text = f"{names[data['player']]} is taken into jail."
+        if text:
+            yield ChatLine(NARRATOR, text, _to_whom(event, names, me))
+
+
+def _to_whom(event: Seen, names: Sequence[str], me: int | None) -> str:
+    if event.kind not in _ALONE:
+        return ""
+    if me is not None:
+        return "to you alone"
+    return f"to {names[event.data['player']]} alone" if event.kind in ("result", "told") else "in secret"

@@ -1,0 +1,1 @@
+"""What a player makes of what it has read: claims, counts, beliefs and stories."""
