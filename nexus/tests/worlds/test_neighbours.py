@@ -318,7 +318,7 @@ def test_nothing_that_a_game_has_started_outlives_its_worker(
 def test_nothing_that_a_game_has_started_outlives_the_nexus(tmp_path: Path, how: str, kind: str) -> None:
     script = f"""
 import asyncio, sys
-sys.path.append({str(Path(__file__).parents[1] / "kit")!r})
+sys.path += [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1] / "kit")!r}]
 import bad_neighbours
 from test_neighbours import misbehave, sat_down, world_in
 from wsap_nexus.worlds.workers.pool import WorkerPool
