@@ -155,7 +155,7 @@ async def _go_through(port: WorldPort, player: SeatPort, repository: Repository,
         step = read_step(event.seq, event.episode, event.step or 0, event.body, codec)
         await player.observe()
         outcome = await player.step(step.action)
-        if step_line(player.agent_id, outcome.action, outcome.result) != step.line:
+        if not step.is_repeated_by(outcome.action, outcome.result):
             raise WorldError(f"{port.spec.name!r} diverged from its recording.")
 
 
