@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from wsap_core.errors import PluginError
 from wsap_core.protocol import (
+    AVATAR_ACTIONS,
     Action,
     ActionAvailability,
     ActionDef,
@@ -30,6 +31,8 @@ LONGEST = 7000
 """Maximum characters of a text."""
 SHORT = 200
 """Maximum characters of a text that is told among the numbers."""
+OWN = {"metadata", "legal_actions", "state", "success", "message"}
+"""What WSAP's own server tells that is no part of what is seen."""
 MOST_ACTIONS = 200
 """Maximum number of actions."""
 ACT = "act"
@@ -103,7 +106,9 @@ def _declared(form: Form, schema: Mapping[str, Any], tools: object) -> list[tupl
         described = str(schema["properties"]["action"].get("description") or "")
         told = dict(part.split(": ", 1) for part in described.split("; ") if ": " in part)
         names = filter(_is_name, schema["properties"]["action"]["enum"])
-        return [(name, told.get(name, ""), _object(parts.get(name))) for name in names]
+        # What a body does anywhere, such as to inspect itself, is no action of the game.
+        own = [name for name in names if name not in AVATAR_ACTIONS.names]
+        return [(name, told.get(name, ""), _object(parts.get(name))) for name in own]
     fields = {key: value for key, value in _object(schema.get("properties")).items() if key != "metadata"}
     required = [key for key in schema.get("required") or () if key in fields]
     return [(ACT, str(schema.get("description") or ""), {**schema, "properties": fields, "required": required})]
@@ -121,7 +126,7 @@ def observed(told: Mapping[str, Any], form: Form, space: ActionSpace, step: int,
     """Return what an environment tells: short values by name, and longer ones as text."""
     status: dict[str, Any] = {}
     texts: list[str] = []
-    own = {"metadata", "legal_actions", "state"} if form == "named" else {"metadata", "tool_name"}
+    own = OWN if form == "named" else {"metadata", "tool_name"}
     for name, value in told.items():
         key = single_line(name)[:60]
         if name in own or value is None or value in ("", [], {}):
