@@ -88,6 +88,7 @@ class Other:
         self.heard: list[dict[str, Any]] = []
         self.says: list[object] = []
         self.url = ""
+        self.sees: dict[str, Any] = {"hint": f"higher {HOSTILE}", "left": 3, "board": "a\nb", "metadata": {"x": 1}}
         self.app = FastAPI()
         self.app.get("/schema")(lambda: {"action": schema, "observation": {}, "state": {}})
         self.app.get("/metadata")(lambda: {"name": f"Guess{HOSTILE}", "description": f"A guess. {HOSTILE}"})
@@ -109,8 +110,7 @@ class Other:
                     return
                 await socket.send_text(said if isinstance(said, str) else json.dumps(said))
             else:
-                seen = {"hint": f"higher {HOSTILE}", "left": 3, "board": "a\nb", "metadata": {"x": 1}}
-                told = {"observation": seen, "reward": 0.5, "done": message["data"].get("guess") == 9}
+                told = {"observation": self.sees, "reward": 0.5, "done": message["data"].get("guess") == 9}
                 await socket.send_json({"type": "observation", "data": told})
 
 
@@ -166,6 +166,20 @@ def test_an_environment_of_tools_has_each_as_an_action(other: Other) -> None:
 @pytest.mark.parametrize("other", [{"type": "object", "properties": {"a b": {}}, "required": ["a b"]}], indirect=True)
 def test_what_takes_no_action_in_words_is_refused(other: Other) -> None:
     with pytest.raises(PluginError, match="write an adapter"):
+        Driven(f"openenv:{other.url}")
+
+
+def test_pictures_are_left_out_and_an_environment_that_shows_nothing_else_is_refused(other: Other) -> None:
+    picture = {"rgb": [[[0, 1, 2]] * 30] * 30, "png": "iVBORw0KGgo" * 200}
+    other.sees = {**picture, "score": 3, "map": "a b\nc d"}
+    world = Driven(f"openenv:{other.url}")
+    seen = world.reset(1)
+    assert seen.status == {"score": 3}
+    assert "a b\nc d" in seen.to_text()
+    assert seen.to_text().count("not shown") == 2
+    world.close()
+    other.sees = picture
+    with pytest.raises(PluginError, match="pictures or other large arrays only"):
         Driven(f"openenv:{other.url}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from wsap_core.errors import WorldError
+from wsap_core.errors import PluginError, WorldError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation
 from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.options import read_option
@@ -15,7 +15,7 @@ from wsap_core.untrusted import single_line, strip_control
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_openenv.connection import Connection, RefusedError
 from wsap_openenv.plugin import DEFAULT, SEEDED, TIMEOUT
-from wsap_openenv.telling import data_of, form_of, observed, space_of
+from wsap_openenv.telling import OWN, data_of, form_of, is_told, observed, space_of
 
 # Any, in this module: JSON, and options.
 
@@ -67,6 +67,11 @@ class OpenEnvGame:
             self._form, action, listed.get("tools") if isinstance(listed, dict) else None, self._name
         )
         self._actions = index_actions(self.action_space)
+        told = [
+            value for key, value in _observation(first).items() if key not in OWN and value not in (None, "", [], {})
+        ]
+        if told and not any(map(is_told, told)):
+            raise PluginError(f"{self._name} shows pictures or other large arrays only; write an adapter.")
         self._seen = self._shown(first)
 
     @property

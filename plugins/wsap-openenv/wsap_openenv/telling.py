@@ -33,6 +33,10 @@ SHORT = 200
 """Maximum characters of a text that is told among the numbers."""
 OWN = {"metadata", "legal_actions", "state", "success", "message"}
 """What WSAP's own server tells that is no part of what is seen."""
+MOST_NUMBERS = 256
+"""Maximum number of numbers in one value."""
+LONGEST_WORD = 1000
+"""Maximum characters of a text without a space."""
 MOST_ACTIONS = 200
 """Maximum number of actions."""
 ACT = "act"
@@ -122,14 +126,34 @@ def data_of(form: Form, action: Action) -> dict[str, Any]:
     return {"action": action.name, "parameters": given} if form == "named" else given
 
 
+def is_told(value: object) -> bool:
+    """Return whether words can tell a value: it is no picture, such as an array of many numbers or encoded bytes."""
+    if isinstance(value, str):
+        return len(value) <= LONGEST_WORD or any(map(str.isspace, value[:LONGEST_WORD]))
+    if isinstance(value, dict):
+        return all(map(is_told, value.values()))
+    return not isinstance(value, list) or (_count(value) <= MOST_NUMBERS and all(map(is_told, value)))
+
+
+def _count(value: list[Any]) -> int:
+    """Return how many numbers a list has, at any depth."""
+    return sum(_count(each) if isinstance(each, list) else isinstance(each, int | float) for each in value)
+
+
+def told_of(seen: Mapping[str, Any], form: Form) -> dict[str, Any]:
+    """Return what an observation tells of the state: without what is empty, or about the protocol."""
+    own = OWN if form == "named" else {"metadata", "tool_name"}
+    return {name: value for name, value in seen.items() if name not in own and value not in (None, "", [], {})}
+
+
 def observed(told: Mapping[str, Any], form: Form, space: ActionSpace, step: int, *, done: bool) -> ForeignObservation:
-    """Return what an environment tells: short values by name, and longer ones as text."""
+    """Return what an environment tells: short values by name, and longer ones as text; pictures are left out."""
     status: dict[str, Any] = {}
     texts: list[str] = []
-    own = OWN if form == "named" else {"metadata", "tool_name"}
-    for name, value in told.items():
+    for name, value in told_of(told, form).items():
         key = single_line(name)[:60]
-        if name in own or value is None or value in ("", [], {}):
+        if not is_told(value):
+            texts.append(f"{key}: (a picture or other large array, not shown)")
             continue
         if isinstance(value, bool | int | float):
             status[key] = value
