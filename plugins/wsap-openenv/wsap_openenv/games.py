@@ -15,7 +15,7 @@ from wsap_core.untrusted import single_line, strip_control
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_openenv.connection import Connection, RefusedError
 from wsap_openenv.plugin import DEFAULT, SEEDED, TIMEOUT
-from wsap_openenv.telling import OWN, data_of, form_of, is_told, observed, space_of
+from wsap_openenv.telling import data_of, form_of, is_told, observed, space_of, told_of
 
 # Any, in this module: JSON, and options.
 
@@ -67,10 +67,8 @@ class OpenEnvGame:
             self._form, action, listed.get("tools") if isinstance(listed, dict) else None, self._name
         )
         self._actions = index_actions(self.action_space)
-        told = [
-            value for key, value in _observation(first).items() if key not in OWN and value not in (None, "", [], {})
-        ]
-        if told and not any(map(is_told, told)):
+        told = told_of(_observation(first), self._form)
+        if told and not any(map(is_told, told.values())):
             raise PluginError(f"{self._name} shows pictures or other large arrays only; write an adapter.")
         self._seen = self._shown(first)
 

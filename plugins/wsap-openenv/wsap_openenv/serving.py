@@ -57,7 +57,7 @@ async def serve(
     )
     with contextlib.closing(listen(address)) as listening:
         config = uvicorn.Config(
-            guarded, ws="websockets-sansio", ws_max_size=LONGEST, ws_ping_interval=PING, ws_ping_timeout=PING,
+            guarded, ws_max_size=LONGEST, ws_ping_interval=PING, ws_ping_timeout=PING,
             ws_per_message_deflate=False, log_level="warning", lifespan="off", timeout_graceful_shutdown=2,
             server_header=False,
         )  # fmt: skip
