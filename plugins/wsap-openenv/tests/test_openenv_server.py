@@ -182,6 +182,9 @@ def test_without_a_connection_there_is_only_a_probe_which_leaves_no_run(tmp_path
         assert http.post("/reset", json={"seed": -3}).status_code == 400
         assert http.post("/step", json={"action": {"action": "wait"}}).status_code == 409
         assert http.get("/state").json()["step_count"] == 0
+        action = http.get("/schema").json()["action"]
+        assert (action["title"], action["required"]) == ("GameAction", ["action"])
+        assert action["$defs"]["speak"]["required"] == ["text"]
         asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         assert [tool["name"] for tool in http.post("/mcp", json=asked).json()["result"]["tools"]][:2] == [
             "speak", "wait",

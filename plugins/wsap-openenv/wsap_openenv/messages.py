@@ -158,7 +158,7 @@ def action_schema(space: ActionSpace) -> dict[str, Any]:
     described = "; ".join(f"{each.name}: {each.description}" for each in listed if each.description)
     return {
         "type": "object",
-        "title": "Action",
+        "title": "GameAction",  # of "Action", verifiers thinks that it can only call tools
         "properties": {
             "action": {**_TEXT, "enum": [each.name for each in listed], "description": described},
             "parameters": {

@@ -31,7 +31,6 @@ from wsap_nexus.hub.transit.entering import PreparedEntry, cancel_entry
 from wsap_nexus.hub.transit.leaving import WorldExit, commit_exit, in_any_case
 from wsap_nexus.hub.transit.patience import INSISTED
 from wsap_nexus.runs.record.logged import read_snapshot, read_step
-from wsap_nexus.runs.record.trajectory import step_line
 from wsap_nexus.runs.run import Run
 from wsap_nexus.store.entities import SessionRecord, TransferRecord, WorldRecord
 from wsap_nexus.store.errors import OneValueError, UnreadableError
