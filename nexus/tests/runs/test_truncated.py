@@ -10,8 +10,8 @@ import pytest
 from cli_kit import own_folder, typed
 
 from wsap_core.protocol import Action, ActionResult, Observation
-from wsap_nexus.runs.tally import SeatTally
-from wsap_nexus.runs.trajectory import step_line
+from wsap_nexus.runs.record.tally import SeatTally
+from wsap_nexus.runs.record.trajectory import step_line
 
 GAME = """
 from wsap_core import ActionDef, ActionResult, ActionSpace, Observation
