@@ -19,9 +19,12 @@ from wsap_check import run_checks
 from wsap_core.errors import ConfigError, PluginError, WorldError, WsapError
 from wsap_core.protocol import Action, ParamDef
 from wsap_core.references import load_adapter_spec
+from wsap_core.seams.context import Context
+from wsap_core.seams.options import Options
 from wsap_nexus import api
 from wsap_nexus.driven import Driven
 from wsap_nexus.http.listening import Address, listen, url_of
+from wsap_openenv.games import create
 
 MOVES = ("move_left", "move_up", "noop", "move_left", "fly", "move_down", "noop")
 
@@ -151,6 +154,13 @@ def test_the_fields_of_an_action_are_parameters_and_its_texts_are_cleaned(other:
     assert other.heard[-1] == {"type": "step", "data": {"guess": 9, "mood": "bold"}}
     assert all(not each["data"] for each in other.heard if each["type"] == "reset"), "it is told no seeds"
     world.close()
+
+
+def test_it_declares_the_options_that_it_reads(other: Other) -> None:
+    options = Options({"url": other.url})
+    game = create(Context.create(0, config=options))
+    game.close()
+    assert options.asked == {option.name for option in load_adapter_spec("openenv").options}
 
 
 @pytest.mark.parametrize("other", [TOOLS], indirect=True)
