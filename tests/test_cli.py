@@ -351,7 +351,7 @@ def test_the_kernel_alone_says_what_to_install(name: str, distribution: str, own
     program = (
         "import sys, wsap_core.discovery as d\n"
         "find = d.find_plugins\n"
-        "d.find_plugins = lambda: [f for f in find() if f.name not in ('nexus', 'check', 'mcp')]\n"
+        "d.find_plugins = lambda: [f for f in find() if f.name not in ('nexus', 'check', 'mcp', 'openenv')]\n"
         "import wsap_core.host as h; h.find_plugins = d.find_plugins\n"
         "from wsap_core.cli import main; sys.exit(main())"
     )

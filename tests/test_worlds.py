@@ -218,7 +218,7 @@ class Answers(Counter):
         (lambda: ActionResult(True, reward=cast(float, None)), "a reward that is not a finite number: None"),
         (lambda: ActionResult(True, achievements="lamp"), "achievements of ActionResult must be a list, not a str"),
         (lambda: ActionResult(True, achievements=cast(list[str], [1])), "achievements that are not all names"),
-        (lambda: ActionResult(True, message=cast(str, None)), "a message that is a NoneType, not a text"),
+        (lambda: ActionResult(True, message=cast(str, None)), "message that is not a text: None"),
         (lambda: ActionResult(True, observation=Observation(step=-1)), "a step that does not count from 0: -1"),
         (lambda: sys.exit(3), "'answers' raised SystemExit: 3"),
     ],

@@ -52,6 +52,8 @@ class EpisodeSummary:
     """Decisions replaced by a fallback, because the agent's own was unreadable or illegal."""
     repaired: int = 0
     """Decisions for which the agent was asked again."""
+    truncated: bool = False
+    """Whether the game ended it at a limit of steps or time; it counts in scores, as it is `done`."""
 
 
 LARGEST_SCORE = 1e15

@@ -206,6 +206,25 @@ class OutsideRun:
             await self._handle.flushed()  # what the program was told is never lost
         return result
 
+    async def turn(self, action: Action) -> ActionResult:
+        """Take an action as `act` does, and wait for the seat's next decision; return the result with what it sees.
+
+        If the game ends before that decision, the result is that of the end, with all that was paid and achieved since.
+        """
+        result = await self.act(action)
+        if result.done:
+            return result
+        seen, last = await self.observation(), self.last
+        if last is None or last is result:
+            return replace(result, observation=seen)
+        return replace(
+            last,
+            success=result.success,
+            message=f"{result.message} {last.message}".strip(),
+            reward=result.reward + last.reward,
+            achievements=(*result.achievements, *last.achievements),
+        )
+
     async def stop(self) -> None:
         """End play; unless the game is over, the run can be resumed. Waits until everything is recorded."""
         self._play.cancel()

@@ -13,6 +13,7 @@ KERNEL_COMMANDS: dict[str, tuple[str, str]] = {
 DISTRIBUTION_OF: dict[str, str] = {
     "check": "wsap-check",
     "mcp": "wsap-mcp",
+    "serve": "wsap-openenv",
     **dict.fromkeys(("doctor", "export", "models", "nexus", "play", "replay", "runs", "schema"), "wsap-nexus"),
 }
 """Command -> the distribution to install for it."""

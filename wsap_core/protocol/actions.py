@@ -160,6 +160,8 @@ class ActionResult(Part):
     outcome: Literal["done", "failed", "unknown"] = field(default="done", metadata=LEFT_OUT)
     """The outcome of an action that the world accepted: `failed` if it was started without effect, `unknown` if it
     can't be determined, for example because the game's process was lost during it; it is not repeated."""
+    truncated: bool = field(default=False, metadata=LEFT_OUT)
+    """Whether the episode ended at a limit of steps or time rather than by the rules of the game; only with `done`."""
 
     def __repr__(self) -> str:
         return brief_repr(self)

@@ -77,11 +77,8 @@ def wrong_in(answer: Any) -> str:
 
 def _wrong_result(result: ActionResult) -> str:
     observation: object = result.observation  # a game may put anything into any field
-    message: object = result.message
     if not isinstance(observation, Observation):
         return f"a result whose observation is a {type(observation).__name__}"
-    if not isinstance(message, str):
-        return f"a message that is a {type(message).__name__}, not a text"
     if not all(isinstance(name, str) for name in result.achievements):
         return "achievements that are not all names"
     reward = _plain(result.reward)

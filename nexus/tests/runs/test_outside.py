@@ -178,3 +178,48 @@ def test_only_runs_of_programs_outside_are_continued_so(tmp_path: Path) -> None:
             opened.resume(played.run or "")
 
     within(tmp_path, use)
+
+
+def test_a_turn_returns_what_is_seen_at_the_next_decision_and_all_that_was_paid_until_then(tmp_path: Path) -> None:
+    async def play(opened: OutsideRuns) -> tuple[float, dict[str, object]]:
+        run = opened.play("matrix", seat="column", opponents="tit-for-tat", seed=5, options={"rounds": 5})
+        await run.observation()
+        paid, steps = 0.0, list[int]()
+        while not run.over:
+            result = await run.turn(Action("cooperate"))
+            paid += result.reward
+            steps.append(result.observation.step)
+        assert steps == sorted(steps)
+        assert result.done
+        return paid, dict(run.summary or {})
+
+    paid, summary = within(tmp_path, play)
+    mine = next(seat for seat in summary["seats"] if seat["seat"] == "column")  # type: ignore[attr-defined]
+    assert paid == mine["reward"] > 0
+
+
+def test_what_the_last_move_of_another_pays_is_part_of_the_turn_before(tmp_path: Path) -> None:
+    (tmp_path / "turns.py").write_text(
+        "from wsap_core.authoring.rounds import RoundGame\n"
+        "from wsap_core import ActionDef, ActionSpace, Observation\n"
+        "class Turns(RoundGame):\n"
+        "    seats = ('a', 'b')\n"
+        "    game_description = 'One after the other.'\n"
+        "    action_space = ActionSpace((ActionDef('go', 'Go.'),))\n"
+        "    def begin(self): self.moves = 0\n"
+        "    def legal(self, seat): return ('go',)\n"
+        "    def to_move(self): return () if self.moves >= 2 else (self.seats[self.moves % 2],)\n"
+        "    def apply(self, moves): self.moves += 1\n"
+        "    def see(self, seat): return Observation(step=self.moves)\n"
+        "    def returns(self): return {'a': 7.0 * (self.moves >= 2), 'b': 0.0}\n"
+        "    def dump(self): return self.moves\n"
+        "    def load(self, data): self.moves = data\n"
+    )
+
+    async def play(opened: OutsideRuns) -> ActionResult:
+        run = opened.play(f"{tmp_path / 'turns.py'}:Turns", seat="a", opponents="random", seed=1)
+        await run.observation()
+        return await run.turn(Action("go"))
+
+    result = within(tmp_path, play)
+    assert (result.success, result.done, result.reward, result.observation.step) == (True, True, 7.0, 2)

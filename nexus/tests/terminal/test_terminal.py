@@ -243,7 +243,8 @@ MOST_TRIED = 12
 
 def test_each_installed_game_is_tried_by_a_person() -> None:
     done = run_wsap(["games", "--json"], env=dict(os.environ))
-    assert {row["name"] for row in json.loads(done.stdout)} == set(SEATS)
+    served_elsewhere = {"openenv"}
+    assert {row["name"] for row in json.loads(done.stdout)} - served_elsewhere == set(SEATS)
 
 
 @pytest.mark.slow

@@ -184,6 +184,7 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
                 "achievements": list(note.achievements), "done": note.done, "forced": note.forced,
                 "reasoning": note.reasoning or None, **_how(note),
                 **({} if note.outcome == "done" else {"outcome": note.outcome}),
+                **({"truncated": True} if note.truncated else {}),
             }  # fmt: skip
             click.echo(json.dumps(row))
             continue

@@ -109,7 +109,10 @@ class Guard:
         self._rates = Rates(self.limits.rate, self.limits.burst, self.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request on, or refuse it; a web socket that is refused is closed before it is accepted."""
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -121,7 +124,9 @@ class Guard:
             await send(message)
 
         try:
-            receive = await self._admit(scope, receive)
+            headers = self._admit(scope)
+            if scope["method"] in _WITH_BODY:
+                receive = await self._body(headers, receive)
             await self.app(scope, receive, sending)
         except WsapError as error:
             await self._refuse(errors.of_error(error), started, scope, receive, send)
@@ -133,7 +138,16 @@ class Guard:
         if not started:
             await answer(scope, receive, send)
 
-    async def _admit(self, scope: Scope, receive: Receive) -> Receive:
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._check_origin(self._admit(scope))
+        except WsapError:
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await self.app(scope, receive, send)
+
+    def _admit(self, scope: Scope) -> Mapping[bytes, bytes]:
+        """Return the headers of a request that may be handled."""
         headers = dict(reversed(scope["headers"]))
         if _climbs(scope):
             raise _Nowhere()
@@ -146,9 +160,7 @@ class Guard:
             raise refusals.UnauthorizedError(
                 "Every request needs a token here: send the header Authorization: Bearer TOKEN."
             )
-        if scope["method"] not in _WITH_BODY:
-            return receive
-        return await self._body(headers, receive)
+        return headers
 
     def _who(self, headers: Mapping[bytes, bytes]) -> Caller | None:
         given = headers.get(b"authorization")
@@ -164,6 +176,12 @@ class Guard:
             raise refusals.HostRefusedError(
                 "The Host header names another machine; use the address that the server printed."
             )
+
+    def _check_origin(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a web socket that a page of another site opens: browsers let it, and say whose page it is."""
+        origin, host = headers.get(b"origin"), headers.get(b"host", b"")
+        if origin is not None and origin.rpartition(b"//")[2] != host:
+            raise refusals.HostRefusedError("The Origin header names another site.")
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> Receive:
         most = self.limits.body

@@ -56,6 +56,7 @@ def count(tallies: Mapping[str, SeatTally], event: EventRecord) -> None:
                 done=bool(result["done"]),
                 info=read_decision(data["decision"]),
                 outcome=str(result.get("outcome", "done")),
+                truncated=bool(result.get("truncated", False)),
             )
             tally.count_worked(data["step"]["action"]["name"] if result["success"] else None, result["achievements"])
         elif event.kind == "tick":

@@ -204,7 +204,8 @@ def _entry(note: Note, count: int, width: int, *, newest: bool, room: int, whole
         style = "yellow" if cause else "italic cyan" if newest else "italic dim"
         lines.append(Text(f"      {why}", style, no_wrap=True, overflow="ellipsis"))
     if note.done:
-        lines.append(Text(f"      — the episode ended after step {note.number} —", "bold", no_wrap=True))
+        limit = " at a limit" if note.truncated else ""
+        lines.append(Text(f"      — the episode ended{limit} after step {note.number} —", "bold", no_wrap=True))
     return lines[: max(1, room)]
 
 

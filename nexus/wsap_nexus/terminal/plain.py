@@ -214,7 +214,7 @@ def note_line(note: Note, *, several: bool) -> str:
     if note.forced:
         parts.append("forced")
     if note.done:
-        parts.append("done")
+        parts.append("done at a limit" if note.truncated else "done")
     if note.reasoning:
         parts.append(f"because {note.reasoning}")
     return "\t".join(parts)

@@ -43,7 +43,7 @@ def note_of_event(event: EventRecord) -> Note:
         short = ActionResult(
             bool(result["success"]), str(result["message"]), float(result["reward"]),
             [str(name) for name in result["achievements"]], bool(result["done"]),
-            outcome=result.get("outcome", "done"),
+            outcome=result.get("outcome", "done"), truncated=bool(result.get("truncated", False)),
         )  # fmt: skip
         seat, number = str(line["seat"]), (event.step or 0) + 1
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -122,7 +122,7 @@ class Recording:
             if note.episode != tally.episode:
                 for each in tallies.values():
                     each.begin_episode(note.episode, derive_seed(self.run.seed, note.episode))
-            tally.count(note.reward, note.achievements, done=note.done, info=note.info)
+            tally.count(note.reward, note.achievements, done=note.done, truncated=note.truncated, info=note.info)
         return tallies
 
     def _new_tallies(self) -> dict[str, SeatTally]:

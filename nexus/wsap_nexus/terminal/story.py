@@ -55,6 +55,8 @@ class Note:
     """The message with all lines, if it is longer than `message`."""
     outcome: str = "done"
     """The action's outcome: `done`, `failed` or `unknown`."""
+    truncated: bool = False
+    """Whether the game ended the episode at a limit of steps or time."""
 
     @property
     def not_done(self) -> str:
@@ -94,6 +96,7 @@ def note_of(
         info,
         "" if whole == message else whole,
         result.outcome,
+        result.truncated,
     )
 
 

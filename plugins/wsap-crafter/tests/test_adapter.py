@@ -43,11 +43,17 @@ def killed_by(made, kind, x, y, **attributes):
 def test_an_episode_is_over_after_its_length_and_stays_over(scene):
     made = scene(0, length=3)
     results = [made.adapter.act(Action("noop")) for _ in range(3)]
-    assert [result.done for result in results] == [False, False, True]
+    assert [(result.done, result.truncated) for result in results] == [(False, False), (False, False), (True, True)]
     after = made.adapter.act(Action("noop"))
     assert (after.success, after.done, after.observation) == (False, True, results[-1].observation)
     assert made.adapter.reset().step == 0
     assert made.adapter.act(Action("noop")).success
+
+
+def test_a_death_in_the_last_step_is_no_end_by_a_limit(scene):
+    dies_at = killed_by(scene(0).empty().stand(32, 32), "Zombie", 33, 32).observation.step
+    last = killed_by(scene(0, length=dies_at).empty().stand(32, 32), "Zombie", 33, 32)
+    assert (last.observation.step, last.truncated) == (dies_at, False)
 
 
 def test_reset_with_a_seed_gives_the_same_world_again_and_without_one_the_next():

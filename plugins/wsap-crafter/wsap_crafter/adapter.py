@@ -111,7 +111,10 @@ class CrafterAdapter(OneBodyGame):
             message = f"Nothing came of {name}: {possible.reason}."
         deaths = [event.description for event in happenings.events if event.type == "death"]
         message = " ".join([message, *deaths])
-        return ActionResult(possible.available, message, report.reward, report.unlocked, self.done, observation)
+        late = engine.late and not engine.dead
+        return ActionResult(
+            *(possible.available, message, report.reward, report.unlocked, self.done, observation), truncated=late
+        )
 
     @override
     def observe(self) -> CrafterObservation:

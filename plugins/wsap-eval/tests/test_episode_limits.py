@@ -250,3 +250,18 @@ def test_words_of_limits_are_of_one_scope_each_and_checked() -> None:
         all_limits(["calls=0"])
     with pytest.raises(UsageError, match=r"sets episode\.seconds twice"):
         episode_limits(["episode.seconds=1", "episode.seconds=2"])
+
+
+def test_an_episode_that_its_game_ends_at_a_limit_of_its_own_has_finished_and_says_so(tmp_path: Path) -> None:
+    short, endless = GameEntry(game="crafter", options={"length": 4}), GameEntry(game="echo", options={"length": 4})
+    suite = Suite(name="short", games=(short, endless), entrants=(Entrant(agent="random"),), seeds=Seeds(count=2))
+    played = evaluate(Evaluation(suite, suite.entrants), tmp_path)
+    assert {(record.game, record.outcome, record.seats[0].truncated) for record in played.records} == {
+        ("crafter", "finished", True),
+        ("echo", "finished", False),
+    }
+    _, kept = read_results(tmp_path)
+    assert sum(record.seats[0].truncated for record in kept.values()) == 2
+    told = {row.game: list(notes(row)) for row in played.rows()}
+    assert "2 episodes ended at the game's own limit of steps or time." in told["crafter"]
+    assert not any("own limit" in note for note in told["echo"])

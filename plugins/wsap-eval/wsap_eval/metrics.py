@@ -74,6 +74,6 @@ def scored_by(record: EpisodeRecord, game: Game) -> EpisodeRecord:
 def _with_metric(record: EpisodeRecord, seat: SeatRecord, metric: ScoreMetric, game: str) -> SeatRecord:
     played = EpisodeSummary(
         record.seed, seat.steps, seat.reward, seat.achievements, seat.done, seat.seat,
-        forced=seat.forced, repaired=seat.repaired,
+        forced=seat.forced, repaired=seat.repaired, truncated=seat.truncated,
     )  # fmt: skip
     return replace(seat, metrics={**seat.metrics, metric.name: value_of_metric(metric, [played], game)})

@@ -111,10 +111,10 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any], without: dict[str, str]
     """Return the record of a seat, without the metrics that have no value there; `without` gets them and the reason."""
     name, names = told["seat"], tuple(sorted(told["achievements"]))
     reward = float(told["reward"])  # may be an int in a summary that was read from the log
-    decisions = told["decisions"]
+    decisions, truncated = told["decisions"], told.get("truncated", False)
     played = EpisodeSummary(
         *(job.key.seed, told["steps"], reward, names, told["done"], name),
-        forced=decisions["forced"], repaired=decisions["repaired"],
+        forced=decisions["forced"], repaired=decisions["repaired"], truncated=truncated,
     )  # fmt: skip
     metrics = {}
     for metric in game.metrics:
@@ -125,7 +125,7 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any], without: dict[str, str]
                 without[metric.name] = str(error)
     return SeatRecord(
         *(name, job.seats[name].name, told["steps"], reward, names, told["done"]),
-        *(decisions["forced"], decisions["repaired"], metrics, name in job.own),
+        *(decisions["forced"], decisions["repaired"], metrics, name in job.own, truncated),
     )
 
 

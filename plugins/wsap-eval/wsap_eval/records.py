@@ -54,6 +54,8 @@ class SeatRecord:
     own: bool | None = None
     """Whether the episode's entrant is measured in it; False for an opponent's, even of the same agent and label. If
     None, the label tells."""
+    truncated: bool = False
+    """Whether the game itself ended the episode at a limit of steps or time."""
 
 
 @dataclass(frozen=True)

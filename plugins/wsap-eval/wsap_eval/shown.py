@@ -95,6 +95,8 @@ def notes_on_outcomes(row: Row) -> Iterator[str]:
     if row.limits:
         kinds = ", ".join(f"{count} at that of {kind}" for kind, count in row.limits.items())
         yield f"Episodes that ended at a limit count as they stood: {kinds}."
+    if row.truncated:
+        yield f"{plural(row.truncated, 'episode')} ended at the game's own limit of steps or time."
     for reason, count in list(row.failures.items())[:2]:
         yield f"{count} failed {_WHERE.get(row.faults.get(reason, ''), '')}and not scored: {reason}"
     if row.metric not in row.sets and 0 < row.figure.clusters < row.seeds:

@@ -101,6 +101,8 @@ class Row:
     """Calls that were pending when their episode ended at a limit."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Kind of limit -> episodes that ended at it."""
+    truncated: int = 0
+    """Episodes that the game itself ended at a limit of steps or time."""
     reduce: str = "mean"
     """How a seed's value follows from those of its repeats."""
     by_seed: Mapping[int, float] = field(default_factory=dict)
@@ -404,6 +406,7 @@ def _row(
         tags=tuple(tag for tag in found[0].tags if all(tag in record.tags for record in found)),
         unanswered=sum(record.unanswered for record in found),
         limits=dict(Counter(record.limit for record in found if record.limit)),
+        truncated=sum(any(seat.truncated for seat in record.own) for record in found),
         reduce=game.reduce,
         by_seed={seed: of_seed[0] for seed, of_seed in values.items()} if game.reduce != "mean" else {},
         served=tuple(dict.fromkeys(name for record in found if (name := record.conditions.get("served")))),

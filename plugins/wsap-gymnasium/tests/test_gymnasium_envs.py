@@ -40,10 +40,10 @@ def test_the_same_steps_give_the_same_trajectory_as_a_run() -> None:
     while not over:
         number = int(chance.choice(np.flatnonzero(seen["action_mask"])))
         taken.append(env.unwrapped.actions[number])
-        seen, _, over, truncated, info = env.step(np.int64(number))
+        seen, _, terminated, truncated, info = env.step(np.int64(number))
         observed.append(info["observation"])
-        assert not truncated
-    assert len(taken) == 40
+        over = terminated or truncated
+    assert (len(taken), terminated, truncated) == (40, False, True), "the limit is that of Crafter"
 
     class Repeats:
         """An agent that takes the same steps."""

@@ -43,6 +43,13 @@ def test_it_is_the_environment_itself_that_is_played(kwargs: object) -> None:
     assert "[G]" in result.observation.to_text(), "where the player is, is red"
 
 
+def test_a_time_limit_of_an_environment_is_no_end_by_its_rules() -> None:
+    world = Driven("gymnasium:FrozenLake-v1", {"kwargs": {"is_slippery": False, "max_episode_steps": 2}})
+    world.reset(1)
+    ends = [(result.done, result.truncated) for result in (world.step(Action("move_left")).result for _ in range(2))]
+    assert ends == [(False, False), (True, True)]
+
+
 def test_numbers_have_the_names_of_the_documentation() -> None:
     seen = Driven("gymnasium:CartPole-v1").reset(1)
     assert list(seen.status) == ["Cart Position", "Cart Velocity", "Pole Angle", "Pole Angular Velocity"]

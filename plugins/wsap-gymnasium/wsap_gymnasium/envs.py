@@ -43,12 +43,13 @@ class WsapEnv(gymnasium.Env[Seen, np.int64]):
     what a language model would read. `info["observation"]` is the whole observation as an object.
 
     Of an action that was refused or had no effect, `info["refused"]` says why. Each episode is a new world. It is
-    `terminated` when the game is over for the seat, and `truncated` after `max_steps` actions, refused ones included.
+    `terminated` when the game is over for the seat, and `truncated` at a limit of the game's own or after `max_steps`
+    actions, refused ones included.
 
     Args:
         game: a registered game, or `./file.py:Name`.
         options: options of the game.
-        max_steps: actions after which an episode is truncated; None for no limit.
+        max_steps: actions after which an episode is truncated; None for the game's own limit only.
         text: whether observations have a text, which takes time to write.
         render_mode: "ansi" to have `render` return the text, or None.
 
@@ -115,8 +116,9 @@ class WsapEnv(gymnasium.Env[Seen, np.int64]):
         }
         if not result.success:
             info["refused"] = result.message
+        terminated = self.driven.done and not result.truncated
         late = self._max_steps is not None and self._taken >= self._max_steps
-        return self._seen(), float(result.reward), self.driven.done, late and not self.driven.done, info
+        return self._seen(), float(result.reward), terminated, (late or result.truncated) and not terminated, info
 
     def render(self) -> str | None:
         """Return what a language model would read."""

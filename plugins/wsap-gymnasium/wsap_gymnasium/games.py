@@ -154,9 +154,9 @@ class GymnasiumGame:
             return ActionResult(False, why or f"{action.name}: {offered[action.name].reason}.", observation=self._seen)
         given = self._value(action)
         self._log.append(given)
-        reward = self._step(given)
+        reward, truncated = self._step(given)
         words = f"Reward: {reward:g}." if reward else "No reward."
-        return ActionResult(True, words, reward, done=self.done, observation=self._seen)
+        return ActionResult(True, words, reward, done=self.done, observation=self._seen, truncated=truncated)
 
     def snapshot(self) -> bytes:
         """Return the seed and the moves since."""
@@ -200,12 +200,13 @@ class GymnasiumGame:
             else:
                 self._step(given)
 
-    def _step(self, given: Any) -> float:
+    def _step(self, given: Any) -> tuple[float, bool]:
+        """Take a step; return its reward, and whether a limit ended the episode."""
         seen, reward, terminated, truncated, info = self._env.step(self._native(given))
         self._steps += 1
         self.done = bool(terminated or truncated)
         self._show(seen, info)
-        return float(reward)
+        return float(reward), bool(truncated and not terminated)
 
     def _take(self, begun: tuple[Any, dict[str, Any]]) -> None:
         self.done, self._steps = False, 0

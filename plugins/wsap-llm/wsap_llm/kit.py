@@ -24,6 +24,7 @@ find_values        the JSON values in a reply, parsed leniently
 Prompts            the templates of prompts, by default or from a folder, with their version
 Quoter             quotes text by others in a prompt so that it can't pass for instructions
 typed_action       the action that a person typed
+parameters_of      the properties of a foreign JSON Schema as parameters; UnusableToolError if that can't be done
 continue_text      prepares a thought that a tool interrupted for continuation; it starts with OPENING
 
 Agents are in `wsap_llm.agent`, recorded turns as model messages in `wsap_llm.export`. Everything else may change with
@@ -38,6 +39,7 @@ from wsap_llm.backends.failures import Advice
 from wsap_llm.backends.pool import ModelPool, find_backend
 from wsap_llm.backends.wire import LineReader, ReplyReader, streams
 from wsap_llm.calling import declared, linked, said_and_called
+from wsap_llm.mcp.mapping import UnusableToolError, parameters_of
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, prices_for, read_price
 from wsap_llm.middleware.show import Waited
 from wsap_llm.options.declared import option_defs, read_options
@@ -66,6 +68,7 @@ __all__ = [
     "ReplyReader",
     "ServerClient",
     "ThinkSplitter",
+    "UnusableToolError",
     "Waited",
     "continue_text",
     "declared",
@@ -76,6 +79,7 @@ __all__ = [
     "json_pattern",
     "linked",
     "option_defs",
+    "parameters_of",
     "prices_for",
     "read_options",
     "read_price",

@@ -294,3 +294,30 @@ def test_a_game_that_fails_is_a_result_with_its_reason_and_the_server_goes_on(tm
                 assert "it fell" in text(failed)
 
     within(use)
+
+
+def test_what_a_seat_is_paid_when_another_ends_the_game_is_told(tmp_path: Path) -> None:
+    source = (
+        "from wsap_core import ActionDef, ActionSpace, Observation\n"
+        "from wsap_core.authoring.rounds import RoundGame\n"
+        "class Turns(RoundGame):\n"
+        "    seats, game_description = ('a', 'b'), 'One after the other.'\n"
+        "    action_space = ActionSpace((ActionDef('go', 'Go.'),))\n"
+        "    def begin(self): self.moves = 0\n"
+        "    def to_move(self): return () if self.moves >= 2 else (self.seats[self.moves],)\n"
+        "    def legal(self, seat): return ('go',)\n"
+        "    def apply(self, moves): self.moves += 1\n"
+        "    def see(self, seat): return Observation(step=self.moves)\n"
+        "    def returns(self): return {'a': 7.0 * (self.moves >= 2), 'b': 0.0}\n"
+        "    def dump(self): return self.moves\n"
+        "    def load(self, data): self.moves = data\n"
+    )
+    (tmp_path / "turns.py").write_text(source, encoding="utf-8")
+
+    async def use() -> None:
+        async with served(tmp_path, f"{tmp_path}/turns.py:Turns", seat="a", opponents="random") as (client, _):
+            handle = (await client.call_tool("start_game", {})).structured_content["game"]
+            told = (await client.call_tool("act", {"game": handle, "action": "go"})).structured_content
+            assert (told["done"], told["reward"]) == (True, 7.0)
+
+    within(use)

@@ -171,13 +171,11 @@ class Play:
     async def _act(self, opened: OpenGame, action: Action) -> Told:
         opened.calls += 1
         try:
-            result = await opened.run.act(action)
-            # After a refusal it is still the same decision.
-            observation = result.observation if opened.run.over else await opened.run.observation()
+            result = await opened.run.turn(action)
         finally:
             opened.calls -= 1
-        text = result_text(opened.run, result, observation)
-        return Told(text, self._content(opened, observation, result), failed=not result.success)
+        text = result_text(opened.run, result, result.observation)
+        return Told(text, self._content(opened, result.observation, result), failed=not result.success)
 
     def _content(
         self, opened: OpenGame, observation: Observation, result: ActionResult | None = None

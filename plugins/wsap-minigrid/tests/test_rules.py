@@ -30,6 +30,19 @@ def test_the_key_in_hand_opens_and_stays(scene) -> None:
     assert here.do("forward").observation.status["in_hand"] == "red key"
 
 
+def test_the_limit_of_steps_ends_an_episode_as_a_limit_and_lava_does_not(scene) -> None:
+    here = scene()
+    here.env.step_count = here.world._limit - 2
+    assert not here.do("turn_left").done
+    late = here.do("turn_left")
+    assert (late.done, late.truncated) == (True, True)
+    burnt = scene().before_a_locked_door("red")
+    burnt.env.grid.set(2, 1, Lava())
+    burnt.env.step_count = burnt.world._limit - 1
+    last = burnt.do("forward")
+    assert (last.done, last.truncated, burnt.world.death[0]) == (True, False, "lava")
+
+
 def test_what_is_in_hand_at_the_end_of_a_level_is_kept_and_opens_no_door_of_a_later_one(scene) -> None:
     here = scene().before_a_locked_door("red", key="red")
     here.env.grid.set(3, 1, Goal())

@@ -143,17 +143,19 @@ class MiniGridAdapter(OneBodyGame):
             did += ["open_door", "unlock_door"] if ahead.is_locked else ["open_door"]
             did += ["improvise"] if ahead.is_locked and self._unlock(ahead) else []
         _, reward, over, late, _ = env.step(SPACE.names.index(name))
+        truncated = False
         if over and reward > 0:
             did.append(f"solve_{NAMES[self._level]}")
             self._solve()
         elif over:
             self._news = "You went into the lava."
             self.die("lava")
-        elif late:
+        elif truncated := bool(late):
             self._news, self.done = "Your time for this level is up.", True
         new = [name for name in did if name not in self._achieved]
         self._achieved += new
-        return ActionResult(True, self._news or f"Done: {name}.", float(reward), new, self.done, self.observe())
+        told = self._news or f"Done: {name}."
+        return ActionResult(True, told, float(reward), new, self.done, self.observe(), truncated=truncated)
 
     def _opener(self, door: Any) -> str:
         """Return what opens a locked door: "hand", the key in the pack, "lockpick", "tool" or "" for nothing."""

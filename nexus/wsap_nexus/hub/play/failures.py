@@ -31,7 +31,6 @@ from wsap_nexus.hub.transit.entering import PreparedEntry, cancel_entry
 from wsap_nexus.hub.transit.leaving import WorldExit, commit_exit, in_any_case
 from wsap_nexus.hub.transit.patience import INSISTED
 from wsap_nexus.runs.record.logged import read_snapshot, read_step
-from wsap_nexus.runs.record.trajectory import step_line
 from wsap_nexus.runs.run import Run
 from wsap_nexus.store.entities import SessionRecord, TransferRecord, WorldRecord
 from wsap_nexus.store.errors import OneValueError, UnreadableError
@@ -155,7 +154,7 @@ async def _go_through(port: WorldPort, player: SeatPort, repository: Repository,
         step = read_step(event.seq, event.episode, event.step or 0, event.body, codec)
         await player.observe()
         outcome = await player.step(step.action)
-        if step_line(player.agent_id, outcome.action, outcome.result) != step.line:
+        if not step.is_repeated_by(outcome.action, outcome.result):
             raise WorldError(f"{port.spec.name!r} diverged from its recording.")
 
 

@@ -381,7 +381,7 @@ class SeatLoop:
             await asyncio.Event().wait()  # the recorded run was stopped before this came of it
             return
         self.taking_in = True
-        if step_line(seat, outcome.action, outcome.result) != logged.line:
+        if not logged.is_repeated_by(outcome.action, outcome.result):
             raise self._diverged(logged, outcome.action)
         await self._take_in(episode, observation, outcome, info, before)
         self.acting = False
@@ -425,7 +425,7 @@ class SeatLoop:
             await self._take_in(logged.episode, observation, outcome, logged.info, before)
             self.acting = False
             return
-        if step_line(self.seat.agent_id, outcome.action, outcome.result) != logged.line:
+        if not logged.is_repeated_by(outcome.action, outcome.result):
             raise self._diverged(logged, logged.action)
         await self._ask(lambda: self.agent.reflect(outcome.result))
         self._record_lessons(logged.episode, logged.step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from wsap_core.errors import WireError
@@ -13,6 +13,7 @@ from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import DecisionInfo, Usage
 from wsap_nexus.runs.record.replay_order import LogPosition, position_after_event, position_of_event
+from wsap_nexus.runs.record.trajectory import step_line
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,15 @@ class LoggedStep:
     info: DecisionInfo | None
     choice: LoggedChoice | None = None
     """Its choice; None with one seat."""
+
+    def is_repeated_by(self, action: Action, result: ActionResult) -> bool:
+        """Return whether an action and its result are the recorded ones.
+
+        A game of a later version may say that the limit at which an episode ended was one.
+        """
+        if result.truncated and not self.result.truncated:
+            result = replace(result, truncated=False)
+        return step_line(self.seat, action, result) == self.line
 
 
 Logged = LoggedStep | LoggedChoice | LoggedLeave

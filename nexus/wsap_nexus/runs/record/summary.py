@@ -108,7 +108,7 @@ class SeatScore:
                 {
                     "episode": e.episode, "seed": e.seed, "outcome": end, "steps": e.steps,
                     "reward": round(e.reward, 6), "achievements": list(e.achievements),
-                    "forced": e.forced, "repaired": e.repaired,
+                    "forced": e.forced, "repaired": e.repaired, **({"truncated": True} if e.truncated else {}),
                 }
                 for e, end in shown
             ],
@@ -278,7 +278,8 @@ def seats_json(seats: Sequence[SeatTally], scores: Mapping[str, SeatScore]) -> l
     return [
         {
             "seat": s.name, "agent": s.agent, "model": s.model, "options": dict(s.options), **counts((s,)),
-            **scores[s.name].to_json(most), "done": s.done, "trajectory_hash": s.digest,
+            **scores[s.name].to_json(most), "done": s.done, **({"truncated": True} if s.truncated else {}),
+            "trajectory_hash": s.digest,
         }
         for s in seats
     ]  # fmt: skip

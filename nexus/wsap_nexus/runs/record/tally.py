@@ -81,6 +81,8 @@ class SeatTally:
     steps: int = 0
     reward: float = 0.0
     done: bool = False
+    truncated: bool = False
+    """Whether the latest episode was ended by its game at a limit of steps or time."""
     repaired: int = 0
     forced: int = 0
     unconstrained: int = 0
@@ -122,12 +124,15 @@ class SeatTally:
         """Start counting an episode; one that is still open counts as cut off."""
         self.close_episode()
         self.episode, self._seed = episode, seed
-        self.done = False
+        self.done = self.truncated = False
 
     def add(self, line: str, action: str, result: ActionResult, info: DecisionInfo | None) -> None:
         """Count one resolved step, given its canonical line and the name of its action."""
         self.hash.add(line.encode("ascii"))
-        self.count(result.reward, result.achievements, done=result.done, info=info, outcome=result.outcome)
+        self.count(
+            result.reward, result.achievements, done=result.done, truncated=result.truncated, info=info,
+            outcome=result.outcome,
+        )  # fmt: skip
         self.count_worked(action if result.success else None, result.achievements)
 
     def add_tick(self, line: str, *, done: bool) -> None:
@@ -137,7 +142,7 @@ class SeatTally:
 
     def count(
         self, reward: float, achievements: Iterable[str], *,
-        done: bool, info: DecisionInfo | None, outcome: str = "done",
+        done: bool, info: DecisionInfo | None, outcome: str = "done", truncated: bool = False,
     ) -> None:  # fmt: skip
         """Count one resolved step without adding its line to the hash."""
         if not self.episode_steps:
@@ -150,7 +155,7 @@ class SeatTally:
         self.unlocking += bool(names)
         for name in names:
             self.unlocked.setdefault(name, self.steps)
-        self.done = done
+        self.done, self.truncated = done, truncated
         if outcome != "done":
             add_causes(self.outcomes, {outcome: 1})
         if info is not None:
@@ -217,6 +222,7 @@ class SeatTally:
             "hash": self.digest,
             "causes": dict(self.causes),
             **({"outcomes": dict(self.outcomes)} if self.outcomes else {}),
+            **({"truncated": True} if self.truncated else {}),
             "unlocked": dict(self.unlocked),
             "worked": dict(self.worked),
             "usage": [asdict(self._settled), asdict(self._last)],
@@ -232,6 +238,7 @@ class SeatTally:
             self.hash = TrajectoryHash(str(state["hash"]))
             self.causes = {str(cause): int(times) for cause, times in state["causes"].items()}
             self.outcomes = {str(outcome): int(times) for outcome, times in state.get("outcomes", {}).items()}
+            self.truncated = bool(state.get("truncated", False))
             self.worked = Counter(state["worked"])
             self.unlocked = {str(name): int(number) for name, number in state["unlocked"].items()}
             self._settled, self._last = (_usage(usage) for usage in state["usage"])
@@ -245,9 +252,10 @@ class SeatTally:
 
     def _decoded(self, recorded: list[Any]) -> EpisodeSummary:
         try:
-            episode, seed, steps, reward, names, done, forced, repaired = recorded
+            episode, seed, steps, reward, names, done, forced, repaired, *truncated = recorded
             return EpisodeSummary(
-                seed, steps, float(reward), tuple(names), bool(done), self.name, episode, int(forced), int(repaired)
+                *(seed, steps, float(reward), tuple(names), bool(done), self.name, episode, int(forced)),
+                *(int(repaired), truncated == [True]),
             )
         except (TypeError, ValueError) as error:
             raise WireError(f"A recorded episode of seat {self.name!r} is damaged: {error}.") from error
@@ -263,11 +271,13 @@ class SeatTally:
             episode=self.episode,
             forced=self._episode_forced,
             repaired=self._episode_repaired,
+            truncated=self.truncated,
         )
 
 
 def _encoded(e: EpisodeSummary) -> list[Any]:
-    return [e.episode, e.seed, e.steps, e.reward, list(e.achievements), e.done, e.forced, e.repaired]
+    data = [e.episode, e.seed, e.steps, e.reward, list(e.achievements), e.done, e.forced, e.repaired]
+    return [*data, True] if e.truncated else data
 
 
 def _usage(data: Mapping[str, Any]) -> Usage:

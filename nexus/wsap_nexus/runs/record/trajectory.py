@@ -40,6 +40,7 @@ def step_line(seat: str, action: Action, result: ActionResult) -> str:
         + dumps(result.reward)
         + ',"success":'
         + ("true" if result.success else "false")
+        + (',"truncated":true' if result.truncated else "")
         + '},"seat":'
         + dumps(seat)
         + "}"

@@ -167,6 +167,7 @@ def step_in_short(event: EventRecord) -> dict[str, Any]:
         "reward": note.reward,
         "achievements": list(note.achievements[:20]),
         "done": note.done,
+        "truncated": note.truncated,
         "forced": note.forced,
         "cause": note.info.cause[:200] if note.info else "",
         "repaired": bool(note.info and note.info.repaired),

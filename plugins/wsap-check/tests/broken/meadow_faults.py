@@ -304,6 +304,14 @@ class UndoesDone(Meadow):
         return replace(super().refusal(message), done=False)
 
 
+@finds("done")
+class TruncatesNothing(Meadow):
+    """Says that a limit has ended an episode that goes on."""
+
+    def act(self, action: Action) -> ActionResult:
+        return replace(super().act(action), truncated=True)
+
+
 @finds("reset")
 class ResetKeepsThings(Meadow):
     """Lets berries be carried over into the next episode."""

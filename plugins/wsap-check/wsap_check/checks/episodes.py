@@ -57,6 +57,8 @@ async def done(notes: Notes, subject: Subject) -> None:
         nothing = len(table.seats) == 1 and told and not any(action.available for action in told)
         unsaid = "No action is possible any more, and the result does not say that the episode is done."
         notes.expect(not nothing or step.result.done, unsaid, step, "unsaid")
+        cut = "A result is truncated and not done; truncated says that a limit has ended the episode."
+        notes.expect(step.result.done or not step.result.truncated, cut, step, "truncated")
 
     try:
         table = await play_to_the_end(subject, look)

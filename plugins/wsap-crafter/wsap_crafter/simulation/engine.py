@@ -115,7 +115,12 @@ class CrafterEngine(Env):
     @property
     def done(self) -> bool:
         """Whether the episode is over, by death or by its length."""
-        return self.dead or bool(self._length and self._step >= self._length)
+        return self.dead or self.late
+
+    @property
+    def late(self) -> bool:
+        """Whether the episode has its maximum number of steps."""
+        return 0 < self._length <= self._step
 
     def reset(self, seed: int | None = None) -> None:
         """Start the next episode of this seed, or the first one of a new seed."""

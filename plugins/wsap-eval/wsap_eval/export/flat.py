@@ -100,6 +100,7 @@ def flat_episode(record: EpisodeRecord) -> Flat:
         "achievements": " ".join(record.achievements),
         "forced": sum(s.forced for s in record.own),
         "repaired": sum(s.repaired for s in record.own),
+        "truncated": any(s.truncated for s in record.own),
         "trajectory": record.trajectory or None,
         "run": record.run,
         "started": record.started,

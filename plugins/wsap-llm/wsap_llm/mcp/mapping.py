@@ -36,10 +36,11 @@ def tool_of(name: str, description: str | None, schema: Mapping[str, Any], *, pr
     wanted = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}_{name}" if prefix else name)[:64]
     if not re.match(r"[A-Za-z]", wanted):
         wanted = f"t_{wanted}"[:64]
-    return Tool(wanted, single_line(description or name)[:DESCRIPTION], _parameters(schema))
+    return Tool(wanted, single_line(description or name)[:DESCRIPTION], parameters_of(schema))
 
 
-def _parameters(schema: Mapping[str, Any]) -> list[ParamDef]:
+def parameters_of(schema: Mapping[str, Any]) -> list[ParamDef]:
+    """Return each property of a foreign JSON Schema as a parameter; UnusableToolError if that can't be done."""
     properties = schema.get("properties")
     listed = schema.get("required")
     required = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()

@@ -1,0 +1,1 @@
+"""Games as OpenEnv environments for trainers, and OpenEnv environments as games."""
