@@ -93,3 +93,12 @@ def test_models_get_the_same_tables(name: str, tmp_path: Path, monkeypatch: pyte
     pytest.importorskip("wsap_nexus", reason="needs the runtime (wsap-nexus)")
     monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
     assert played(MODELS[name], tmp_path / "cup") == kept(name)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_a_cluster_gives_the_same_tables(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs Ray, in wsap-eval[ray]")
+    cup = CUPS["seven-of-three"]
+    run_tournament(tmp_path, cup.settings(), cup.games, resamples=cup.resamples, on="ray")
+    assert {name: (tmp_path / name).read_bytes() for name in TABLES} == kept("seven-of-three")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from wsap_core.errors import WsapError
+from wsap_core.seams.services import runtime_services
 from wsap_tossim.replay.record import record_from_json
 from wsap_tossim.tournament.plan import Settings, entrants_of
 from wsap_tossim.tournament.run import run_tournament
@@ -39,7 +40,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from wsap_tossim.tournament import models, run
+from wsap_tossim.tournament import run
 from wsap_tossim.tournament.plan import Settings, entrants_of
 from wsap_nexus.runs.record.recorder import Recorder
 folder, left = Path(sys.argv[1]), [40]
@@ -73,12 +74,13 @@ def test_models_sit_beside_scripted_players_and_a_kill_changes_nothing(tmp_path:
     killed = tmp_path / "killed"
     ended = subprocess.run([sys.executable, "-c", KILLED, str(killed)], env=dict(os.environ), timeout=300, check=False)
     assert ended.returncode == -signal.SIGKILL
-    begun = [json.loads(row) for row in (killed / "begun.jsonl").read_text().splitlines()]
-    assert sorted(row["game"] for row in begun) == [0, 1]
+    with runtime_services(str(killed / "runs.db")) as services:
+        begun = set(services.require("runs").runs())
+    assert len(begun) == 2
     run_tournament(killed, cup(), 2, jobs=1, resamples=2)
     assert lines(killed) == whole
     runs = {json.loads(line)["run"] for line in (killed / "games.jsonl").read_text().splitlines()}
-    assert runs == {row["run"] for row in begun}, "games that had begun were gone on with"
+    assert runs == begun, "games that had begun were gone on with"
 
 
 def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(tmp_path: Path) -> None:
