@@ -126,7 +126,13 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any], without: dict[str, str]
     return SeatRecord(
         *(name, job.seats[name].name, told["steps"], reward, names, told["done"]),
         *(decisions["forced"], decisions["repaired"], metrics, name in job.own, truncated),
+        usage=_of_seat(told["usage"]) if game.entrants else None,
     )
+
+
+def _of_seat(usage: Mapping[str, Any]) -> tuple[int, int, int, float | None]:
+    cost = None if usage["cost"] is None else float(usage["cost"])
+    return usage["calls"], usage["prompt_tokens"], usage["completion_tokens"], cost
 
 
 def asked_again(runs: RunReader, run: str) -> int:

@@ -56,6 +56,8 @@ class SeatRecord:
     None, the label tells."""
     truncated: bool = False
     """Whether the game itself ended the episode at a limit of steps or time."""
+    usage: tuple[int, int, int, float | None] | None = None
+    """Calls, tokens of prompts and replies, and US dollars of its model, in games of several entrants; else None."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,10 @@ class EpisodeRecord:
     def to_json(self) -> str:
         """Return the record as one line, without a newline."""
         # `asdict` would copy every value, for ten times as long.
-        return json.dumps({**vars(self), "seats": [vars(seat) for seat in self.seats]}, ensure_ascii=False)
+        seats = [vars(seat) for seat in self.seats]
+        if self.seats and self.seats[0].usage is None:
+            seats = [{name: value for name, value in seat.items() if name != "usage"} for seat in seats]
+        return json.dumps({**vars(self), "seats": seats}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, line: str | bytes) -> EpisodeRecord:

@@ -28,6 +28,7 @@ from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of
 from wsap_eval.results import Changed, Results, was_looked_at, with_kept_scoring
 from wsap_eval.runner import Progress, Runner, Way
+from wsap_eval.shared import by_entrant
 from wsap_eval.stats import passes
 from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, Standing, rows_of, standings_of
@@ -126,12 +127,12 @@ def gathered(
     keys = sorted((key for key in episodes if key.game in games), key=lambda key: (plan.order(key), key))
     of_entrant = {entrant.name: entrant.tags for entrant in suite.entrants}
 
-    def whole(key: EpisodeKey) -> EpisodeRecord:
-        found, tags = scored_by(episodes[key], games[key.game]), games[key.game].entry.tags
-        tags = (*suite.tags, *tags, *of_entrant.get(key.entrant, ()), *found.tags)
-        return replace(found, tags=tuple(dict.fromkeys(tags)))
+    def tagged(record: EpisodeRecord) -> EpisodeRecord:
+        tags = (*suite.tags, *games[record.game].entry.tags, *of_entrant.get(record.entrant, ()), *record.tags)
+        return replace(record, tags=tuple(dict.fromkeys(tags)))
 
-    told = told_apart(map(whole, keys))
+    scored = by_entrant((scored_by(episodes[key], games[key.game]) for key in keys), games, suite.forfeit)
+    told = told_apart(map(tagged, scored))
     settled = due.all_settled()
     over = Counter((key.game, key.entrant) for key in keys if is_over(episodes[key]) and plan.place(key) is not None)
     failed = [episodes[key] for key in keys if not is_over(episodes[key]) and plan.place(key) is not None]
@@ -174,6 +175,11 @@ def evaluate(
         raise UsageError("A limit on all episodes is not supported with --on; leave out one of them.")
     if evaluation.cells.half_width is not None and any(game.opponent for game in games.values()):
         raise UsageError("--until has no meaning in a round robin, in which two entrants share their games.")
+    if evaluation.cells != NO_LIMITS and any(game.entrants for game in games.values()):
+        if evaluation.cells.half_width is not None:
+            raise UsageError("--until has no meaning in games that all entrants play together.")
+        if evaluation.cells.spending:
+            raise UsageError("A limit of each cell has no meaning in games that all entrants play together; limit all.")
     if (wanted := passes(evaluation.suite.reduce)) and wanted > evaluation.suite.seeds.repeats:
         raise UsageError(
             f"{evaluation.suite.reduce} takes at least {wanted} episodes of each seed; give --repeats {wanted} or more."
