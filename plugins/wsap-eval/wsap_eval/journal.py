@@ -55,7 +55,7 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> tuple[list[T], int]:
             found.append(read(line))
         except WireError as error:
             raise WireError(
-                f"Line {number} of {str(path)!r} is damaged: {error} Delete it; its command makes it again."
+                f"Line {number} of {str(path)!r} is damaged: {error} Delete it; the command that wrote it repeats it."
             ) from error
     return found, len(rest)
 

@@ -98,7 +98,15 @@ def test_models_get_the_same_tables(name: str, tmp_path: Path, monkeypatch: pyte
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_a_cluster_gives_the_same_tables(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="needs Ray, in wsap-eval[ray]")
+    ray = pytest.importorskip("ray", reason="needs Ray, in wsap-eval[ray]")
+    from ray.cluster_utils import Cluster
+
     cup = CUPS["seven-of-three"]
-    run_tournament(tmp_path, cup.settings(), cup.games, resamples=cup.resamples, on="ray")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    ray.init(cluster.address, log_to_driver=False)
+    try:
+        run_tournament(tmp_path, cup.settings(), cup.games, resamples=cup.resamples, on="ray")
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
     assert {name: (tmp_path / name).read_bytes() for name in TABLES} == kept("seven-of-three")
