@@ -78,6 +78,7 @@ class Ledger:
             """Game -> its line."""
             for line in self._journal.rows:
                 self.played.setdefault(line["game"], line)
+            self._has_twins = len(self._journal.rows) > len(self.played)
             self._held = stack.pop_all()
 
     def add(self, line: Line) -> None:
@@ -100,7 +101,7 @@ class Ledger:
 
     def tidy(self) -> None:
         """Put the stored lines in the order of their numbers, each once."""
-        if list(self.played) != sorted(self.played) or len(self._journal.rows) > len(self.played):
+        if self._has_twins or list(self.played) != sorted(self.played):
             self._journal.rewrite(map(packed_json, self.lines()))
 
     def __enter__(self) -> Ledger:

@@ -84,7 +84,8 @@ def run_tournament(
     """
     with Ledger(folder, settings) as ledger:
         before = len(ledger.played)
-        planned = [Game(n, fixture(settings, n).has_models(settings.entrants)) for n in range(games)]
+        some = any(entrant.kind == "model" for entrant in settings.entrants)
+        planned = [Game(n, some and fixture(settings, n).has_models(settings.entrants)) for n in range(games)]
         known = {game.key: PlayedGame(game.key, ledger.played[game.number]) for game in planned
                  if game.number in ledger.played}  # fmt: skip
         due = Due(planned, {}, known, NO_LIMITS)
