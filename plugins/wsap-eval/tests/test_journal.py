@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from wsap_core.errors import StorageLockedError, UsageError, WireError
-from wsap_eval.journal import Journal, locked, read_lines
+from wsap_eval.jobs.journal import Journal, locked, read_lines
 
 
 def number(line: bytes) -> int:
@@ -57,7 +57,7 @@ def test_a_file_that_can_not_be_used_is_refused_in_a_sentence(tmp_path: Path) ->
 HELD = """
 import sys
 from pathlib import Path
-from wsap_eval.journal import locked
+from wsap_eval.jobs.journal import locked
 locked(Path(sys.argv[1]), "It is busy.")
 """
 

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_eval.square import drawn_places, square, turn_of
+from wsap_eval.stats.square import drawn_places, square, turn_of
 
 
 @given(entrants=st.integers(1, 12), seats=st.integers(1, 15), seed=st.integers(0, 1000))

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from wsap_eval.due import NO_LIMITS, Due
 from wsap_eval.export.flat import to_csv
+from wsap_eval.jobs.journal import Journal, locked
+from wsap_eval.jobs.runner import Progress, Runner, Way
 from wsap_eval.jobs.work import Work
-from wsap_eval.journal import Journal, locked
 from wsap_eval.live import Live
 from wsap_eval.plan import run_id
 from wsap_eval.records import EpisodeKey
-from wsap_eval.runner import Progress, Runner, Way
-from wsap_eval.square import Turn, drawn_places, square, turn_of
+from wsap_eval.stats.square import Turn, drawn_places, square, turn_of
 
 __all__ = [
     "NO_LIMITS", "Due", "EpisodeKey", "Journal", "Live", "Progress", "Runner", "Turn", "Way", "Work", "drawn_places",

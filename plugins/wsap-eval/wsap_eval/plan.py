@@ -13,10 +13,10 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.specs import AdapterSpec, ScoreMetric
-from wsap_eval.memories import Brought
+from wsap_eval.memories.kept import Brought
 from wsap_eval.records import EpisodeKey
-from wsap_eval.square import drawn_places, square
 from wsap_eval.stats import passes, reduced
+from wsap_eval.stats.square import drawn_places, square
 from wsap_eval.suite import Entrant, EpisodeLimits, GameEntry, Suite
 
 REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.plan:mean_reward")

@@ -19,7 +19,7 @@ from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
 from wsap_core.untrusted import error_line
 from wsap_eval.limiting import Limiter
-from wsap_eval.memories import preparing
+from wsap_eval.memories.kept import preparing
 from wsap_eval.metrics import MetricError, value_of_metric
 from wsap_eval.plan import Game, Job
 from wsap_eval.records import FORCED, EpisodeRecord, Fault, Outcome, SeatRecord

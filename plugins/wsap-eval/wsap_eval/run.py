@@ -21,13 +21,13 @@ from wsap_core.seams.services import CommandModels, Services, runtime_services
 from wsap_eval.apart import told_apart
 from wsap_eval.conditions import Conditions
 from wsap_eval.due import NO_BUDGET, NO_LIMITS, CellLimits, Due, is_over
-from wsap_eval.episodes import Episodes
+from wsap_eval.jobs.episodes import Episodes
+from wsap_eval.jobs.runner import Progress, Runner, Way
 from wsap_eval.metrics import scored_by, warned_once
 from wsap_eval.plan import Game, Job, Plan, asks_models, games_of
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of
 from wsap_eval.results import Changed, Results, was_looked_at, with_kept_scoring
-from wsap_eval.runner import Progress, Runner, Way
 from wsap_eval.shared import by_entrant
 from wsap_eval.stats import passes
 from wsap_eval.suite import Entrant, Suite
@@ -221,7 +221,7 @@ class Playing:
         self._due: Due[Job] | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine that calls `play` in a new event loop; see `wsap_eval.runner.Runner`."""
+        """Run a coroutine that calls `play` in a new event loop; see `wsap_eval.jobs.runner.Runner`."""
         return self._runner.run(work)
 
     async def play(self, due: Due[Job]) -> None:

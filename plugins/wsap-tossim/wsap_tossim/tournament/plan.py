@@ -1,7 +1,7 @@
 """The plan of a tournament: which entrant plays which seat in which game, all from one seed.
 
-Seats follow a Latin square (`wsap_eval.square`): all games of a block have the same deal, that is, the same roles at
-the same seats and the same random draws, and over a block each entrant plays every seat, role and faction exactly once.
+Seats follow a Latin square (`wsap_eval.stats.square`): all games of a block have the same deal, that is, the same roles
+at the same seats and the same random draws, and over a block each entrant plays every seat, role and faction once.
 """
 
 from __future__ import annotations
