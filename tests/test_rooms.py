@@ -26,7 +26,7 @@ MORE_MODULES = {
     "plugins/wsap-eval/wsap_eval": 28,
     "plugins/wsap-llm/wsap_llm/backends": 13,
     "plugins/wsap-llm/wsap_llm/reply": 13,
-    "plugins/wsap-tossim/wsap_tossim/tournament": 14,
+    "plugins/wsap-tossim/wsap_tossim/tournament": 13,
     "wsap_core": 17,
     "wsap_core/protocol": 16,
 }

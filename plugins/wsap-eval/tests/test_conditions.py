@@ -17,8 +17,7 @@ from wsap_core.errors import UsageError, WsapError
 from wsap_core.host import PluginHost
 from wsap_eval.cli import main
 from wsap_eval.conditions import Conditions
-from wsap_eval.jobs.frames import Setup
-from wsap_eval.jobs.worker import opened, play_patiently
+from wsap_eval.jobs.episodes import Episodes
 from wsap_eval.plan import Plan, games_of
 from wsap_eval.reading import compared, played_of
 from wsap_eval.results import read_results
@@ -350,9 +349,9 @@ def test_a_process_that_begins_after_an_edit_refuses_to_play(tmp_path: Path) -> 
     suite = Suite(name="edited", games=(game,), entrants=entrants, seeds=Seeds(count=2))
     games = games_of(suite, host)
     first, second = Plan(suite, games, entrants, host, Conditions(games, host).added)
-    setup = Setup(suite, str(tmp_path / "runs.db"), limited=False)
-    with opened(setup) as table:
-        assert asyncio.run(play_patiently(table, first)).value == 0
+    work = Episodes(suite, str(tmp_path / "runs.db"), limited=False)
+    with work.opened() as begin:
+        assert asyncio.run(begin(first)).value == 0
     write_game(tmp_path, 50)
-    with opened(setup) as table, pytest.raises(UsageError, match=r"'count' is no longer .*: count\.py changed\."):
-        asyncio.run(play_patiently(table, second))
+    with work.opened() as begin, pytest.raises(UsageError, match=r"'count' is no longer .*: count\.py changed\."):
+        asyncio.run(begin(second))

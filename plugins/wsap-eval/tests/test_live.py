@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from wsap_core.seams.model import Draft, Message, Request
+from wsap_eval.jobs.runner import Progress
 from wsap_eval.live import Live
 from wsap_eval.records import EpisodeRecord
-from wsap_eval.run import Progress
 from wsap_llm.kit import Waited
 from wsap_llm.middleware.show import Thought
 
@@ -72,3 +72,21 @@ def test_without_a_terminal_a_line_is_printed_for_each_tenth(
     assert len(lines) == (0 if quiet else 10)
     if lines:
         assert lines[4] == "5 of 10 episodes, about 10 s left"
+
+
+def test_of_games_of_several_entrants_one_line_tells_how_far_it_is_and_one_what_is_waited_for(tmp_path: Path) -> None:
+    now, waited = [0.0], Waited()
+    live = Live(tmp_path, games=True, clock=lambda: now[0])
+    live.watch(waited)
+    assert shown(live).splitlines() == ["Playing the first games."]
+    now[0] = 4.0
+    thought = Thought("", "openai/qwen", Request([Message("user", "word " * 1562)]), lambda: now[0])
+    waited.began(thought)
+    live(Progress(1, 3, ended(SLOW, 0, 4.0), {SLOW: 2}, "at this rate 12 calls in all"))
+    assert [line.rstrip() for line in shown(live).splitlines()] == [
+        "1 of 3 games, about 8 s left, at this rate 12 calls in all",
+        "openai/qwen: reading 1,566 tokens, 0 s",
+    ]
+    waited.ended(thought)
+    live(Progress(3, 3, ended(SLOW, 1, 4.0), {SLOW: 0}))
+    assert [line.rstrip() for line in shown(live).splitlines()] == ["3 of 3 games"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_eval.scrambling import FUNCTION_WORDS, scrambled
+from wsap_eval.memories.scrambling import FUNCTION_WORDS, scrambled
 
 TEXTS = st.lists(st.text("abdе жуы UÉ 0179.,→ 上", max_size=40), min_size=1, max_size=6)
 

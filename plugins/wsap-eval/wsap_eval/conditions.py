@@ -49,8 +49,10 @@ class Conditions:
 
 def _conditions(job: Job, game: Game, host: PluginHost) -> dict[str, str]:
     others = {who.agent: None for seat, who in job.seats.items() if seat not in job.own}
+    if game.entrants:  # all play against all
+        others = {who.agent: None for who in game.entrants}
     own = list(dict.fromkeys((job.entrant.agent, *(job.seats[seat].agent for seat in job.own))))
-    seats = list({who.name: who for who in job.seats.values()}.values())
+    seats = list({who.name: who for who in (*job.seats.values(), *game.entrants)}.values())
     told = {
         "game": ", ".join(_of_game(job.entry.game, host)),
         "agent": ", ".join(dict.fromkeys(part for agent in own for part in _of_agent(agent, host))),

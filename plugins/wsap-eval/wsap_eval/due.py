@@ -6,15 +6,15 @@ import asyncio
 import heapq
 import math
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal, Protocol, TypeVar
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol.lines import plural
 from wsap_core.seams.agent import NO_USAGE, Usage
-from wsap_eval.plan import Game, Job, Plan
-from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of, value_of, worst_of
+from wsap_eval.plan import Game
+from wsap_eval.records import EpisodeKey, Over, usage_of, value_of, worst_of
 from wsap_eval.stats import reached, sequence
 from wsap_llm.kit import BudgetLimits
 
@@ -26,6 +26,32 @@ ALIKE = 30
 """Leading seeds of one trajectory after which a half-width is given up; fewer may be a run of luck."""
 Cell = tuple[str, str]
 """Game and entrant."""
+
+
+class Planned(Protocol):
+    """What is played: an episode of an evaluation, or a game of a tournament."""
+
+    @property
+    def key(self) -> EpisodeKey:
+        """Tells it from others."""
+
+
+J = TypeVar("J", bound=Planned)
+J_out = TypeVar("J_out", bound=Planned, covariant=True)
+
+
+class Seeded(Protocol[J_out]):
+    """Very many episodes, made as they are needed; see `wsap_eval.plan.Plan`."""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Game and entrant of each cell."""
+
+    def place(self, key: EpisodeKey) -> int | None:
+        """Return the place of an episode's seed, from 0; None for an episode of another plan."""
+
+    def of_seeds(self, first: int, last: int, *, but: Container[Cell] = ()) -> Iterator[J_out]:
+        """Yield the episodes of the seeds from the place `first` to before `last`, without those of some cells."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +89,7 @@ class _Spending:
     open: set[EpisodeKey] = field(default_factory=set)
     """Episodes in flight."""
 
-    def add(self, record: EpisodeRecord) -> None:
+    def add(self, record: Over) -> None:
         taken = usage_of([record])
         if record.outcome != "failed":
             self.whole += taken
@@ -87,7 +113,7 @@ def _limited(limits: BudgetLimits) -> list[tuple[str, float]]:
     return [(kind, most) for kind in ("calls", "tokens", "cost") if (most := getattr(limits, kind)) is not None]
 
 
-class Due:
+class Due(Generic[J]):
     """The missing episodes within limits.
 
     An episode starts only if what was spent, what is in flight and the episode itself, at the mean size of their cells
@@ -100,14 +126,14 @@ class Due:
 
     def __init__(
         self,
-        jobs: Sequence[Job] | Plan,
+        jobs: Sequence[J] | Seeded[J],
         games: Mapping[str, Game],
-        known: Mapping[EpisodeKey, EpisodeRecord],
+        known: Mapping[EpisodeKey, Over],
         limits: CellLimits,
         total: BudgetLimits = NO_BUDGET,
     ) -> None:
         self._games, self._known, self._limits, self._total = games, known, limits, total
-        self.missing: list[Job] = []
+        self.missing: list[J] = []
         """Missing episodes, regardless of limits; of a plan those of the seeds so far, at least one of each cell."""
         self.done = 0
         self._cells: dict[Cell, list[EpisodeKey]] = {}
@@ -118,7 +144,7 @@ class Due:
         self._leading: dict[tuple[str, str], list[float]] = {}
         self._at = Counter[tuple[str, str]]()
         """Cell -> number of its episodes before the first seed without a value."""
-        self._failed: dict[EpisodeKey, EpisodeRecord] = {}
+        self._failed: dict[EpisodeKey, Over] = {}
         """Episodes that failed earlier and are to be repeated."""
         self.stopped: dict[tuple[str, str], str] = {}
         """Cell -> the reason why it stopped."""
@@ -128,21 +154,21 @@ class Due:
         """A sentence if the limits of all episodes leave no room for another one."""
         self._closed = False
         self._change = asyncio.Event()
-        self._offers: list[Offer] = []
-        self._plan = jobs if isinstance(jobs, Plan) else None
+        self._offers: list[Offer[J]] = []
+        self._plan = None if isinstance(jobs, Sequence) else jobs
         self._seeds = 0
         """How many seeds of the plan were looked at."""
-        if isinstance(jobs, Plan):
+        if isinstance(jobs, Sequence):
+            self._take(jobs)
+        else:
             self._seeds = max((place for key in known if (place := jobs.place(key)) is not None), default=-1) + 1
             self._take(jobs.of_seeds(0, self._seeds))
             self._more()
-        else:
-            self._take(jobs)
         self._spending: dict[Cell, _Spending] = {cell: _Spending() for cell in self._cells}
-        for record in known.values():
-            self._spending.setdefault((record.game, record.entrant), _Spending()).add(record)
+        for key, record in known.items():
+            self._spending.setdefault((key.game, key.entrant), _Spending()).add(record)
 
-    def _take(self, jobs: Iterable[Job]) -> None:
+    def _take(self, jobs: Iterable[J]) -> None:
         for job in jobs:
             key, record = job.key, self._known.get(job.key)
             cell = (key.game, key.entrant)
@@ -169,10 +195,10 @@ class Due:
         self._seeds = last
         return self.done + len(self.missing) > before
 
-    def __aiter__(self) -> AsyncIterator[Job]:
+    def __aiter__(self) -> AsyncIterator[J]:
         return self.those(lambda job: True)
 
-    def those(self, wanted: Callable[[Job], bool]) -> Offer:
+    def those(self, wanted: Callable[[J], bool]) -> Offer[J]:
         """Return only the episodes that satisfy `wanted`, for one of several executors."""
         self._offers.append(Offer(self, wanted))
         return self._offers[-1]
@@ -182,9 +208,9 @@ class Due:
         self._closed = True
         self._changed()
 
-    def ended(self, record: EpisodeRecord) -> None:
+    def ended(self, record: Over) -> None:
         """Count an episode that is over; those that waited for room look again."""
-        spending = self._spending[record.game, record.entrant]
+        spending = self._spending[record.key.game, record.key.entrant]
         spending.open.discard(record.key)
         spending.add(record)
         self._changed()
@@ -353,22 +379,22 @@ class Due:
         return ""
 
 
-class Offer:
+class Offer(Generic[J]):
     """Yields some of the due episodes in their order, to any number of tasks; each waits while there is no room.
 
     Cells whose limits are reached are left out. If the limits of all episodes have no room for one, no later one that
     costs anything overtakes it, so that all cells have the same seeds.
     """
 
-    def __init__(self, due: Due, wanted: Callable[[Job], bool]) -> None:
+    def __init__(self, due: Due[J], wanted: Callable[[J], bool]) -> None:
         self._due, self._wanted = due, wanted
-        self._queues: dict[Cell, deque[tuple[int, Job]]] = {}
+        self._queues: dict[Cell, deque[tuple[int, J]]] = {}
         self._heads: list[tuple[int, Cell]] = []
         self._number = 0
         for job in due.missing:
             self.add(job)
 
-    def add(self, job: Job) -> None:
+    def add(self, job: J) -> None:
         """Offer one more, if it is wanted."""
         if not self._wanted(job):
             return
@@ -379,10 +405,10 @@ class Offer:
             heapq.heappush(self._heads, (self._number, cell))
         self._number += 1
 
-    def __aiter__(self) -> Offer:
+    def __aiter__(self) -> Offer[J]:
         return self
 
-    async def __anext__(self) -> Job:
+    async def __anext__(self) -> J:
         while True:
             change = self._due._change
             if (job := self.at_once()) is not None:
@@ -395,7 +421,7 @@ class Offer:
         """Offer no further episode to anyone."""
         self._due.close()
 
-    def at_once(self) -> Job | None:
+    def at_once(self) -> J | None:
         """Return the next episode; None if there is none, or none has room now."""
         while True:
             if (found := self._next()) is not None or self._due._closed:
@@ -403,7 +429,7 @@ class Offer:
             if all(queue or cell in self._due._gone for cell, queue in self._queues.items()) or not self._due._more():
                 return None
 
-    def _next(self) -> Job | None:
+    def _next(self) -> J | None:
         due = self._due
         if due._closed:
             self._heads.clear()
@@ -442,6 +468,6 @@ def _full(limits: BudgetLimits, cells: Iterable[_Spending]) -> str:
     return f"The next episode is expected to exceed the limit of {told} in all (spent: {taken})"
 
 
-def is_over(record: EpisodeRecord | None) -> bool:
+def is_over(record: Over | None) -> bool:
     """Return whether an episode was played and has not failed."""
     return record is not None and record.outcome != "failed"

@@ -15,7 +15,7 @@ from wsap_core.errors import RunInterruptedError
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_eval.digits import number
-from wsap_eval.run import Progress
+from wsap_eval.jobs.runner import Ended, Progress
 from wsap_llm.kit import Waited
 
 EVERY = 0.5
@@ -25,17 +25,24 @@ EVERY = 0.5
 class Live:
     """Shows the progress of an evaluation on standard error, and after Ctrl-C how to resume it.
 
-    `folder` has the results; `quiet` shows nothing; `until` tells that fewer episodes may suffice; `clock` returns
-    seconds.
+    `folder` has the results; `quiet` shows nothing; `until` tells that fewer episodes may suffice; `games` that whole
+    games of several entrants are played, which have no score of their own; `clock` returns seconds.
     """
 
     def __init__(
-        self, folder: Path, *, quiet: bool = False, until: bool = False, clock: Callable[[], float] = time.monotonic
+        self,
+        folder: Path,
+        *,
+        quiet: bool = False,
+        until: bool = False,
+        games: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._until = until
+        self._until, self._games = until, games
+        self._what = "games" if games else "episodes"
         self._folder, self._quiet, self._clock = folder, quiet, clock
         self._begun, self._tenth = clock(), 0
-        self._line = "Playing the first episodes."
+        self._line = f"Playing the first {self._what}."
         self._seconds: dict[tuple[str, str], list[float]] = {}
         """The seconds of the episodes that ended here, by game and entrant."""
         self._waited: Waited | None = None
@@ -72,16 +79,18 @@ class Live:
                 f"Interrupted. Finished episodes are in {self._folder}; the same command continues."
             ) from None
 
-    def __call__(self, so_far: Progress) -> None:
+    def __call__(self, so_far: Progress[Ended]) -> None:
         """Count a finished episode."""
         record, now = so_far.last, self._clock()
-        cell = (record.game, record.entrant)
+        cell = (record.key.game, record.key.entrant)
         self._ended[cell] = self._ended.get(cell, 0) + 1
         if record.value is not None:
             self._cells.setdefault(cell, []).append(record.value)
         self._seconds.setdefault(cell, []).append(record.seconds)
         left = self._time_left(so_far, now)
-        line = f"{so_far.played} of {so_far.of} episodes" + ("" if left is None else f", about {_minutes(left)} left")
+        line = f"{so_far.played} of {so_far.of} {self._what}"
+        line += "" if left is None or so_far.played == so_far.of else f", about {_minutes(left)} left"
+        line += so_far.more and f", {so_far.more}"
         if self._until:
             line = f"{so_far.played} of at most {so_far.of} episodes"
         self._line = line
@@ -89,7 +98,7 @@ class Live:
             self._tenth = so_far.played * 10 // so_far.of
             click.echo(line, err=True)
 
-    def _time_left(self, so_far: Progress, now: float) -> float | None:
+    def _time_left(self, so_far: Progress[Ended], now: float) -> float | None:
         """Return the estimated seconds left, by the time that episodes of each entrant have taken; None while an
         entrant with episodes left has ended none."""
         left = {cell: number for cell, number in so_far.left.items() if number > 0}
@@ -123,7 +132,7 @@ class Live:
         waits = "" if self._waited is None else self._waited.line()
         lines = [self._said or self._line, *filter(None, [waits])]
         title = Text("\n".join(lines), style="")
-        if not self._ended:
+        if not self._ended or self._games:
             return title
         table = Table(title=title, title_justify="left")  # a long table would hide a line below it
         for name in ("game", "entrant", "mean so far", "episodes"):

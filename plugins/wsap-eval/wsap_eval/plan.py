@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,9 +13,10 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.specs import AdapterSpec, ScoreMetric
-from wsap_eval.memories import Brought
+from wsap_eval.memories.kept import Brought
 from wsap_eval.records import EpisodeKey
 from wsap_eval.stats import passes, reduced
+from wsap_eval.stats.square import drawn_places, square
 from wsap_eval.suite import Entrant, EpisodeLimits, GameEntry, Suite
 
 REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.plan:mean_reward")
@@ -35,6 +37,8 @@ class Game:
 
     reduce: str = "mean"
     """How a seed's value follows from those of its repeats."""
+    entrants: tuple[Entrant, ...] = ()
+    """All that play together, if seats follow a Latin square; else empty."""
 
     @property
     def reduced_metric(self) -> ScoreMetric:
@@ -55,10 +59,13 @@ class Game:
     def own_seats(self, entrant: Entrant, number: int) -> tuple[str, ...]:
         """Return the seats in which an entrant is measured in the episode of this number.
 
+        By Latin square these are only those of the entrant by which the game is named; see `wsap_eval.shared`.
         In a round robin an entrant that meets itself is measured in both; an opponent is never measured, even if it is
         the same agent.
         """
         names = self.spec.names_of_seats(self.spec.seats[0])
+        if self.entrants:
+            return tuple(name for name, who in self.seats(entrant, number).items() if who.name == entrant.name)
         itself = self.opponent is not None and self.opponent.name == entrant.name
         if itself or not (self.entry.against or self.opponent):
             return tuple(names)
@@ -66,7 +73,16 @@ class Game:
         return (names[number % len(names)] if each else self.entry.seat or names[0],)
 
     def seats(self, entrant: Entrant, number: int) -> dict[str, Entrant]:
-        """Return seat -> entrant or opponent in the episode of this number."""
+        """Return seat -> entrant or opponent in the episode of this number.
+
+        By Latin square, episodes of this number are games of one block, each named by the entrant in the first place.
+        """
+        if self.entrants:
+            names = self.spec.names_of_seats(self.spec.seats[0])
+            places = drawn_places(len(names), random.Random(f"square:{number}"))  # play, not secrets
+            turn = [one.name for one in self.entrants].index(entrant.name)
+            found = square(places, turn, len(self.entrants))
+            return {name: self.entrants[who] for name, who in zip(names, found, strict=True)}
         own = self.own_seats(entrant, number)
         other = self.opponent or Entrant(agent=self.entry.against)
         names = self.spec.names_of_seats(self.spec.seats[0])
@@ -123,10 +139,21 @@ def games_of(suite: Suite, host: PluginHost) -> dict[str, Game]:
             raise UsageError(f"The game {entry.name!r} needs no agents, so entrants can't be measured in it.")
         if entry.pairs and len(names) != 2:
             raise UsageError(f"The game {entry.name!r} has {len(names)} seats; a round robin needs two.")
+        if entry.seating:
+            _refuse_square(suite, entry, names)
+            game = replace(game, entrants=suite.entrants)
         for other in suite.entrants if entry.pairs else (None,):
             label = entry.name if other is None else f"{entry.name} against {other.name}"
             found[label] = replace(game, entry=entry.model_copy(update={"label": label}), opponent=other)
     return found
+
+
+def _refuse_square(suite: Suite, entry: GameEntry, names: Sequence[str]) -> None:
+    """Raise UsageError if a game can't be played by Latin square."""
+    if len(names) < 2:
+        raise UsageError(f"The game {entry.name!r} has one seat; several entrants take two or more.")
+    if len(suite.entrants) < 2:
+        raise UsageError(f"The game {entry.name!r} is played by several entrants together; name two or more.")
 
 
 def _metric(spec: AdapterSpec, entry: GameEntry) -> ScoreMetric:
@@ -156,7 +183,7 @@ class Plan:
         # Scores are computed from what was played.
         self._bare = {label: game.entry.model_copy(update={"metric": ""}) for label, game in games.items()}
         self._texts: dict[tuple[str, str, tuple[str, ...]], str] = {}
-        """Cell and seats of its entrant -> what the run ids of such episodes depend on, besides seed and repeat."""
+        """Cell and who sits where -> what the run ids of such episodes depend on, besides seed and repeat."""
 
     @property
     def cells(self) -> tuple[tuple[str, str], ...]:
@@ -211,7 +238,7 @@ class Plan:
         game, entrant = self._cells[key.game, key.entrant]
         number, limits = self._suite.seeds.first + place, self._suite.limit.episode
         seats, own = game.seats(entrant, number), game.own_seats(entrant, number)
-        which = (key.game, key.entrant, own)
+        which = (key.game, key.entrant, own if not game.entrants else tuple(who.name for who in seats.values()))
         if which not in self._texts:
             self._texts[which] = _text(self._bare[key.game], seats, limits)
         run = _run_id(key, self._texts[which])
@@ -220,7 +247,7 @@ class Plan:
 
 def _plays(entrant: Entrant, game: Game, host: PluginHost) -> bool:
     """Return False if an agent's spec excludes the game; reads no files, since results are also only read."""
-    named = {e.agent for e in (entrant, game.opponent) if e} & {*host.agents.names()}
+    named = {e.agent for e in (entrant, game.opponent, *game.entrants) if e} & {*host.agents.names()}
     return all(host.agents.get(name).plays(game.spec.name) for name in named)
 
 

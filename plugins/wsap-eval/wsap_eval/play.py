@@ -19,7 +19,7 @@ from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
 from wsap_core.untrusted import error_line
 from wsap_eval.limiting import Limiter
-from wsap_eval.memories import preparing
+from wsap_eval.memories.kept import preparing
 from wsap_eval.metrics import MetricError, value_of_metric
 from wsap_eval.plan import Game, Job
 from wsap_eval.records import FORCED, EpisodeRecord, Fault, Outcome, SeatRecord
@@ -126,7 +126,13 @@ def _seat(game: Game, job: Job, told: Mapping[str, Any], without: dict[str, str]
     return SeatRecord(
         *(name, job.seats[name].name, told["steps"], reward, names, told["done"]),
         *(decisions["forced"], decisions["repaired"], metrics, name in job.own, truncated),
+        usage=_of_seat(told["usage"]) if game.entrants else None,
     )
+
+
+def _of_seat(usage: Mapping[str, Any]) -> tuple[int, int, int, float | None]:
+    cost = None if usage["cost"] is None else float(usage["cost"])
+    return usage["calls"], usage["prompt_tokens"], usage["completion_tokens"], cost
 
 
 def asked_again(runs: RunReader, run: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -56,6 +56,8 @@ class SeatRecord:
     None, the label tells."""
     truncated: bool = False
     """Whether the game itself ended the episode at a limit of steps or time."""
+    usage: tuple[int, int, int, float | None] | None = None
+    """Calls, tokens of prompts and replies, and US dollars of its model, in games of several entrants; else None."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,10 @@ class EpisodeRecord:
     def to_json(self) -> str:
         """Return the record as one line, without a newline."""
         # `asdict` would copy every value, for ten times as long.
-        return json.dumps({**vars(self), "seats": [vars(seat) for seat in self.seats]}, ensure_ascii=False)
+        seats = [vars(seat) for seat in self.seats]
+        if self.seats and self.seats[0].usage is None:
+            seats = [{name: value for name, value in seat.items() if name != "usage"} for seat in seats]
+        return json.dumps({**vars(self), "seats": seats}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, line: str | bytes) -> EpisodeRecord:
@@ -145,7 +150,43 @@ class EpisodeRecord:
 _RECORD = TypeAdapter(EpisodeRecord)
 
 
-def usage_of(records: Iterable[EpisodeRecord]) -> Usage:
+class Over(Protocol):
+    """What is asked of the record of a game that is over while others are played; an `EpisodeRecord` is one."""
+
+    @property
+    def key(self) -> EpisodeKey:
+        """Tells games apart."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended."""
+
+    @property
+    def value(self) -> float | None:
+        """The score; None without one."""
+
+    @property
+    def path(self) -> tuple[str, tuple[str, ...]] | None:
+        """What is equal for episodes that are one and the same; None if it is unknown."""
+
+    @property
+    def calls(self) -> int:
+        """Calls of models."""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of their prompts."""
+
+    @property
+    def completion_tokens(self) -> int:
+        """Tokens of their replies."""
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars; None if it is unknown."""
+
+
+def usage_of(records: Iterable[Over]) -> Usage:
     """Return the total model usage of episodes; the cost is None if that of any is unknown."""
     return sum((Usage(r.calls, r.prompt_tokens, r.completion_tokens, r.cost) for r in records), NO_USAGE)
 
@@ -158,7 +199,7 @@ def worst_of(metric: ScoreMetric) -> float | None:
     return None if metric.of_set else metric.worst
 
 
-def value_of(record: EpisodeRecord, worst: float | None) -> float | None:
+def value_of(record: Over, worst: float | None) -> float | None:
     """Return an episode's value, `worst` if it was forfeited; None if it has no value."""
     return worst if record.outcome == "forfeited" else record.value
 

@@ -6,19 +6,19 @@ episode counts, so that a repeated failed episode is scored once.
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from wsap_core.errors import StorageError, StorageLockedError, UsageError, WireError
+from wsap_core.errors import UsageError
 from wsap_core.protocol.lines import plural
 from wsap_core.textfile import refuse_pipe, written_to
 from wsap_eval.apart import BEFORE, SHARED, differences, identity
+from wsap_eval.jobs.journal import Journal, locked, read_lines
 from wsap_eval.metrics import scored_by
 from wsap_eval.plan import Game, Job, Plan
 from wsap_eval.records import EpisodeKey, EpisodeRecord
@@ -26,7 +26,7 @@ from wsap_eval.suite import Suite, made
 
 PLAN = "plan.json"
 """The plan file of a transfer measurement."""
-_SUITE, _EPISODES, _UNTIL, _LOCK = "suite.json", "episodes.jsonl", "until.json", ".lock"
+_SUITE, _EPISODES, _UNTIL = "suite.json", "episodes.jsonl", "until.json"
 
 
 Changed = Literal["", "again", "apart"]
@@ -51,20 +51,13 @@ class Results:
     """
 
     def __init__(self, folder: Path, suite: Suite, plan: Plan | None = None, changed: Changed = "") -> None:
-        from filelock import FileLock, Timeout
-
         self.folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(folder / _LOCK)
-            self._lock.acquire(blocking=False)
-        except Timeout:
-            raise StorageLockedError(f"Another process is evaluating into {str(folder)!r}; wait for it.") from None
-        except OSError as error:
-            raise UsageError(f"Results can't be written to {str(folder)!r}: {error.strerror or error}.") from error
-        try:
+        with ExitStack() as stack:
+            lock = locked(folder, f"Another process is evaluating into {str(folder)!r}; wait for it.")
+            stack.callback(lock.release)
             self._refuse_another(suite)
-            self.episodes = _episodes(self._path)
+            self._journal = stack.enter_context(Journal(self._path, EpisodeRecord.from_json))
+            self.episodes = _last(self._journal.rows)
             self._replaced: dict[EpisodeKey, EpisodeRecord] = {}
             if plan is not None:
                 self._refuse_namesakes(plan)
@@ -72,10 +65,7 @@ class Results:
                 self.heed_changes([*plan.of_seeds(0, 1), *planned], changed)
             self._keep_suite(suite)
             self._tidy()
-            self._file = self._path.open("ab", buffering=0)
-        except BaseException:
-            self._lock.release()
-            raise
+            self._held = stack.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -83,13 +73,10 @@ class Results:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self._file.close()
+        with self._held:
             # After an error, such as a full disk, the next command tidies up.
             if error is None:
                 self._tidy()
-        finally:
-            self._lock.release()
 
     @property
     def all_episodes(self) -> Mapping[EpisodeKey, EpisodeRecord]:
@@ -109,12 +96,7 @@ class Results:
         before = self.episodes.get(record.key)
         if before is not None and record.outcome == before.outcome == "failed" and record.reason == before.reason:
             record = replace(record, failed_before=before.failed_before + 1)
-        try:
-            line = record.to_json().encode() + b"\n"
-            if self._file.write(line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            raise StorageError(f"{str(self._path)!r} can't be written: {error.strerror or error}.") from error
+        self._journal.add(record.to_json())
         self.episodes[record.key] = record
 
     def keep_width(self, half_width: float | None) -> None:
@@ -201,9 +183,7 @@ class Results:
     def _tidy(self) -> None:
         """Rewrite the episodes in order, each once."""
         episodes = self.all_episodes
-        if episodes or self._path.exists():
-            with written_to(self._path) as file:
-                file.writelines(episodes[key].to_json() + "\n" for key in sorted(episodes))
+        self._journal.rewrite(episodes[key].to_json() for key in sorted(episodes))
 
 
 def read_results(folder: Path) -> tuple[Suite, dict[EpisodeKey, EpisodeRecord]]:
@@ -213,7 +193,7 @@ def read_results(folder: Path) -> tuple[Suite, dict[EpisodeKey, EpisodeRecord]]:
     """
     if not (folder / _SUITE).is_file():
         raise UsageError(f"{str(folder)!r} contains no results of wsap eval.")
-    return _read_suite(folder), _episodes(folder / _EPISODES)
+    return _read_suite(folder), _last(read_lines(folder / _EPISODES, EpisodeRecord.from_json)[0])
 
 
 def with_kept_scoring(suite: Suite, folder: Path) -> Suite:
@@ -259,23 +239,6 @@ def _read_suite(folder: Path) -> Suite:
     return made(f"The suite in {str(folder)!r}", Suite, data)
 
 
-def _episodes(path: Path) -> dict[EpisodeKey, EpisodeRecord]:
-    """Return the last record of each episode, ignoring a truncated last line."""
-    try:
-        refuse_pipe(path)
-        lines = path.read_bytes().split(b"\n")[:-1]
-    except FileNotFoundError:
-        lines = []
-    except OSError as error:
-        raise UsageError(f"{str(path)!r} can't be read: {error}.") from error
-    found = {}
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = EpisodeRecord.from_json(line)
-        except WireError as error:
-            raise WireError(
-                f"Line {number} of {str(path)!r} is damaged: {error} Delete it; the command that wrote it will repeat "
-                "the episode."
-            ) from error
-        found[record.key] = record
-    return found
+def _last(records: Iterable[EpisodeRecord]) -> dict[EpisodeKey, EpisodeRecord]:
+    """Return the last record of each episode."""
+    return {record.key: record for record in records}

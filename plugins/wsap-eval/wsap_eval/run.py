@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,33 +20,22 @@ from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import CommandModels, Services, runtime_services
 from wsap_eval.apart import told_apart
 from wsap_eval.conditions import Conditions
-from wsap_eval.due import NO_BUDGET, NO_LIMITS, CellLimits, Due, Offer, is_over
-from wsap_eval.jobs.frames import Setup
-from wsap_eval.jobs.local import play_in_workers
-from wsap_eval.jobs.together import first_error_ends
+from wsap_eval.due import NO_BUDGET, NO_LIMITS, CellLimits, Due, is_over
+from wsap_eval.jobs.episodes import Episodes
+from wsap_eval.jobs.runner import Progress, Runner, Way
 from wsap_eval.metrics import scored_by, warned_once
 from wsap_eval.plan import Game, Job, Plan, asks_models, games_of
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of
 from wsap_eval.results import Changed, Results, was_looked_at, with_kept_scoring
+from wsap_eval.shared import by_entrant
 from wsap_eval.stats import passes
 from wsap_eval.suite import Entrant, Suite
 from wsap_eval.table import Row, Standing, rows_of, standings_of
 from wsap_llm.kit import BudgetLimits, ModelPool, Waited
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The progress of an evaluation."""
-
-    played: int
-    """Finished episodes, including earlier ones."""
-    of: int
-    last: EpisodeRecord
-    left: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Game and entrant -> the number of episodes that are not finished, as far as it is known which will be played."""
+SoFar = Progress[EpisodeRecord]
 
 
 @dataclass(frozen=True)
@@ -134,18 +121,18 @@ def _with_label(record: EpisodeRecord, label: str) -> EpisodeRecord:
 
 def gathered(
     suite: Suite, games: Mapping[str, Game], plan: Plan, episodes: Mapping[EpisodeKey, EpisodeRecord],
-    due: Due, folder: Path, *, limit: str = "",
+    due: Due[Job], folder: Path, *, limit: str = "",
 ) -> Played:  # fmt: skip
     """Return the results of a folder, those of the suite's episodes first, without games that it no longer has."""
     keys = sorted((key for key in episodes if key.game in games), key=lambda key: (plan.order(key), key))
     of_entrant = {entrant.name: entrant.tags for entrant in suite.entrants}
 
-    def whole(key: EpisodeKey) -> EpisodeRecord:
-        found, tags = scored_by(episodes[key], games[key.game]), games[key.game].entry.tags
-        tags = (*suite.tags, *tags, *of_entrant.get(key.entrant, ()), *found.tags)
-        return replace(found, tags=tuple(dict.fromkeys(tags)))
+    def tagged(record: EpisodeRecord) -> EpisodeRecord:
+        tags = (*suite.tags, *games[record.game].entry.tags, *of_entrant.get(record.entrant, ()), *record.tags)
+        return replace(record, tags=tuple(dict.fromkeys(tags)))
 
-    told = told_apart(map(whole, keys))
+    scored = by_entrant((scored_by(episodes[key], games[key.game]) for key in keys), games, suite.forfeit)
+    told = told_apart(map(tagged, scored))
     settled = due.all_settled()
     over = Counter((key.game, key.entrant) for key in keys if is_over(episodes[key]) and plan.place(key) is not None)
     failed = [episodes[key] for key in keys if not is_over(episodes[key]) and plan.place(key) is not None]
@@ -163,7 +150,7 @@ def evaluate(
     evaluation: Evaluation,
     folder: Path,
     *,
-    progress: Callable[[Progress], None] = lambda so_far: None,
+    progress: Callable[[SoFar], None] = lambda so_far: None,
     stopping: Callable[[int], None] = lambda calls: None,
     watch: Callable[[Waited], None] = lambda waited: None,
 ) -> Played:
@@ -188,6 +175,11 @@ def evaluate(
         raise UsageError("A limit on all episodes is not supported with --on; leave out one of them.")
     if evaluation.cells.half_width is not None and any(game.opponent for game in games.values()):
         raise UsageError("--until has no meaning in a round robin, in which two entrants share their games.")
+    if evaluation.cells != NO_LIMITS and any(game.entrants for game in games.values()):
+        if evaluation.cells.half_width is not None:
+            raise UsageError("--until has no meaning in games that all entrants play together.")
+        if evaluation.cells.spending:
+            raise UsageError("A limit of each cell has no meaning in games that all entrants play together; limit all.")
     if (wanted := passes(evaluation.suite.reduce)) and wanted > evaluation.suite.seeds.repeats:
         raise UsageError(
             f"{evaluation.suite.reduce} takes at least {wanted} episodes of each seed; give --repeats {wanted} or more."
@@ -218,59 +210,21 @@ class Playing:
 
     def __init__(
         self, evaluation: Evaluation, results: Results, games: Mapping[str, Game], host: PluginHost, services: Services,
-        setup: Setup, of: int, progress: Callable[[Progress], None], stopping: Callable[[int], None],
+        setup: Episodes, of: int, progress: Callable[[SoFar], None], stopping: Callable[[int], None],
     ) -> None:  # fmt: skip
         self.results, self.games, self.services = results, games, services
         self._evaluation, self._host, self._setup, self._of, self._progress = evaluation, host, setup, of, progress
-        self._stopping = stopping
         self.models: CommandModels = services.require("models")
+        self._runner = Runner[Job](self.models, stopping)
         self._played = 0
         self._left = Counter[tuple[str, str]]()
-        self._due: Due | None = None
-        self._interrupted = False
+        self._due: Due[Job] | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in a new event loop, and close the models at its end; see `evaluate` on SIGINT."""
+        """Run a coroutine that calls `play` in a new event loop; see `wsap_eval.jobs.runner.Runner`."""
+        return self._runner.run(work)
 
-        async def whole() -> T:
-            loop, me = asyncio.get_running_loop(), asyncio.current_task()
-            assert me is not None
-            draining = list[asyncio.Task[None]]()
-
-            async def drain() -> None:
-                await self.models.drained()
-                me.cancel()
-
-            def interrupted() -> None:
-                if self._interrupted:
-                    me.cancel()
-                    return
-                self._interrupted = True
-                if self._due is not None:
-                    self._due.close()
-                self._stopping(self.models.in_flight)
-                draining.append(asyncio.ensure_future(drain()))
-
-            with suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread; Windows
-                loop.add_signal_handler(signal.SIGINT, interrupted)
-            try:
-                return await work
-            finally:
-                for task in draining:
-                    task.cancel()
-                await self.models.aclose()
-
-        try:
-            done = asyncio.run(whole())
-            if self._interrupted:
-                raise KeyboardInterrupt
-            return done
-        except (asyncio.CancelledError, BudgetReachedError):
-            if not self._interrupted:
-                raise
-            raise KeyboardInterrupt from None
-
-    async def play(self, due: Due) -> None:
+    async def play(self, due: Due[Job]) -> None:
         """Play the due episodes: on the cluster, or those without models in workers and the rest in this process.
 
         Raises BackendError before the first episode if a model is unavailable; WsapError if a limit was reached or
@@ -279,29 +233,21 @@ class Playing:
         self._played += due.done
         self._due = due
         self._left.update((job.key.game, job.key.entrant) for job in due.missing)
-        if self._interrupted:
-            due.close()
-        given, setup, keep = self._evaluation, self._setup, self._keep
+        given, games, services = self._evaluation, self.games, self.services
         in_workers = dict[tuple[str, str], bool]()
 
         def apart(job: Job) -> bool:
             cell = (job.key.game, job.key.entrant)
             if cell not in in_workers:
-                in_workers[cell] = given.jobs > 1 and not asks_models(job, self.games[job.key.game], self._host)
-            return in_workers[cell]
+                in_workers[cell] = given.jobs > 1 and not asks_models(job, games[job.key.game], self._host)
+            return in_workers[cell] or bool(given.on)
 
-        number = sum(map(apart, due.missing))
-        await self._open_models(job.entrant for job in due.missing if not apart(job))
-        if given.on:
-            from wsap_eval.jobs.cluster import play_on_ray
+        async def here(job: Job) -> EpisodeRecord:
+            return await play_episode(services, games[job.key.game], job, clock=given.clock)
 
-            await play_on_ray(due.those(lambda job: True), setup, keep, where=given.on)
-            return
-        here, there = due.those(lambda job: not apart(job)), due.those(apart)
-        await first_error_ends([
-            play_side_by_side(self.services, self.games, here, keep, given.in_flight, given.clock),
-            play_in_workers(there, setup, keep, workers=min(given.jobs, number)),
-        ])  # fmt: skip
+        way = Way(apart, given.in_flight, given.jobs, given.on)
+        await self._open_models(job.entrant for job in due.missing if given.on or not apart(job))
+        await self._runner.play(due, here, self._setup, way, self._keep)
 
     def _keep(self, record: EpisodeRecord) -> None:
         self._played += 1
@@ -323,33 +269,11 @@ class Playing:
 @contextmanager
 def opened(
     evaluation: Evaluation, results: Results, games: Mapping[str, Game], host: PluginHost, of: int,
-    progress: Callable[[Progress], None], stopping: Callable[[int], None],
+    progress: Callable[[SoFar], None], stopping: Callable[[int], None],
 ) -> Iterator[Playing]:  # fmt: skip
     """Open the database of the runs with the remaining budget; see `Playing`."""
     database, limits = evaluation.database or results.database, evaluation.limits
     budgets = [limits.budget("whole evaluation", usage_of(results.episodes.values()))] if limits else []
-    setup = Setup(evaluation.suite, database, limited=bool(budgets))
+    setup = Episodes(evaluation.suite, database, limited=bool(budgets))
     with runtime_services(database, budgets=budgets, prices=evaluation.prices) as services:
         yield Playing(evaluation, results, games, host, services, setup, of, progress, stopping)
-
-
-async def play_side_by_side(
-    services: Services, games: Mapping[str, Game], jobs: Offer, keep: Callable[[EpisodeRecord], None], most: int,
-    clock: Clock | None = None,
-) -> None:  # fmt: skip
-    """Play episodes in this event loop, at most `most` at once; the first error cancels the rest.
-
-    Raises WsapError if a limit was reached, once calls in flight have been answered, or episodes can't be recorded.
-    """
-    models: CommandModels = services.require("models")
-
-    async def work() -> None:
-        async for job in jobs:
-            try:
-                keep(await play_episode(services, games[job.key.game], job, clock=clock))
-            except BudgetReachedError:
-                jobs.close()
-                await models.drained()
-                raise
-
-    await first_error_ends(work() for _ in range(most))

@@ -184,7 +184,9 @@ def _tell_pilot(played: Played, suite: Suite) -> None:
     names = {entrant.name for entrant in suite.entrants}
     rows = [row for row in played.rows() if row.of in names]
     for row in rows:
-        share = of_cell / max(1, row.episodes)
+        # By Latin square an entrant has a part in the games of others, too.
+        together = bool(played.games[row.game].entrants)
+        share = of_cell / max(1, row.seeds * suite.seeds.repeats if together else row.episodes)
         calls, tokens, seconds = calls + row.calls * share, tokens + row.tokens * share, seconds + row.seconds * share
         cost = cost + (row.cost or 0.0) * share
     unknown = any(row.cost is None for row in rows)

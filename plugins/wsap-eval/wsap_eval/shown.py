@@ -136,18 +136,18 @@ def print_rows(rows: Sequence[Row], form: Form = "") -> None:
 
 
 def print_standings(standings: Sequence[Standing], form: Form = "") -> None:
-    """Print a table of standings for each round robin."""
-    for game, rows in standing_tables(standings):
+    """Print a table of standings for each round robin and Latin square."""
+    for kind, game, rows in standing_tables(standings):
         if not form:
             click.echo()
-        say(f"{single_line(game)}: round robin", form)
+        say(f"{single_line(game)}: {kind}", form)
         print_cells(STANDING_COLUMNS, rows, form=form)
 
 
-def standing_tables(standings: Sequence[Standing]) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield each round robin's game with its rows of cells for `STANDING_COLUMNS`."""
-    for game, group in groupby(standings, lambda standing: standing.game):
-        yield game, [
+def standing_tables(standings: Sequence[Standing]) -> Iterator[tuple[str, str, list[list[str]]]]:
+    """Yield the kind of standings, such as "round robin", the game, and its rows of cells for `STANDING_COLUMNS`."""
+    for (kind, game), group in groupby(standings, lambda standing: (standing.kind, standing.game)):
+        yield kind, game, [
             [s.rating.entrant, str(s.rating.games), number(s.mean), number(s.rating.elo, s.rating.interval, sign=True),
              interval_of(s.rating.interval)] for s in group
         ]  # fmt: skip

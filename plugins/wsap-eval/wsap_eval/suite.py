@@ -84,12 +84,18 @@ class GameEntry(_Part):
     """"round-robin": in a game of two seats, each entrant meets each, including itself, with a column for each
     opponent. On each seed each of the two has the first seat once. The entrants are rated."""
 
+    seating: Literal["", "square"] = ""
+    """"square": all entrants play each game together, with seats by Latin square: on each seed there are as many games
+    as entrants, in which each entrant has each seat once. The entrants are rated."""
+
     tags: tuple[Tag, ...] = ()
 
     @model_validator(mode="after")
     def _one_opponent(self) -> GameEntry:
         if self.pairs and (self.against or self.seat):
             raise ValueError("a round robin determines opponents and seats; leave out against and seat")
+        if self.seating and (self.pairs or self.against or self.seat):
+            raise ValueError("a Latin square determines opponents and seats; leave out pairs, against and seat")
         return self
 
     @property

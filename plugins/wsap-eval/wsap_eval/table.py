@@ -158,22 +158,27 @@ class Row:
 
 @dataclass(frozen=True)
 class Standing:
-    """An entrant's result in a round robin."""
+    """An entrant's result in a round robin, or in games of several entrants by Latin square."""
 
     game: str
     mean: float
-    """Of its scores in all its games, whoever's they were planned as, with equal weights of its opponents, including
-    itself. Each pair meets in both orders of seats on each seed, so that no seat is favoured."""
+    """By Latin square, of the values of seeds. In a round robin, of its scores in all its games, whoever's they were
+    planned as, with equal weights of its opponents, including itself; each pair meets in both orders of seats on each
+    seed, so that no seat is favoured."""
     rating: Rating
+    kind: Literal["round robin", "Latin square"] = "round robin"
 
 
 def standings_of(records: Iterable[EpisodeRecord], games: Mapping[str, Game]) -> list[Standing]:
-    """Return the standings of all round robins, best mean first; a forfeited game counts as lost.
+    """Return the standings of all round robins and Latin squares, best mean first; a forfeited game counts as lost.
 
     Episodes of different conditions make standings of their own.
     """
     by_name: dict[str, list[EpisodeRecord]] = {}
+    together: dict[str, list[EpisodeRecord]] = {}
     for record in records:
+        if games[record.game].entrants and record.outcome != "failed":
+            together.setdefault(record.game, []).append(record)
         game = games[record.game]
         if game.opponent is not None and record.outcome != "failed":
             name = record.game.removesuffix(f" against {game.opponent.name}")
@@ -189,7 +194,36 @@ def standings_of(records: Iterable[EpisodeRecord], games: Mapping[str, Game]) ->
         rated = ratings([_match(record, metric) for record in played])
         rows = [Standing(name, _mean(map(_mean, m.values())), r) for r in rated if (m := means.get(r.entrant))]
         standings.extend(sorted(rows, key=lambda row: row.mean, reverse=metric.better == "higher"))
+    for label, played in together.items():
+        standings += _standings_together(label, played, games[label].metric)
     return standings
+
+
+def _standings_together(label: str, parts: Sequence[EpisodeRecord], metric: ScoreMetric) -> list[Standing]:
+    """Return the standings in games of several entrants; `parts` are what each of them did in each game."""
+    seeds: dict[str, dict[int, list[float]]] = {}
+    matches: dict[str, list[EpisodeRecord]] = {}
+    for part in parts:
+        matches.setdefault(part.run, []).append(part)
+        if part.value is not None:
+            seeds.setdefault(part.entrant, {}).setdefault(part.seed, []).append(part.value)
+    rated = ratings([_match_together(those, metric) for those in matches.values()])
+    rows = [
+        Standing(label, _mean(map(_mean, own.values())), rating, "Latin square")
+        for rating in rated
+        if (own := seeds.get(rating.entrant))
+    ]
+    return sorted(rows, key=lambda row: row.mean, reverse=metric.better == "higher")
+
+
+def _match_together(parts: Sequence[EpisodeRecord], metric: ScoreMetric) -> Match:
+    """Return a game as a match of its entrants, each with the mean of its seats; those that forfeited have lost."""
+    sign = 1 if metric.better == "higher" else -1
+    scores = [sign * part.metrics.get(metric.name, 0.0) for part in parts]
+    lost = min(scores) - 1
+    forfeits = [part.outcome == "forfeited" for part in parts]
+    own = tuple(lost if forfeit else score for score, forfeit in zip(scores, forfeits, strict=True))
+    return Match(parts[0].seed, tuple(part.entrant for part in parts), own)
 
 
 def _means_by_opponent(played: Iterable[EpisodeRecord], metric: ScoreMetric) -> dict[str, dict[str, list[float]]]:

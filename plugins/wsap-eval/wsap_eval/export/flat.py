@@ -132,12 +132,16 @@ def flat_standing(standing: Standing) -> Flat:
     }
 
 
-def to_csv(rows: Sequence[Flat]) -> str:
-    """Return CSV with a header; text that a spreadsheet would interpret as a formula gets an apostrophe in front."""
+def to_csv(rows: Sequence[Flat], head: Sequence[str] = ()) -> str:
+    """Return CSV with a header; text that a spreadsheet would interpret as a formula gets an apostrophe in front.
+
+    The columns are `head`, or all those of the rows.
+    """
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    names = head or list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: _cell(row.get(name)) for name in names} for row in rows)
     return out.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""The driver of worker processes: distributes episodes and replaces dead workers."""
+"""The driver of worker processes: distributes jobs and replaces dead workers."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import pickle
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from wsap_core.errors import WsapError
-from wsap_eval.jobs.frames import HEADER, Batch, Ended, Jobs, Reply, Setup, Stop, framed
+from wsap_core.seams.agent import NO_USAGE
+from wsap_eval.jobs.frames import HEADER, Ended, Stop, framed
 from wsap_eval.jobs.together import first_error_ends
-from wsap_eval.plan import Job
-from wsap_eval.play import failed
-from wsap_eval.records import EpisodeKey, EpisodeRecord
+from wsap_eval.jobs.work import J, Jobs, R, Work
 
 TRIES = 3
-"""Worker deaths during an episode after which it counts as failed."""
+"""Worker deaths during a job after which it is lost."""
 UNREADY = 5
-"""Consecutive worker deaths before `Ready` after which the evaluation ends."""
+"""Consecutive worker deaths before `Ready` after which the work ends."""
 AHEAD = 64
-"""Most episodes that a worker has at once, so that it need not wait for the driver and the disk if they are short."""
+"""Most jobs that a worker has at once, so that it need not wait for the driver and the disk if they are short."""
 LEAD = 0.5
-"""Seconds for which a worker has episodes, as fast as it plays them; one if that takes longer."""
+"""Seconds for which a worker has jobs, as fast as it plays them; one if that takes longer."""
 GRACE = 5.0
 """Seconds until a stopped worker is killed."""
 
@@ -36,29 +36,27 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-async def play_in_workers(jobs: Jobs, setup: Setup, keep: Callable[[EpisodeRecord], None], *, workers: int) -> None:
-    """Play episodes in worker processes, and pass their records to `keep`.
+async def play_in_workers(jobs: Jobs[J], work: Work[J, R], keep: Callable[[R], None], *, workers: int) -> None:
+    """Play jobs in worker processes, and pass their records to `keep`.
 
     A worker has one at a time, or as many as it plays in `LEAD` seconds, at most `AHEAD`. A dead worker is replaced
-    and its episode resumed, up to `TRIES` times. Raises WsapError if workers can't be started, or episodes can't be
+    and its job played again, up to `TRIES` times. Raises WsapError if workers can't be started, or jobs can't be
     played or recorded at all.
     """
-    deaths = Counter[EpisodeKey]()
-    await first_error_ends(_keep_busy(jobs, deaths, setup, keep) for _ in range(workers))
+    deaths = Counter[Hashable]()
+    await first_error_ends(_keep_busy(jobs, deaths, work, keep) for _ in range(workers))
 
 
-async def _keep_busy(
-    jobs: Jobs, deaths: Counter[EpisodeKey], setup: Setup, keep: Callable[[EpisodeRecord], None]
-) -> None:
-    again, unready = deque[Job](), 0
-    """Episodes of a dead worker."""
+async def _keep_busy(jobs: Jobs[J], deaths: Counter[Hashable], work: Work[J, R], keep: Callable[[R], None]) -> None:
+    again, unready = deque[J](), 0
+    """Jobs of a dead worker."""
     first = await anext(jobs, None)
     while first is not None or again:
         if first is not None:
             again.append(first)
             first = None
         async with _Worker() as worker:
-            worker.send(setup)
+            worker.send(work)
             if await worker.receive() is None:
                 unready += 1
                 if unready >= UNREADY:
@@ -69,18 +67,19 @@ async def _keep_busy(
             if len(lost) == 1:  # else it is unknown which one it was: each is played alone
                 deaths[lost[0].key] += 1
                 if deaths[lost[0].key] == TRIES:
-                    keep(failed(lost.pop(), f"{TRIES} worker processes died during it, the last {worker.how}"))
+                    told = f"{TRIES} worker processes died during it, the last {worker.how}"
+                    keep(work.lost(lost.pop(), told, NO_USAGE))
             again.extendleft(reversed(lost))
         if not again:
             first = await anext(jobs, None)
 
 
-async def _feed(worker: _Worker, jobs: Jobs, again: deque[Job], keep: Callable[[EpisodeRecord], None]) -> list[Job]:
-    """Send episodes, those in `again` first and alone, until there are none; return those with which it died."""
-    sent, most = dict[EpisodeKey, Job](), 1
+async def _feed(worker: _Worker, jobs: Jobs[J], again: deque[J], keep: Callable[[R], None]) -> list[J]:
+    """Send jobs, those in `again` first and alone, until there are none; return those with which it died."""
+    sent, most = dict[Hashable, J](), 1
     received, pace = time.monotonic(), LEAD
     while True:
-        batch = list[Job]()
+        batch = list[J]()
         while len(sent) < (1 if again else most):
             job = again.popleft() if again else jobs.at_once()
             if job is None and not sent:
@@ -132,18 +131,18 @@ class _Worker:
                 self._process.kill()
             await self._process.wait()
 
-    def send(self, message: Setup | Batch | Stop) -> None:
-        """Send a message; if the worker is dead, `receive` reports it."""
+    def send(self, message: Any) -> None:
+        """Send a message (see `frames`); if the worker is dead, `receive` reports it."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.write(framed(message))
 
-    async def receive(self) -> Reply | None:
-        """Return its next message; None if it died. Raises the WsapError of `Ended`."""
+    async def receive(self) -> Any:
+        """Return its next message (see `frames`); None if it died. Raises the WsapError of `Ended`."""
         assert self._process.stdout is not None
         try:
             head = await self._process.stdout.readexactly(HEADER.size)
-            reply: Reply = pickle.loads(await self._process.stdout.readexactly(HEADER.unpack(head)[0]))  # noqa: S301
+            reply = pickle.loads(await self._process.stdout.readexactly(HEADER.unpack(head)[0]))  # noqa: S301
         except (asyncio.IncompleteReadError, OSError):
             code = await self._process.wait()
             self.how = f"with exit status {code}" if code >= 0 else f"by signal {-code}"

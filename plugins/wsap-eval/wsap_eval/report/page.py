@@ -166,7 +166,7 @@ def _table(rows: Sequence[Row]) -> str:
 
 def _standings(played: Played) -> str:
     parts = []
-    for game, rows in standing_tables(played.standings()):
+    for kind, game, rows in standing_tables(played.standings()):
         head = "".join(f"<th scope=col>{escape(name)}</th>" for name in STANDING_COLUMNS)
         body = "".join(
             "<tr>" + "".join(
@@ -175,7 +175,7 @@ def _standings(played: Played) -> str:
             ) + "</tr>"
             for row in rows
         )  # fmt: skip
-        title = f"<h3>Round robin: {escape(single_line(game))}</h3>"
+        title = f"<h3>{kind[0].upper()}{kind[1:]}: {escape(single_line(game))}</h3>"
         parts.append(f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
     return "".join(parts)
 

@@ -19,9 +19,11 @@ from wsap_eval.stats.paired import (
 from wsap_eval.stats.ratings import Match, Rating, ratings
 from wsap_eval.stats.repeats import passes, reduced
 from wsap_eval.stats.sets import SetEstimate, paired_set_metric, set_metric
+from wsap_eval.stats.teams import FEWEST, ORDERS, TeamMatch, TeamRating, rate_teams, resampled, team_ratings
 
 __all__ = [
-    "Estimate", "Interval", "Lives", "Match", "Paired", "Rating", "Ratio", "SetEstimate", "Values", "by_life",
-    "contiguous", "directed", "estimate", "holm", "lives_needed", "normalised", "paired", "paired_set_metric", "passes",
-    "power", "ratings", "ratio", "reached", "reduced", "sequence", "set_metric",
+    "FEWEST", "ORDERS", "Estimate", "Interval", "Lives", "Match", "Paired", "Rating", "Ratio", "SetEstimate",
+    "TeamMatch", "TeamRating", "Values", "by_life", "contiguous", "directed", "estimate", "holm", "lives_needed",
+    "normalised", "paired", "paired_set_metric", "passes", "power", "rate_teams", "ratings", "ratio", "reached",
+    "reduced", "resampled", "sequence", "set_metric", "team_ratings",
 ]  # fmt: skip

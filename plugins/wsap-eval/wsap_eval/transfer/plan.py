@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from wsap_core.errors import UsageError
 from wsap_core.seams.context import derive_seed
-from wsap_eval.memories import Brought
+from wsap_eval.memories.kept import Brought
 from wsap_eval.plan import Game, Job, run_id
 from wsap_eval.records import EpisodeKey
 from wsap_eval.suite import FORFEIT, Entrant, GameEntry, Suite

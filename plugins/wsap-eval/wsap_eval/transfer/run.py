@@ -18,11 +18,11 @@ from wsap_core.textfile import refuse_pipe, written_to
 from wsap_core.untrusted import error_line
 from wsap_eval.conditions import Conditions
 from wsap_eval.due import NO_BUDGET, NO_LIMITS, Due
-from wsap_eval.memories import kept_memory, numbers_in, stored
+from wsap_eval.memories.kept import kept_memory, numbers_in, stored
 from wsap_eval.plan import Game, Job, games_of
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import PLAN, Results, read_results
-from wsap_eval.run import Evaluation, Progress, opened
+from wsap_eval.run import Evaluation, SoFar, opened
 from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, target_jobs
 from wsap_eval.transfer.verdict import Verdict, verdicts
 from wsap_llm.kit import BudgetLimits, ModelPool, Waited
@@ -65,7 +65,7 @@ def measure(
     jobs: int = 1,
     limits: BudgetLimits = NO_BUDGET,
     prices: Mapping[str, Price] | None = None,
-    progress: Callable[[Progress], None] = lambda so_far: None,
+    progress: Callable[[SoFar], None] = lambda so_far: None,
     stopping: Callable[[int], None] = lambda calls: None,
     watch: Callable[[Waited], None] = lambda waited: None,
 ) -> Measured:

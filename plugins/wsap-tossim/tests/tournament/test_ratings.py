@@ -11,8 +11,9 @@ import pytest
 from openskill.models import PlackettLuce
 from scipy import stats
 
+from wsap_eval.stats import resampled
 from wsap_tossim.tournament.plan import Settings
-from wsap_tossim.tournament.ratings import rate, rated, resampled
+from wsap_tossim.tournament.ratings import faction_of, match_of, rate, rated
 from wsap_tossim.tournament.table import games_csv, ratings_csv, summary_of
 
 Line = Callable[..., dict[str, Any]]
@@ -103,13 +104,13 @@ def many(line: Line, blocks: int = 6) -> list[dict[str, Any]]:
 
 
 def test_the_same_seed_draws_the_same_games_and_whole_blocks(line: Line) -> None:
-    lines = many(line)
-    assert resampled(lines, 5, 3) == resampled(lines, 5, 3)
-    assert resampled(lines, 5, 3) != resampled(lines, 5, 4)
-    for sample in resampled(lines, 5, 3):
-        numbers = [one["game"] for one in sample]
-        assert len(numbers) == 12
-        assert all(b == a + 1 for a, b in zip(numbers[::2], numbers[1::2], strict=True)), "a block stays whole"
+    games = [match_of(one, faction_of) for one in many(line)]
+    assert resampled(games, 5, 3) == resampled(games, 5, 3)
+    assert resampled(games, 5, 3) != resampled(games, 5, 4)
+    for sample in resampled(games, 5, 3):
+        blocks = [one.block for one in sample]
+        assert len(blocks) == 12
+        assert all(b == a for a, b in zip(blocks[::2], blocks[1::2], strict=True)), "a block stays whole"
 
 
 def test_intervals_hold_the_rating_and_the_better_one_is_above(line: Line) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,13 +16,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from wsap_core.errors import StorageLockedError, UsageError, WireError
+from wsap_core.errors import StorageLockedError, UsageError, WireError, WsapError
+from wsap_core.seams.agent import NO_USAGE
 from wsap_tossim.cli.tournament import tournament
 from wsap_tossim.replay.record import record_from_json
-from wsap_tossim.tournament import run as running
+from wsap_tossim.tournament import games as playing
+from wsap_tossim.tournament.games import Game, Scripted, play_one
 from wsap_tossim.tournament.ledger import Ledger
 from wsap_tossim.tournament.plan import Entrant, Settings, entrants_of, fixture
-from wsap_tossim.tournament.play import play_one
 from wsap_tossim.tournament.report import report_html
 from wsap_tossim.tournament.run import run_tournament
 from wsap_tossim.tournament.table import summary_of
@@ -41,7 +43,9 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def test_a_tournament_leaves_its_tables_and_games_that_can_be_looked_at(cup: Settings, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    outcome = run_tournament(tmp_path, cup, 4, resamples=5, progress=lambda done, of, _: seen.append((done, of)))
+    outcome = run_tournament(
+        tmp_path, cup, 4, resamples=5, progress=lambda so_far: seen.append((so_far.played, so_far.of))
+    )
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert (outcome.before, outcome.stopped, outcome.summary["games"]) == (0, False, 4)
     assert sum(r["seats"] for r in outcome.summary["factions"]) == 20
@@ -118,27 +122,31 @@ def test_a_whole_line_without_its_end_is_played_again(cup: Settings, tmp_path: P
 def test_ctrl_c_leaves_a_folder_that_can_be_gone_on_with(
     cup: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played = running.play_all
+    played = playing.play_one
 
-    def interrupted(*given: Any) -> Any:
-        for number, line in enumerate(played(*given)):
-            if number == 2:
-                raise KeyboardInterrupt
-            yield line
+    def interrupted(settings: Settings, number: int) -> dict[str, Any]:
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGINT)  # the game in progress is finished
+        return played(settings, number)
 
     words = ["one=scripted", "two=random", "--mode", "five", "--rules", "quick", "--seed", "3", "--games", "4"]
     words += ["--resamples", "5", "--out", str(tmp_path)]
     with monkeypatch.context() as patched:
-        patched.setattr(running, "play_all", interrupted)
+        patched.setattr(playing, "play_one", interrupted)
         stopped = CliRunner().invoke(tournament, words)
     assert stopped.exit_code == 130
-    assert "Stopped with 2 games left" in stopped.stderr
-    assert json.loads((tmp_path / "summary.json").read_text())["games"] == 2
+    assert "Stopped with 1 game left" in stopped.stderr
+    assert json.loads((tmp_path / "summary.json").read_text())["games"] == 3
     gone_on = CliRunner().invoke(tournament, [*words, "--json"])
     assert gone_on.exit_code == 0
     assert json.loads(gone_on.stdout)["games"] == 4
     run_tournament(tmp_path / "whole", cup, 4, resamples=5)
     assert results(tmp_path / "whole") == results(tmp_path)
+
+
+def test_a_game_with_which_processes_die_ends_it_in_a_sentence(cup: Settings) -> None:
+    with pytest.raises(WsapError, match=r"Game 3 was lost: 3 worker processes died\."):
+        Scripted(cup).lost(Game(2), "3 worker processes died", NO_USAGE)
 
 
 def test_other_settings_are_refused_and_said(cup: Settings, tmp_path: Path) -> None:
@@ -152,7 +160,7 @@ def test_other_settings_are_refused_and_said(cup: Settings, tmp_path: Path) -> N
 
 def test_a_folder_that_is_no_tournament_or_is_in_use_is_refused(cup: Settings, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="can't be used"):
+    with pytest.raises(UsageError, match=r"can't be written to .*: .*; choose another with --out"):
         run_tournament(tmp_path / "file" / "x", cup, 1)
     (tmp_path / "games.jsonl").write_text("")
     with pytest.raises(UsageError, match=r"has a games\.jsonl that would be overwritten, but no tournament\.json"):
@@ -176,11 +184,11 @@ def test_a_damaged_line_in_the_middle_is_refused(cup: Settings, tmp_path: Path) 
     path = tmp_path / "games.jsonl"
     first, second = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b'{"game": "x"}\n' + second)
-    with pytest.raises(WireError, match=r"Line 1 of .* is damaged; delete the line"):
+    with pytest.raises(WireError, match=r"Line 1 of .* is damaged: .*number of a game\. Delete it;"):
         run_tournament(tmp_path, cup, 2)
     path.write_bytes(second)
     run_tournament(tmp_path, cup, 2, resamples=0)
-    assert path.read_bytes() == second + first, "a line that was taken out is played again"
+    assert path.read_bytes() == first + second, "a line that was taken out is played again"
 
 
 EVIL = '<script>window.hit=1</script>"><img src=x onerror=hit()>'
@@ -235,7 +243,7 @@ def test_wrong_words_are_refused_in_a_sentence(words: list[str], says: str, tmp_
 
 def test_a_game_does_not_depend_on_the_hash_seed(cup: Settings) -> None:
     script = (
-        "import json;from wsap_tossim.tournament.plan import *;from wsap_tossim.tournament.play import play_one;"
+        "import json;from wsap_tossim.tournament.plan import *;from wsap_tossim.tournament.games import play_one;"
         "print(json.dumps(play_one(Settings(entrants_of(['one=scripted','two=random']),"
         "{'mode':'five','rules':'quick'},3),1)))"
     )
@@ -244,10 +252,9 @@ def test_a_game_does_not_depend_on_the_hash_seed(cup: Settings) -> None:
     assert json.loads(told.stdout) == json.loads(json.dumps(play_one(cup, 1)))
 
 
-def test_without_the_statistics_one_sentence_says_what_to_install(
-    cup: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "wsap_eval.stats", None)
-    with pytest.raises(UsageError, match=r"pip install .*wsap-eval"):
-        run_tournament(tmp_path, cup, 2)
+def test_without_evaluations_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wsap_eval.kit", None)
+    refused = CliRunner().invoke(tournament, ["scripted", "random", "--out", str(tmp_path / "cup")])
+    assert isinstance(refused.exception, UsageError)
+    assert re.search(r"Tournaments need wsap-eval: .*pip install .*wsap-eval", str(refused.exception))
     assert not list(tmp_path.iterdir())

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import shutil
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,14 +10,11 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import SEED, WholeNumber, typed_pairs
+from wsap_core.errors import UsageError
+from wsap_core.installing import install_line
 
 if TYPE_CHECKING:
-    from wsap_core.seams.agent import Usage
-    from wsap_llm.kit import Waited
     from wsap_tossim.tournament.run import Outcome
-
-_EVERY = 0.5
-"""Seconds between two looks at what is waited for."""
 
 
 @click.command(
@@ -43,6 +36,8 @@ _EVERY = 0.5
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of deals, seats, names and all draws.")
 @click.option("--jobs", type=WholeNumber(1, 256), default=1, show_default=True,
               help="Processes for games without models; concurrent games with models.")  # fmt: skip
+@click.option("--on", metavar="ray|ray://HOST:PORT",
+              help="Play games without models on a Ray cluster; needs wsap-eval[ray].")  # fmt: skip
 @click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE",
               help="An option of the model agents, such as style=tags.")  # fmt: skip
 @click.option("--model-option", "model_options", multiple=True, metavar="KEY=VALUE",
@@ -58,8 +53,9 @@ _EVERY = 0.5
 @click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON.")
 def tournament(
     entrants: tuple[str, ...], *, out: Path, games: int, mode: str, rules: str, options: tuple[str, ...],
-    seating: str, seed: int, jobs: int, agent_options: tuple[str, ...], model_options: tuple[str, ...], beliefs: bool,
-    limits: tuple[str, ...], prices: tuple[str, ...], resamples: int, as_json: bool,
+    seating: str, seed: int, jobs: int, on: str | None, agent_options: tuple[str, ...],
+    model_options: tuple[str, ...], beliefs: bool, limits: tuple[str, ...], prices: tuple[str, ...], resamples: int,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Play many games between entrants and rate them.
 
@@ -73,8 +69,13 @@ def tournament(
     The folder has the results: ratings.csv, games.csv, spending.csv, summary.json and report.html. The exit status
     is 9 if a limit stopped the tournament, and 130 if Ctrl-C did; finished games are kept.
     """
-    # Deferred for weight: the engine, the players and the ratings.
+    # Deferred for weight: the engine, the players, evaluations and their statistics.
     from wsap_core.seams.model_errors import BackendError, BudgetReachedError
+
+    try:
+        from wsap_eval.kit import Live
+    except ModuleNotFoundError as error:
+        raise UsageError(f"Tournaments need wsap-eval: {install_line('wsap-eval')}") from error
     from wsap_tossim.cli.tournament_limits import limits_of, prices_of
     from wsap_tossim.tournament.plan import Settings, entrants_of
     from wsap_tossim.tournament.run import run_tournament
@@ -85,12 +86,12 @@ def tournament(
     settings = Settings(entrants_of(entrants), of_game, seed, seating, of_models, beliefs)
     known = prices_of(prices, settings)
     most = limits_of(limits, settings, known)
-    progress = _Progress(games)
     try:
-        outcome = run_tournament(
-            out, settings, games, jobs=jobs, resamples=resamples, limits=most, prices=known, progress=progress,
-            watch=progress.watch,
-        )  # fmt: skip
+        with Live(out, games=True) as live:
+            outcome = run_tournament(
+                out, settings, games, jobs=jobs, resamples=resamples, limits=most, prices=known, progress=live,
+                stopping=live.stopping, watch=live.watch, on=on or "",
+            )  # fmt: skip
     except BackendError:
         click.echo("Finished games are kept; fix the problem and run it again to continue.", err=True)
         raise
@@ -109,43 +110,10 @@ def tournament(
         raise SystemExit(130)
 
 
-class _Progress:
-    """Progress: on a terminal one line that is overwritten, otherwise a line after each tenth."""
-
-    def __init__(self, games: int) -> None:
-        self.live = sys.stderr.isatty()
-        self.line = ""
-        self.begun = time.monotonic()
-        self.played = 0
-        self.tenth = max(1, games // 10)
-
-    def __call__(self, done: int, of: int, whole: Usage | None) -> None:
-        from wsap_tossim.tournament.spending import words  # deferred for weight
-
-        self.played += 1
-        takes = f", at this rate {words(whole)} in all" if whole is not None and done < of else ""
-        if not self.live:
-            if done % self.tenth == 0 or done == of:
-                click.echo(f"{done} of {of} games{takes}", err=True)
-            return
-        pace = self.played / max(1e-9, time.monotonic() - self.begun)
-        left = f", about {(of - done) / pace:.0f} s to go" if done < of else ""
-        self.line = f"{done} of {of} games, {pace:.1f} a second{left}{takes}"
-        click.echo(f"\r{self.line}\033[K", err=True, nl=done >= of)
-
-    async def watch(self, waited: Waited) -> None:
-        """Show at a terminal, until cancelled, which model is waited for."""
-        waited.shown = self.live
-        while self.live:
-            told = "; ".join(filter(None, (self.line, waited.line())))
-            click.echo(f"\r{told[: shutil.get_terminal_size().columns - 1]}\033[K", err=True, nl=False)
-            await asyncio.sleep(_EVERY)
-
-
 def _tell(outcome: Outcome, out: Path, games: int) -> None:
     from wsap_core.protocol.lines import plural
     from wsap_core.untrusted import single_line
-    from wsap_tossim.tournament.ratings import FEWEST
+    from wsap_eval.stats import FEWEST
     from wsap_tossim.tournament.spending import words
 
     if outcome.repaired:

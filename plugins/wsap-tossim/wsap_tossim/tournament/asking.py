@@ -11,7 +11,8 @@ from wsap_core.errors import WireError
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import DEFAULT_SAMPLING, Backend, JsonConstraint, Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
-from wsap_tossim.tournament.journal import Journal
+from wsap_eval.kit import Journal
+from wsap_tossim.tournament.ledger import packed_json
 from wsap_tossim.tournament.questions import ANSWER, Question, percentages, schema
 from wsap_tossim.tournament.spending import packed, unpacked
 
@@ -64,7 +65,7 @@ class Answers:
         WireError: a line of the journal is damaged.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal[Mapping[str, Any]]) -> None:
         self._journal = journal
         self._known: dict[tuple[int, int, int], Answer] = {}
         for number, row in enumerate(journal.rows, start=1):
@@ -84,7 +85,7 @@ class Answers:
         """Store an answer; it is on disk when this returns."""
         row = {"game": game, "day": asked.day, "player": asked.player}
         evil = {str(n): chance for n, chance in sorted(given.evil.items())}
-        self._journal.add({**row, "evil": evil, "usage": packed(given.usage), "text": text[:KEPT]})
+        self._journal.add(packed_json({**row, "evil": evil, "usage": packed(given.usage), "text": text[:KEPT]}))
         self._known[game, asked.day, asked.player] = given
 
     def spent(self, game: int) -> dict[int, Usage]:

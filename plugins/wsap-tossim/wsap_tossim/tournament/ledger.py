@@ -1,9 +1,9 @@
 """The folder of a tournament: its settings, and one line of JSON for each finished game.
 
     tournament.json   {"format": "wsap-tossim-tournament", "version": 1, "settings": {...}}
-    games.jsonl       a line for each finished game, in the order of finishing
+    games.jsonl       a line for each finished game
 
-A killed tournament continues after the last complete line.
+A killed tournament continues after the last complete line. At its end the lines are in the order of the games.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from wsap_core.errors import StorageLockedError, UsageError, WireError
+from wsap_core.errors import UsageError, WireError
 from wsap_core.textfile import refuse_pipe
 from wsap_core.untrusted import single_line
+from wsap_eval.kit import Journal, locked
 from wsap_tossim.replay.page import write_text
-from wsap_tossim.tournament.journal import Journal
 from wsap_tossim.tournament.plan import Settings
 
-__all__ = ["GAMES", "RESULTS", "SETTINGS", "Ledger", "Line"]
+__all__ = ["GAMES", "RESULTS", "SETTINGS", "Ledger", "Line", "packed_json", "row_in"]
 
 FORMAT = "wsap-tossim-tournament"
 VERSION = 1
@@ -30,11 +30,33 @@ SETTINGS, GAMES = "tournament.json", "games.jsonl"
 RESULTS = ("ratings.csv", "games.csv", "spending.csv", "summary.json", "report.html")
 """Result files, overwritten whenever the tournament is continued."""
 MOST_GAMES = 1_000_000
-TAKE_OUT = "delete the line to play its game again"
 LARGEST_SETTINGS = 1_000_000
 
 Line = dict[str, Any]
 """A finished game, as in `docs/reference/tossim-measures.md`. Any: JSON data."""
+
+
+def packed_json(row: Mapping[str, Any]) -> str:
+    """Return a row as the text of a line."""
+    return json.dumps(row, separators=(",", ":"), allow_nan=False)
+
+
+def row_in(line: bytes) -> Mapping[str, Any]:
+    """Return the row of a line. Raises WireError if it is not a JSON object."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"{error}.") from error
+    if not isinstance(row, dict):
+        raise WireError("It is not a JSON object.")
+    return row
+
+
+def _line_in(line: bytes) -> Line:
+    row = dict(row_in(line))
+    if type(row.get("game")) is not int or not 0 <= row["game"] < MOST_GAMES:
+        raise WireError("It has no number of a game.")
+    return row
 
 
 class Ledger:
@@ -47,39 +69,25 @@ class Ledger:
     """
 
     def __init__(self, folder: Path, settings: Settings) -> None:
-        from filelock import FileLock, Timeout  # deferred for weight
-
-        with _told(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(folder / ".lock", timeout=0)
-        with _told(folder):
-            try:
-                self._lock.acquire()
-            except Timeout:
-                raise StorageLockedError(
-                    f"Another process plays the tournament in {str(folder)!r}; wait for it, or stop it."
-                ) from None
-        try:
+        with ExitStack() as stack:
+            busy = f"Another process plays the tournament in {str(folder)!r}; wait for it, or stop it."
+            stack.callback(locked(folder, busy).release)
             self._check(folder / SETTINGS, settings)
-            self._journal = Journal(folder / GAMES)
+            self._journal = stack.enter_context(Journal(folder / GAMES, _line_in, synced=True))
             self.played: dict[int, Line] = {}
             """Game -> its line."""
-            for number, line in enumerate(self._journal.rows, start=1):
-                if type(line.get("game")) is not int or not 0 <= line["game"] < MOST_GAMES:
-                    self._journal.close()
-                    raise WireError(f"Line {number} of {str(folder / GAMES)!r} is damaged; {TAKE_OUT}.")
-                self.played.setdefault(line["game"], dict(line))
-        except BaseException:
-            self._lock.release()
-            raise
+            for line in self._journal.rows:
+                self.played.setdefault(line["game"], line)
+            self._has_twins = len(self._journal.rows) > len(self.played)
+            self._held = stack.pop_all()
 
     def add(self, line: Line) -> None:
         """Store a game; it is on disk when this returns.
 
         Raises:
-            UsageError: it can't be written.
+            StorageError: it can't be written.
         """
-        self._journal.add(line)
+        self._journal.add(packed_json(line))
         self.played[line["game"]] = line
 
     @property
@@ -91,18 +99,16 @@ class Ledger:
         """Return all games, by number."""
         return [self.played[number] for number in sorted(self.played)]
 
-    def close(self) -> None:
-        """Close the folder and release its lock."""
-        self._journal.close()
-        self._lock.release()
+    def tidy(self) -> None:
+        """Put the stored lines in the order of their numbers, each once."""
+        if self._has_twins or list(self.played) != sorted(self.played):
+            self._journal.rewrite(map(packed_json, self.lines()))
 
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *error: object) -> None:
+        self._held.close()
 
     def _check(self, path: Path, settings: Settings) -> None:
         # after a round trip, so that lists and tuples are equal

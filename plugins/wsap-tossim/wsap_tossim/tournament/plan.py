@@ -1,8 +1,7 @@
 """The plan of a tournament: which entrant plays which seat in which game, all from one seed.
 
-A block has as many games (k) as there are entrants, all with the same deal: the same roles at the same seats and the
-same random draws. The seats are put in random order, and in game b of the block place p goes to entrant (p + b) mod k.
-That is a Latin square: over a block each entrant plays every seat, role and faction exactly once.
+Seats follow a Latin square (`wsap_eval.stats.square`): all games of a block have the same deal, that is, the same roles
+at the same seats and the same random draws, and over a block each entrant plays every seat, role and faction once.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Any
 from wsap_core.errors import ConfigError
 from wsap_core.seams.context import derive_seed
 from wsap_core.untrusted import single_line
+from wsap_eval.kit import drawn_places, square, turn_of
 from wsap_tossim.engine.data.model import Role
 from wsap_tossim.engine.setups import deal
 from wsap_tossim.engine.victory import side_of
@@ -147,13 +147,12 @@ class Fixture:
 def fixture(settings: Settings, number: int) -> Fixture:
     """Return a game of a tournament, a function of the settings and its number."""
     many = len(settings.entrants)
-    block, turn = divmod(number, many)
+    block, turn = turn_of(number, many)
     seed = derive_seed(settings.seed, "tournament", "deal", block)
     options = _read(_key(settings.options))
     roles = deal(options.setup, seed)
     lots = random.Random(f"{settings.seed}:seats:{block}")  # play, not secrets
-    groups = _groups(roles, settings.seating, lots)
-    seats = tuple((place + turn) % many for place in groups)
+    seats = square(_places(roles, settings.seating, lots), turn, many)
     naming = random.Random(f"{settings.seed}:names:{number}")  # as above
     pool = list(options.names if "names" in settings.options else _NAMES)
     naming.shuffle(pool)
@@ -161,20 +160,15 @@ def fixture(settings: Settings, number: int) -> Fixture:
     return Fixture(number, block, seed, seats, tuple(pool[: len(roles)]), minds)
 
 
-def _groups(roles: Sequence[Role], seating: str, lots: random.Random) -> list[int]:
+def _places(roles: Sequence[Role], seating: str, lots: random.Random) -> list[int]:
     """Return each seat's place in the block's order; seats with the same place go to the same entrant."""
-    if seating == "sides":
-        # players who win beside others are sides of their own
-        sides = [side_of(role) or f"seat {n}" for n, role in enumerate(roles)]
-        names = sorted(set(sides))
-        lots.shuffle(names)
-        return [names.index(one) for one in sides]
-    order = list(range(len(roles)))
-    lots.shuffle(order)
-    places = [0] * len(roles)
-    for place, seat in enumerate(order):
-        places[seat] = place
-    return places
+    if seating == "mixed":
+        return drawn_places(len(roles), lots)
+    # players who win beside others are sides of their own
+    sides = [side_of(role) or f"seat {n}" for n, role in enumerate(roles)]
+    names = sorted(set(sides))
+    lots.shuffle(names)
+    return [names.index(one) for one in sides]
 
 
 def _key(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
+from wsap_eval.stats import FEWEST, ORDERS
 from wsap_tossim.engine.data.model import Faction
 from wsap_tossim.tournament.plots import Dot, dot_plot
-from wsap_tossim.tournament.ratings import FEWEST, ORDERS
 from wsap_tossim.tournament.table import MEASURES
 
 __all__ = ["report_html"]

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsap_core.errors import UsageError, WsapError
-from wsap_core.installing import install_line
+from wsap_core.errors import WsapError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.model_errors import BudgetReachedError
-from wsap_llm.kit import BudgetLimits, Price
+from wsap_eval.kit import NO_LIMITS, Due, Progress, Runner, Way
+from wsap_llm.kit import Budget, BudgetLimits, ModelPool, Price, Waited
 from wsap_tossim.replay.page import write_text
+from wsap_tossim.tournament.games import Game, PlayedGame, Scripted
 from wsap_tossim.tournament.ledger import Ledger, Line
 from wsap_tossim.tournament.plan import Settings, fixture
-from wsap_tossim.tournament.play import play_all
 from wsap_tossim.tournament.report import report_html
-from wsap_tossim.tournament.spending import spent_on
+from wsap_tossim.tournament.spending import spent_on, words
 from wsap_tossim.tournament.table import RESAMPLES, games_csv, ratings_csv, spending_csv, summary_of
 
 if TYPE_CHECKING:
-    from wsap_tossim.tournament.models import Watch
+    from wsap_tossim.tournament.models import Tables
 
 __all__ = ["Outcome", "run_tournament", "write_results"]
 
@@ -55,10 +56,14 @@ def run_tournament(
     resamples: int = RESAMPLES,
     limits: BudgetLimits | None = None,
     prices: Mapping[str, Price] | None = None,
-    progress: Callable[[int, int, Usage | None], None] = lambda done, of, whole: None,
-    watch: Watch | None = None,
+    progress: Callable[[Progress[PlayedGame]], None] = lambda so_far: None,
+    stopping: Callable[[int], None] = lambda calls: None,
+    watch: Callable[[Waited], None] = lambda waited: None,
+    on: str = "",
 ) -> Outcome:
     """Play the missing games of a tournament, and write its results.
+
+    The first SIGINT (Ctrl-C) starts no further game or call, and awaits the calls in flight; the second stops at once.
 
     Args:
         folder: for games and results; an existing tournament is continued.
@@ -68,56 +73,57 @@ def run_tournament(
         resamples: number of bootstrap resamples for the intervals of ratings.
         limits: for all models together, across restarts.
         prices: model address -> price, if its backend does not know it.
-        progress: called after each game with the number of games played, their total, and the estimated usage of all;
-            None before the first game with models is finished.
-        watch: runs beside the games with models, and gets what models are waited for.
+        progress: called after each game; after one with models it also tells the estimated usage of all.
+        stopping: called at Ctrl-C with the number of calls in flight.
+        watch: gets what models are waited for, before the first game with models.
+        on: the cluster for games without models, "ray" or `ray://HOST:PORT`; this machine by default.
 
     Raises:
-        UsageError: the folder has a tournament with other settings, or can't be used; or wsap-eval is not installed.
+        UsageError: the folder has a tournament with other settings, or can't be used.
         WsapError: a game failed; finished games are kept, and their results are written.
     """
-    try:
-        importlib.import_module("wsap_eval.stats")  # report a missing extra before playing
-    except ModuleNotFoundError as error:
-        raise UsageError(f"Tournaments need wsap-eval: {install_line('wsap-eval')}") from error
     with Ledger(folder, settings) as ledger:
         before = len(ledger.played)
-        missing = [n for n in range(games) if n not in ledger.played]
+        some = any(entrant.kind == "model" for entrant in settings.entrants)
+        planned = [Game(n, some and fixture(settings, n).has_models(settings.entrants)) for n in range(games)]
+        known = {game.key: PlayedGame(game.key, ledger.played[game.number]) for game in planned
+                 if game.number in ledger.played}  # fmt: skip
+        due = Due(planned, {}, known, NO_LIMITS)
+        left = Counter((game.key.game, game.key.entrant) for game in due.missing)
+        apart = {game.number for game in due.missing if game.models}
+        taken: list[Line] = []
 
-        def keep(line: Line) -> None:
-            ledger.add(line)
-            if line["game"] in apart:
-                taken.append(line)
-            progress(len(ledger.played), games, _at_this_rate(taken, len(apart)))
+        def keep(game: PlayedGame) -> None:
+            ledger.add(game.line)
+            known[game.key] = game
+            due.ended(game)
+            left[game.key.game, game.key.entrant] -= 1
+            if game.line["game"] in apart:
+                taken.append(game.line)
+            whole = _at_this_rate(taken, len(apart))
+            more = f"at this rate {words(whole)} in all" if whole is not None and len(known) < games else ""
+            progress(Progress(len(known), games, game, dict(left), more))
 
         def results() -> dict[str, Any]:
-            lines = [line for line in ledger.lines() if line["game"] < games]
-            from wsap_tossim.tournament.models import spent_unfinished  # deferred for weight: an event loop
+            from wsap_tossim.tournament.models import spent_unfinished  # deferred for weight: the runtime
 
+            ledger.tidy()
+            lines = [line for line in ledger.lines() if line["game"] < games]
             return write_results(folder, settings, lines, resamples, spent_unfinished(folder, settings, ledger.played))
 
         budget = (limits or BudgetLimits()).budget("tournament")
-        with_models = [n for n in missing if fixture(settings, n).has_models(settings.entrants)]
-        apart = set(with_models)
-        taken: list[Line] = []
         stopped, limit = False, ""
         try:
-            for line in play_all(settings, [n for n in missing if n not in apart], jobs):
-                keep(line)
-            if with_models:
-                from wsap_tossim.tournament.models import play_with_models  # deferred for weight: an event loop
+            with ExitStack() as stack:
+                tables = _tables(stack, folder, settings, ledger, budget, prices, watch) if apart else None
+                engine = stack.enter_context(Scripted(settings).opened())
 
-                play_with_models(
-                    folder,
-                    settings,
-                    with_models,
-                    jobs,
-                    keep,
-                    played=ledger.played,
-                    budget=budget,
-                    prices=prices,
-                    watch=watch,
-                )
+                async def here(game: Game) -> PlayedGame:
+                    return await (tables.play if tables is not None and game.models else engine)(game)
+
+                runner = Runner[Game](None if tables is None else tables.models, stopping)
+                way = Way[Game](lambda game: bool(on or jobs > 1) and not game.models, jobs, jobs, on)
+                runner.run(runner.play(due, here, Scripted(settings), way, keep))
         except KeyboardInterrupt:
             stopped = True
         except BudgetReachedError as error:
@@ -127,6 +133,24 @@ def run_tournament(
             raise
         spent = budget.spent if budget.spent.calls else spent_on(ledger.played.values())
         return Outcome(results(), before, stopped, limit, spent, ledger.cut)
+
+
+def _tables(
+    stack: ExitStack,
+    folder: Path,
+    settings: Settings,
+    ledger: Ledger,
+    budget: Budget,
+    prices: Mapping[str, Price] | None,
+    watch: Callable[[Waited], None],
+) -> Tables:
+    """Open what plays games with models until the end of a stack."""
+    from wsap_tossim.tournament.models import opened  # deferred for weight: the runtime
+
+    tables = stack.enter_context(opened(folder, settings, played=ledger.played, budget=budget, prices=prices))
+    if isinstance(tables.models, ModelPool):
+        watch(tables.models.waited)
+    return tables
 
 
 def _at_this_rate(lines: list[Line], games: int) -> Usage | None:

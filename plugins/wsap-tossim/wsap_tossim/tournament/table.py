@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.seams.agent import Usage
+from wsap_eval.kit import to_csv
 from wsap_tossim.engine.data.model import Faction
 from wsap_tossim.engine.data.record import WRITINGS
 from wsap_tossim.tournament.ledger import Line
@@ -265,7 +264,7 @@ def ratings_csv(summary: Mapping[str, Any]) -> str:
     rows = [{"level": level, **row} for level in ("factions", "roles") for row in summary[level]]
     head = ("level", "entrant", "as", "seats", "won", "win_rate", "win_low", "win_high")
     rating = ("mu", "sigma", "mu_low", "mu_high", "ordinal", "ordinal_low", "ordinal_high")
-    return _csv((*head, *rating), rows)
+    return to_csv(rows, (*head, *rating))
 
 
 def games_csv(lines: Sequence[Line]) -> str:
@@ -297,26 +296,10 @@ def games_csv(lines: Sequence[Line]) -> str:
                 }
             )
     head = ("game", "block", "seed", "days", "side", "seat", "name", "entrant", "role", "faction", "final_role", "won")
-    return _csv((*head, "refused", *SPENT, "belief_calls", *COUNTS), rows)
+    return to_csv(rows, (*head, "refused", *SPENT, "belief_calls", *COUNTS))
 
 
 def spending_csv(summary: Mapping[str, Any]) -> str:
     """Return a row for each model; unknown costs are empty."""
     head = ("entrant", "model", "seats", *SPENT, *(f"belief_{name}" for name in SPENT))
-    return _csv(head, summary["spending"])
-
-
-def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    for row in rows:
-        writer.writerow([_cell(row[name]) for name in head])
-    return text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """Return a value that spreadsheets don't interpret as a formula."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t"):
-        return "'" + value
-    return value
+    return to_csv(summary["spending"], head)

@@ -15,7 +15,7 @@ from typing import Literal
 from wsap_core.errors import UsageError
 from wsap_core.seams.memory import LESSON, AgentMemory, Browsable, Recollection
 from wsap_core.seams.services import RunReader
-from wsap_eval.scrambling import scrambled
+from wsap_eval.memories.scrambling import scrambled
 
 Edit = Literal["whole", "placebo", "raw"]
 """How a memory is changed: not at all; scrambled, so that its items have the same length but no content; or without

@@ -1,13 +1,20 @@
-"""Games without models, played on the engine in this process or in worker processes."""
+"""The games of a tournament, and how those without models are played: on the engine, in any process."""
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
 
+from wsap_core.errors import WsapError
 from wsap_core.seams.agent import Usage
-from wsap_tossim.engine.game import Game
+from wsap_eval.kit import EpisodeKey
+from wsap_tossim.engine import game as engine
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.decider import Decider, RandomDecider
 from wsap_tossim.players.match import play_match
@@ -16,9 +23,9 @@ from wsap_tossim.replay.record import Record
 from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.measures import measure
 from wsap_tossim.tournament.plan import Fixture, Settings, fixture
-from wsap_tossim.tournament.spending import packed
+from wsap_tossim.tournament.spending import packed, spent_on
 
-__all__ = ["line_of", "play_all", "play_one"]
+__all__ = ["Game", "PlayedGame", "Scripted", "line_of", "play_one"]
 
 Beliefs = Sequence[tuple[int, int, Mapping[int, float]]]
 _DECIDERS: Mapping[str, Callable[[int, random.Random, Sequence[str]], Decider]] = {
@@ -26,12 +33,15 @@ _DECIDERS: Mapping[str, Callable[[int, random.Random, Sequence[str]], Decider]] 
     "random": RandomDecider,
 }
 
+_TURNS = 3
+"""Turns of the event loop between two games: in one it hears of Ctrl-C, in the next it acts on it."""
+
 
 def play_one(settings: Settings, number: int) -> Line:
     """Play a game without models, and return its line."""
     drawn = fixture(settings, number)
     options = TownOptions.read(settings.options)
-    game = Game(options.setup, options.rules, drawn.seed)
+    game = engine.Game(options.setup, options.rules, drawn.seed)
     deciders: list[Decider] = []
     for seat, entrant in enumerate(drawn.seats):
         maker = _DECIDERS[settings.entrants[entrant].kind]
@@ -46,7 +56,7 @@ def play_one(settings: Settings, number: int) -> Line:
 def line_of(
     settings: Settings,
     drawn: Fixture,
-    game: Game,
+    game: engine.Game,
     beliefs: Beliefs = (),
     refused: Sequence[int] = (),
     *,
@@ -92,54 +102,83 @@ def line_of(
     }
 
 
-def play_all(settings: Settings, numbers: Iterable[int], jobs: int) -> Iterator[Line]:
-    """Play games without models, and yield their lines in the order of the numbers.
+@dataclass(frozen=True)
+class Game:
+    """A planned game, by its number."""
 
-    With more than one job, worker processes play them, which end with this process, however it ends.
-    """
-    if jobs == 1:
-        for number in numbers:
-            yield play_one(settings, number)
-        return
-    import multiprocessing  # deferred for weight
+    number: int
+    models: bool = False
+    """Whether a model takes part."""
 
-    context = multiprocessing.get_context("spawn")
-    pool = context.Pool(jobs, _begin, (settings,))
-    try:
-        yield from pool.imap(_play, numbers)
-        pool.close()
-    finally:
-        pool.terminate()
-        pool.join()
+    @property
+    def key(self) -> EpisodeKey:
+        """Tells it from others."""
+        return EpisodeKey("tossim", "models" if self.models else "scripted", self.number)
 
 
-# --- in a worker process ----------------------------------------------------------------------
+@dataclass(frozen=True)
+class PlayedGame:
+    """A finished game."""
 
-_given: dict[str, Any] = {}
-"""The settings of this worker's only tournament."""
+    key: EpisodeKey
+    line: Line
+    """What is stored of it."""
+    seconds: float = 0.0
+    """How long it took here."""
+    outcome: Literal["finished"] = "finished"
+    value: None = None
+    """A game has no score: its players have."""
+    path: None = None
+
+    @cached_property
+    def _taken(self) -> Usage:
+        return spent_on([self.line])
+
+    @property
+    def calls(self) -> int:
+        """Calls of all its models."""
+        return self._taken.calls
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of their prompts."""
+        return self._taken.prompt_tokens
+
+    @property
+    def completion_tokens(self) -> int:
+        """Tokens of their replies."""
+        return self._taken.completion_tokens
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars; None if it is unknown."""
+        return self._taken.cost
 
 
-def _begin(settings: Settings) -> None:
-    """Let a worker process ignore Ctrl-C and end with its parent."""
-    import multiprocessing
-    import signal
+@dataclass(frozen=True)
+class Scripted:
+    """The games of a tournament without models, which worker processes can play; see `wsap_eval.kit.Work`."""
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _given["settings"] = settings
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        import threading
+    settings: Settings
 
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Game], Coroutine[Any, Any, PlayedGame]]]:
+        """Yield what plays a game here."""
 
+        async def play(game: Game) -> PlayedGame:
+            begun = time.monotonic()
+            line = play_one(self.settings, game.number)
+            taken = time.monotonic() - begun
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+            return PlayedGame(game.key, line, taken)
 
-def _end_with(sentinel: int) -> None:
-    import os
-    from multiprocessing.connection import wait
+        yield play
 
-    wait([sentinel])
-    os._exit(1)
+    def lost(self, job: Game, reason: str, taken: Usage) -> PlayedGame:
+        """Raise WsapError: a game without models has no part that can fail."""
+        raise WsapError(f"Game {job.number + 1} was lost: {reason}.")
 
-
-def _play(number: int) -> Line:
-    return play_one(_given["settings"], number)
+    def elsewhere(self) -> Scripted:
+        """Return the same: a game needs nothing else."""
+        return self

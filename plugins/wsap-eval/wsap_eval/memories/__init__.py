@@ -1,0 +1,1 @@
+"""Memories that agents bring to episodes, and texts scrambled for controls."""
