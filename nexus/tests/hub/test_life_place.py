@@ -166,6 +166,29 @@ def test_an_agents_own_goal_is_counted_and_is_not_worth_anything(nexus: Nexus) -
     assert "endurance (Survive 100 steps in three worlds)" in why
 
 
+def test_who_only_looks_and_notes_is_offered_nothing_else_until_it_goes_waits_or_speaks(nexus: Nexus) -> None:
+    """A small model kept one thing in mind after the other and let it go again, and entered no world."""
+    desk = at_desk(nexus, "ida")
+
+    def offered() -> set[str]:
+        return {each.name for each in desk.observe().available_actions or () if each.available}
+
+    def did(name: str, **given: Any) -> tuple[bool, str]:
+        result = asyncio.run(desk.act(Action(name, given)))
+        return result.success, result.message
+
+    aside = {"game_details", "review_achievements", "set_meta_goal", "keep_in_mind"}
+    for number in range(5):
+        assert aside <= offered()
+        assert did("keep_in_mind", what="memory", text=f"Thought {number}.")[0]
+    assert offered() == {"enter_game", "wait_for_game", "say", "tell"}
+    refused, why = did("review_achievements")
+    assert not refused
+    assert "go into a world, or wait" in why
+    assert did("wait_for_game", timeout=1)[0]
+    assert aside <= offered()
+
+
 def test_messages_are_shown_until_they_were_acted_upon(nexus: Nexus) -> None:
     assert act(nexus, "tell", "udo", to="ida", text="hello") == (True, "ida will hear it.")
     assert act(nexus, "say", "udo", text="hello all") == (True, "1 will hear it.")
