@@ -434,6 +434,37 @@ def test_hidden_legal_actions_are_neither_told_nor_bound() -> None:
     assert ["a wall" in text for text in told] == [True, False]
 
 
+@pytest.mark.parametrize(("profile", "offered"), [("full", True), ("brief", False)])
+def test_a_small_model_is_not_offered_optional_texts(profile: Any, offered: bool) -> None:
+    """A model of 135M parameters filled `exit_when` with anything, and was never let into a world."""
+    enter = ActionDef(
+        "enter",
+        "Go in",
+        [
+            ParamDef("game", "a world's name"),
+            ParamDef("exit_when", "when to come back, such as: health < 10%", optional=True),
+            ParamDef("mood", "calm|wild", optional=True),
+            ParamDef("steps", "1-100", optional=True),
+        ],
+    )
+    backend = ScriptedBackend(["wait"], abilities=Abilities(json_schema=True))
+    agent = LLMAgent(backend, LLMOptions("Town", profile=profile))
+
+    async def turn() -> None:
+        await agent.initialize("A town.", ActionSpace([enter, ActionDef("wait", "Stay")]))
+        await agent.decide(Observation())
+
+    asyncio.run(turn())
+    (request,) = backend.requests
+    told = "\n".join(message.text() for message in request.messages)
+    assert isinstance(request.constraint, JsonConstraint)
+    bound = json.dumps(request.constraint.schema)
+    assert ("exit_when" in told, "exit_when" in bound) == (offered, offered)
+    for name in ("game", "mood", "steps"):
+        assert name in told
+        assert name in bound
+
+
 def test_a_persons_system_template_stands_for_the_short_one_too() -> None:
     own = {"system": "You are a pirate. {{ action_space }}"}
     for overrides, expected in ((own, "You are a pirate."), ({**own, "brief_system": "Ahoy."}, "Ahoy.")):

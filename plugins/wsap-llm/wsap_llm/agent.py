@@ -26,7 +26,15 @@ from wsap_llm.decision.cadence import Cadence
 from wsap_llm.decision.choosing import ChooseStyle, options_of
 from wsap_llm.decision.constraint import ConstraintState
 from wsap_llm.decision.fallback import Fallback, IdleActions
-from wsap_llm.decision.offers import not_looked_up, offerable, only_refusals, phrased, possible_now, tool_lines
+from wsap_llm.decision.offers import (
+    not_looked_up,
+    offerable,
+    only_refusals,
+    phrased,
+    possible_now,
+    tool_lines,
+    without_free_options,
+)
 from wsap_llm.decision.reflection import Reflector, read_lines
 from wsap_llm.decision.speech import recalled, speak
 from wsap_llm.decision.styles import JsonStyle, Style
@@ -396,7 +404,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
     def _offered(self, observation: Observation) -> Sequence[ActionDef]:
         """Return the legal actions, which are both told and bound."""
         legal = self._idle.without(legal_actions(self._space, observation))
-        return legal if self._looks_up else split(legal)[0]
+        legal = legal if self._looks_up else split(legal)[0]
+        return without_free_options(legal) if self._profile == "brief" else legal
 
     @property
     def _chooses(self) -> bool:

@@ -168,7 +168,8 @@ class MiniGridAdapter(OneBodyGame):
         if name == "toggle":
             key = f"the {thing.color} key in your hand" if opener == "hand" else f"your {opener}"
             how = f" with {key}{', which broke' * (opener == 'tool')}" if opener else ""
-            return f"You {'unlocked and ' * bool(how)}{'opened' if thing.is_open else 'closed'} the {thing.color} door{how}."
+            did = f"{'unlocked and ' * bool(how)}{'opened' if thing.is_open else 'closed'}"
+            return f"You {did} the {thing.color} door{how}."
         return f"You turned {name.removeprefix('turn_')} and face {facing}."
 
     def _opener(self, door: Any) -> str:

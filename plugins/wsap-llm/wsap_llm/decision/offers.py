@@ -26,6 +26,22 @@ def offerable(space: ActionSpace) -> ActionSpace:
     return ActionSpace(kept) if kept else space
 
 
+def without_free_options(legal: Sequence[ActionDef]) -> tuple[ActionDef, ...]:
+    """Return actions without optional parameters that take any text, for small models: these fill them with anything,
+    and the action is refused for it."""
+    return tuple(
+        replace(action, parameters=tuple(p for p in action.parameters if not (p.optional and _is_free(p))))
+        if any(p.optional and _is_free(p) for p in action.parameters)
+        else action
+        for action in legal
+    )
+
+
+def _is_free(parameter: ParamDef) -> bool:
+    schema = parameter.json_schema()
+    return schema.get("type") == "string" and not {"enum", "const"} & schema.keys()
+
+
 def possible_now(space: ActionSpace, legal: Sequence[ActionDef], observation: Observation, words: Words) -> str:
     """Return the section of the prompt that names the legal actions with their values; with a line for each that the
     system message does not list."""
