@@ -40,6 +40,7 @@ from wsap_llm.reply.tags import TagLimits, TagTurn
 from wsap_llm.tools.calculator import Calculator
 from wsap_nexus.api import play, read_run
 from wsap_nexus.runs.play.observers import StepTaken
+from wsap_outlines.testing import tiny_tokenizer
 
 SERVE = """
 import sys, time
@@ -52,6 +53,13 @@ server = xllamacpp.Server(options)
 print(server.listening_address, flush=True)
 sys.stdin.read()
 """
+
+OPENED = (
+    "{% for m in messages %}<|start|>{{ m['role'] }}\n{{ m['content'] }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|start|>assistant\n<think>\n"
+    "{% if enable_thinking is defined and not enable_thinking %}\n</think>\n\n{% endif %}{% endif %}"
+)
+"""The chat template of a model whose replies begin with its thoughts."""
 
 
 class Served(NamedTuple):
@@ -271,6 +279,35 @@ def test_a_turn_goes_on_after_a_tool(address: str, stream: bool) -> None:
     assert second.prefill.count("<thinking>") == 1
     assert second.prefill.count("</calculator>") == 1
     assert decision.resumption == "prefill"
+
+
+def test_a_reply_that_the_server_refuses_to_continue_is_asked_for_in_a_turn_of_its_own(address: str) -> None:
+    told: list[str] = []
+    spoken = (Message("user", "Go."), Message("assistant", "I went."))
+
+    async def main() -> list[Reply]:
+        async with pool(address, told.append) as models:
+            model = await models.ready("openai/any")
+            request = Request(spoken, prefill="It is", sampling=Sampling(max_tokens=20, seed=1))
+            return [await model.complete(request) for _ in range(2)]
+
+    replies = asyncio.run(main())
+    assert all(reply.usage.completion_tokens for reply in replies)
+    assert told == [
+        "openai/any: the server refuses prefill, which is left out from now on; a message asks the model to go on."
+    ]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_turn_of_a_model_that_thinks_goes_on_after_a_tool(
+    model: Any, tmp_path_factory: pytest.TempPathFactory, stream: bool
+) -> None:
+    tokenizer = tiny_tokenizer(template=OPENED)
+    thinker = write(tmp_path_factory.mktemp("thinker") / "tiny.gguf", model, tokenizer)
+    with serving(thinker, context=2048, slots=1) as address:
+        decision, (_, second) = turn_with_a_tool(address, stream=stream)
+    assert decision.resumption == "prefill"
+    assert second.prefill.count("<thinking>") == 1
 
 
 def test_a_server_that_is_restarted_in_the_middle_is_waited_for(file: Path) -> None:
