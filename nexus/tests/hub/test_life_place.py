@@ -102,6 +102,19 @@ def test_what_an_agent_perceives_in_the_nexus_reads_like_this() -> None:
         assert part in text.replace(worlds, "")
 
 
+def test_a_small_model_perceives_the_open_worlds_and_what_it_has() -> None:
+    seen = replace(EVERYTHING, recent_events=(), in_mind=("Lava kills.",))
+    assert seen.to_brief().splitlines() == [
+        "udo: Come along!",
+        "crafter: Survive.",
+        "Suggestion: crafter, as a body of yours sleeps there",
+        "You carry: iron sword",
+        "You keep in mind: 1. Lava kills.",
+        "Here: udo",
+        "Goal: Visit every world (1/2) - still to do in: echo",
+    ]
+
+
 def test_what_an_agent_perceives_in_the_nexus_comes_through_the_wire_as_it_is() -> None:
     codec = Codec((NexusObservation,))
     again = codec.decode(NexusObservation, encode(EVERYTHING))
@@ -187,6 +200,11 @@ def test_who_only_looks_and_notes_is_offered_nothing_else_until_it_goes_waits_or
     assert "go into a world, or wait" in why
     assert did("wait_for_game", timeout=1)[0]
     assert aside <= offered()
+
+
+def test_who_keeps_nothing_in_mind_replaces_nothing(nexus: Nexus) -> None:
+    assert act(nexus, "keep_in_mind", what="memory", text="Lava kills.", instead_of=2) == (True, "You keep it in mind.")
+    assert at_desk(nexus, "ida").observe().in_mind == ("memory: Lava kills.",)
 
 
 def test_messages_are_shown_until_they_were_acted_upon(nexus: Nexus) -> None:

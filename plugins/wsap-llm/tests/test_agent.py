@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -463,6 +463,39 @@ def test_a_small_model_is_not_offered_optional_texts(profile: Any, offered: bool
     for name in ("game", "mood", "steps"):
         assert name in told
         assert name in bound
+
+
+@dataclass(frozen=True)
+class Riddle(Observation):
+    """What the game is about stands in its own text alone."""
+
+    riddle: str = "What has keys and opens no door?"
+
+    def to_text(self) -> str:
+        return self.riddle
+
+
+@dataclass(frozen=True)
+class ShortRiddle(Riddle):
+    def to_brief(self) -> str:
+        return "Keys, no door?"
+
+
+@pytest.mark.parametrize(
+    ("seen", "told", "untold"),
+    [
+        (Riddle(), "What has keys and opens no door?", "Keys, no door?"),
+        (ShortRiddle(), "Keys, no door?", "What has keys"),
+        (Observation(status={"health": 9}), "health", "STATUS"),
+    ],
+)
+def test_a_small_model_is_told_what_only_the_long_text_of_a_game_tells(
+    seen: Observation, told: str, untold: str
+) -> None:
+    _, _, backend = play(["wait"], observation=seen, options=LLMOptions("Town", profile="brief"))
+    prompt = last_user(backend.requests[0])
+    assert told in prompt
+    assert untold not in prompt
 
 
 def test_a_persons_system_template_stands_for_the_short_one_too() -> None:

@@ -27,6 +27,7 @@ from wsap_llm.decision.choosing import ChooseStyle, options_of
 from wsap_llm.decision.constraint import ConstraintState
 from wsap_llm.decision.fallback import Fallback, IdleActions
 from wsap_llm.decision.offers import (
+    brief_of,
     not_looked_up,
     offerable,
     only_refusals,
@@ -449,7 +450,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         news = [event for event in seen.recent_events if not (self._report and event.type == "achievement")]
         events = bullets(event.description for event in news)
         now = only_refusals(replace(seen, recent_events=()))
-        told = now.to_brief() if brief else now.to_text()
+        told = brief_of(now) if brief else now.to_text()
         if not listed and self._tells_what_is_possible(observation, legal):
             told = f"{told}\n\n{possible_now(self._space, legal, observation, words)}"
         about = "" if self.memory is None else observation.to_text()

@@ -249,6 +249,8 @@ class NexusAdapter:
         with self._context.nexus_store.change() as tx:
             agent = tx.agent(self._agent_id)
             memories, ways = list(agent.core_memories[: lore.MOST]), list(agent.strategies[: lore.MOST])
+            if text.strip() and not memories and not ways:
+                number = 0  # there is nothing to replace
             if number > len(memories) + len(ways):
                 raise UsageError(f"You keep no {number} in mind; there are {len(memories) + len(ways)}.")
             if number > len(memories):

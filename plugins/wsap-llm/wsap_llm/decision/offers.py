@@ -62,6 +62,18 @@ def only_refusals(observation: Observation) -> Observation:
     return replace(observation, available_actions=[a for a in observation.available_actions if not a.available])
 
 
+def brief_of(observation: Observation) -> str:
+    """Return an observation as a short text. If a game tells what it adds only in its own long text, that is returned:
+    the general short text would leave out what the game is about."""
+    tells, shortens = (_definer(type(observation), name) for name in ("to_text", "to_brief"))
+    own = not tells.__module__.startswith("wsap_core.") and tells is not shortens
+    return observation.to_text() if own and issubclass(tells, shortens) else observation.to_brief()
+
+
+def _definer(kind: type, name: str) -> type:
+    return next(each for each in kind.__mro__ if name in vars(each))
+
+
 def phrased(legal: Sequence[ActionDef], phrases: Mapping[str, str], options: Mapping[str, Action], words: Words) -> str:
     """Return the list of options, or if there are none of the legal actions that end a turn, in the game's phrases."""
     listed = options or [_named(action, phrases) for action in split(legal)[0]]
