@@ -53,7 +53,7 @@ def nexus(tmp_path: Path) -> Iterator[Nexus]:
 class TestTheNexusKeepsTheProtocol(GameAdapterTests):
     @pytest.fixture
     def game(self, nexus: Nexus) -> object:
-        still: Any = Still(nexus.context, nexus.capacity)
+        still: Any = Still(nexus.context, nexus.capacity, nexus.entrance.worlds)
         context = replace(nexus.context, wakeups=still)
         return replace(NEXUS_SPEC, factory=lambda: NexusAdapter(context, still, "ida"))
 

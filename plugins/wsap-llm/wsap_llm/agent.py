@@ -151,7 +151,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._constraint.check(self._style.constrains(self.backend.abilities))
         description = (profile == "brief" and self.options.brief) or dedent(self._description)
         tools = list(self._offered_tools.values())
-        finals, lookups = split(self._space.listed().actions)
+        declared = self._space.listed().actions
+        finals, lookups = split(without_free_options(declared) if profile == "brief" else declared)
         listed = [*finals, *lookups] if self._looks_up else finals
         words = self._prompts.words
         system = self._prompts.render(
