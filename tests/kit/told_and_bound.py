@@ -163,7 +163,7 @@ def _parameters(signature: str, between: str) -> dict[str, frozenset[str] | None
     for part in re.split(rf"{re.escape(between)}(?=\w+\??(?::|,|;|$))", signature) if signature else ():
         name, _, kind = part.partition(": ")
         # An only word to choose from stands alone, like a kind of value.
-        words = re.match(rf"[^ ,]*(?:[^,]*\|[^,]*)+|(?!(?:{KINDS})$)[a-z]\w*$", kind)
+        words = re.match(rf"[^ ,]*(?:[^,]*\|[^,]*)+|(?!(?:{KINDS})$)[a-z0-9]\w*$", kind)
         numbers = (
             _numbers(*map(int, limits.groups())) if (limits := re.match(r"(?:integer )?(\d+)-(\d+)", kind)) else None
         )
@@ -191,10 +191,11 @@ def accepted_by(bound: Constraint, spaces: Sequence[ActionSpace], told: Offered)
     for name, given in accepted_tags(bound.pattern, spaces, told).items():
         definition = declared(spaces)[name]
         found[name] = {
-            p.name: frozenset(str(values[p.name]) for values in given.values())
+            p.name: frozenset(str(values[p.name]) for values in given.values() if p.name in values)
             if _words(p, told.get(name, {}))
             else None
             for p in definition.parameters
+            if not (p.optional and _is_text(p)) or any(p.name in values for values in given.values())
         }
     return found
 
@@ -214,17 +215,18 @@ def accepted_tags(
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for name, definition in declared(spaces).items():
         words = {p.name: _words(p, told.get(name, {})) for p in definition.parameters}
-        tried = [p for p in definition.parameters if not p.optional or words[p.name]]
-        for values in product(*([*words[p.name], _example(p)] for p in tried)):
-            given = {p.name: _typed(value, p) for p, value in zip(tried, values, strict=True)}
-            if len(definition.parameters) == 1:
-                content = str(values[0]) if tried else ""
-            else:
-                content = json.dumps(given) if definition.parameters else ""
-            for opening in ("</thinking>\n", ""):
-                text = f"{opening}<{name}>{content}</{name}>"
-                if re.fullmatch(pattern, text):
-                    found.setdefault(name, {})[text] = given
+        usual = [p for p in definition.parameters if not p.optional or words[p.name]]
+        texts = [p for p in definition.parameters if p not in usual and _is_text(p)]  # these may not be offered
+        raw = {len(definition.parameters) == 1, len(definition.parameters) - len(texts) == 1}
+        for tried in (usual, [p for p in definition.parameters if p in usual or p in texts]):
+            for values, alone in product(product(*([*words[p.name], _example(p)] for p in tried)), raw):
+                given = {p.name: _typed(value, p) for p, value in zip(tried, values, strict=True)}
+                one = alone and len(tried) == 1  # stands in its tag as it is
+                content = "" if not tried else str(values[0]) if one else json.dumps(given)
+                for opening in ("</thinking>\n", ""):
+                    text = f"{opening}<{name}>{content}</{name}>"
+                    if re.fullmatch(pattern, text):
+                        found.setdefault(name, {})[text] = given
     return found
 
 
@@ -233,6 +235,10 @@ def _words(parameter: ParamDef, told: Mapping[str, frozenset[str] | None]) -> Se
     limits = parameter.integer_range()
     numbers = (_numbers(*limits) if limits else None) or ()
     return sorted({*(parameter.choices() or ()), *numbers, *(told.get(parameter.name) or ())})
+
+
+def _is_text(parameter: ParamDef) -> bool:
+    return parameter.json_schema().get("type", "string") == "string"
 
 
 def _typed(value: Any, parameter: ParamDef) -> Any:

@@ -53,7 +53,7 @@ def nexus(tmp_path: Path) -> Iterator[Nexus]:
 class TestTheNexusKeepsTheProtocol(GameAdapterTests):
     @pytest.fixture
     def game(self, nexus: Nexus) -> object:
-        still: Any = Still(nexus.context, nexus.capacity)
+        still: Any = Still(nexus.context, nexus.capacity, nexus.entrance.worlds)
         context = replace(nexus.context, wakeups=still)
         return replace(NEXUS_SPEC, factory=lambda: NexusAdapter(context, still, "ida"))
 
@@ -100,6 +100,19 @@ def test_what_an_agent_perceives_in_the_nexus_reads_like_this() -> None:
     )
     for part in ("Visit every world", "1/2", "died of starvation", "Come along!"):
         assert part in text.replace(worlds, "")
+
+
+def test_a_small_model_perceives_the_open_worlds_and_what_it_has() -> None:
+    seen = replace(EVERYTHING, recent_events=(), in_mind=("Lava kills.",))
+    assert seen.to_brief().splitlines() == [
+        "udo: Come along!",
+        "crafter: Survive.",
+        "Suggestion: crafter, as a body of yours sleeps there",
+        "You carry: iron sword",
+        "You keep in mind: 1. Lava kills.",
+        "Here: udo",
+        "Goal: Visit every world (1/2) - still to do in: echo",
+    ]
 
 
 def test_what_an_agent_perceives_in_the_nexus_comes_through_the_wire_as_it_is() -> None:
@@ -164,6 +177,34 @@ def test_an_agents_own_goal_is_counted_and_is_not_worth_anything(nexus: Nexus) -
     success, why = act(nexus, "set_meta_goal", goal="be happy")
     assert not success
     assert "endurance (Survive 100 steps in three worlds)" in why
+
+
+def test_who_only_looks_and_notes_is_offered_nothing_else_until_it_goes_waits_or_speaks(nexus: Nexus) -> None:
+    """A small model kept one thing in mind after the other and let it go again, and entered no world."""
+    desk = at_desk(nexus, "ida")
+
+    def offered() -> set[str]:
+        return {each.name for each in desk.observe().available_actions or () if each.available}
+
+    def did(name: str, **given: Any) -> tuple[bool, str]:
+        result = asyncio.run(desk.act(Action(name, given)))
+        return result.success, result.message
+
+    aside = {"game_details", "review_achievements", "set_meta_goal", "keep_in_mind"}
+    for number in range(5):
+        assert aside <= offered()
+        assert did("keep_in_mind", what="memory", text=f"Thought {number}.")[0]
+    assert offered() == {"enter_game", "wait_for_game", "say", "tell"}
+    refused, why = did("review_achievements")
+    assert not refused
+    assert "go into a world, or wait" in why
+    assert did("wait_for_game", timeout=1)[0]
+    assert aside <= offered()
+
+
+def test_who_keeps_nothing_in_mind_replaces_nothing(nexus: Nexus) -> None:
+    assert act(nexus, "keep_in_mind", what="memory", text="Lava kills.", instead_of=2) == (True, "You keep it in mind.")
+    assert at_desk(nexus, "ida").observe().in_mind == ("memory: Lava kills.",)
 
 
 def test_messages_are_shown_until_they_were_acted_upon(nexus: Nexus) -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from wsap_core.cli import main as wsap
 from wsap_core.errors import PluginError, UsageError
 from wsap_core.protocol import Action
 from wsap_core.seams.context import Context
 from wsap_eval import Question, questions
 from wsap_eval.cli import main
 from wsap_eval.reading import played_of
+from wsap_nexus.api import play
 
 MODEL = 'scripted/reply,model.reply={"action":"b"},style=json,label=m'
 COLOURS = Question("The sky?", "b", ("Red", "Blue"))
@@ -102,3 +104,14 @@ def test_an_evaluation_of_a_list_asks_each_question_and_refuses_a_changed_list_a
     (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, lines[::-1])))
     changed = CliRunner().invoke(main, [*words, "--seeds", "4"])
     assert "q.jsonl changed" in str(changed.exception)
+
+
+def test_a_small_model_is_asked_the_question(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The short text of an observation in general holds nothing of it."""
+    database = str(tmp_path / "runs.db")
+    options = {"model": "scripted/x", "model.reply": '{"action": "b"}', "profile": "brief"}
+    done = play(questions([COLOURS]), "llm", agent_options=options, database=database)
+    assert wsap(["replay", str(done.run), "--calls", "--database", database]) == 0
+    shown = capsys.readouterr().out
+    assert "The sky?" in shown
+    assert "b) Blue" in shown

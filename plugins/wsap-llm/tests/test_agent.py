@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -432,6 +432,70 @@ def test_hidden_legal_actions_are_neither_told_nor_bound() -> None:
         told.append(last_user(backend.requests[0]))
         assert (backend.requests[0].constraint is None) is hidden
     assert ["a wall" in text for text in told] == [True, False]
+
+
+@pytest.mark.parametrize(("profile", "offered"), [("full", True), ("brief", False)])
+def test_a_small_model_is_not_offered_optional_texts(profile: Any, offered: bool) -> None:
+    """A model of 135M parameters filled `exit_when` with anything, and was never let into a world."""
+    enter = ActionDef(
+        "enter",
+        "Go in",
+        [
+            ParamDef("game", "a world's name"),
+            ParamDef("exit_when", "when to come back, such as: health < 10%", optional=True),
+            ParamDef("mood", "calm|wild", optional=True),
+            ParamDef("steps", "1-100", optional=True),
+        ],
+    )
+    backend = ScriptedBackend(["wait"], abilities=Abilities(json_schema=True))
+    agent = LLMAgent(backend, LLMOptions("Town", profile=profile))
+
+    async def turn() -> None:
+        await agent.initialize("A town.", ActionSpace([enter, ActionDef("wait", "Stay")]))
+        await agent.decide(Observation())
+
+    asyncio.run(turn())
+    (request,) = backend.requests
+    told = "\n".join(message.text() for message in request.messages)
+    assert isinstance(request.constraint, JsonConstraint)
+    bound = json.dumps(request.constraint.schema)
+    assert ("exit_when" in told, "exit_when" in bound) == (offered, offered)
+    for name in ("game", "mood", "steps"):
+        assert name in told
+        assert name in bound
+
+
+@dataclass(frozen=True)
+class Riddle(Observation):
+    """What the game is about stands in its own text alone."""
+
+    riddle: str = "What has keys and opens no door?"
+
+    def to_text(self) -> str:
+        return self.riddle
+
+
+@dataclass(frozen=True)
+class ShortRiddle(Riddle):
+    def to_brief(self) -> str:
+        return "Keys, no door?"
+
+
+@pytest.mark.parametrize(
+    ("seen", "told", "untold"),
+    [
+        (Riddle(), "What has keys and opens no door?", "Keys, no door?"),
+        (ShortRiddle(), "Keys, no door?", "What has keys"),
+        (Observation(status={"health": 9}), "health", "STATUS"),
+    ],
+)
+def test_a_small_model_is_told_what_only_the_long_text_of_a_game_tells(
+    seen: Observation, told: str, untold: str
+) -> None:
+    _, _, backend = play(["wait"], observation=seen, options=LLMOptions("Town", profile="brief"))
+    prompt = last_user(backend.requests[0])
+    assert told in prompt
+    assert untold not in prompt
 
 
 def test_a_persons_system_template_stands_for_the_short_one_too() -> None:

@@ -26,7 +26,16 @@ from wsap_llm.decision.cadence import Cadence
 from wsap_llm.decision.choosing import ChooseStyle, options_of
 from wsap_llm.decision.constraint import ConstraintState
 from wsap_llm.decision.fallback import Fallback, IdleActions
-from wsap_llm.decision.offers import not_looked_up, offerable, only_refusals, phrased, possible_now, tool_lines
+from wsap_llm.decision.offers import (
+    brief_of,
+    not_looked_up,
+    offerable,
+    only_refusals,
+    phrased,
+    possible_now,
+    tool_lines,
+    without_free_options,
+)
 from wsap_llm.decision.reflection import Reflector, read_lines
 from wsap_llm.decision.speech import recalled, speak
 from wsap_llm.decision.styles import JsonStyle, Style
@@ -142,7 +151,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         self._constraint.check(self._style.constrains(self.backend.abilities))
         description = (profile == "brief" and self.options.brief) or dedent(self._description)
         tools = list(self._offered_tools.values())
-        finals, lookups = split(self._space.listed().actions)
+        declared = self._space.listed().actions
+        finals, lookups = split(without_free_options(declared) if profile == "brief" else declared)
         listed = [*finals, *lookups] if self._looks_up else finals
         words = self._prompts.words
         system = self._prompts.render(
@@ -396,7 +406,8 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
     def _offered(self, observation: Observation) -> Sequence[ActionDef]:
         """Return the legal actions, which are both told and bound."""
         legal = self._idle.without(legal_actions(self._space, observation))
-        return legal if self._looks_up else split(legal)[0]
+        legal = legal if self._looks_up else split(legal)[0]
+        return without_free_options(legal) if self._profile == "brief" else legal
 
     @property
     def _chooses(self) -> bool:
@@ -440,7 +451,7 @@ class LLMAgent(Guarded, keeps={"memory": object, "last_decision": object, "last_
         news = [event for event in seen.recent_events if not (self._report and event.type == "achievement")]
         events = bullets(event.description for event in news)
         now = only_refusals(replace(seen, recent_events=()))
-        told = now.to_brief() if brief else now.to_text()
+        told = brief_of(now) if brief else now.to_text()
         if not listed and self._tells_what_is_possible(observation, legal):
             told = f"{told}\n\n{possible_now(self._space, legal, observation, words)}"
         about = "" if self.memory is None else observation.to_text()

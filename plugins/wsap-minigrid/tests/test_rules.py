@@ -43,6 +43,23 @@ def test_the_limit_of_steps_ends_an_episode_as_a_limit_and_lava_does_not(scene) 
     assert (last.done, last.truncated, burnt.world.death[0]) == (True, False, "lava")
 
 
+def test_each_action_tells_what_it_changed(scene) -> None:
+    here = scene().before_a_locked_door("red", key="red")
+    told = [here.do(name).message for name in ("toggle", "toggle", "toggle", "forward", "turn_left", "turn_right")]
+    assert told == [
+        "You unlocked and opened the red door with the red key in your hand.",
+        "You closed the red door.",
+        "You opened the red door.",
+        "You went one cell east.",
+        "You turned left and face north.",
+        "You turned right and face east.",
+    ]
+    assert [here.do(name).message for name in ("drop", "pickup")] == [
+        "You laid down the red key.",
+        "You took the red key.",
+    ]
+
+
 def test_what_is_in_hand_at_the_end_of_a_level_is_kept_and_opens_no_door_of_a_later_one(scene) -> None:
     here = scene().before_a_locked_door("red", key="red")
     here.env.grid.set(3, 1, Goal())
@@ -64,6 +81,7 @@ def test_with_a_pack_what_is_in_hand_at_the_end_of_a_level_opens_doors_of_later_
     assert result.observation.inventory == {"red key": 1}
     again = here.before_a_locked_door("red").do("toggle")
     assert "improvise" in again.achievements
+    assert again.message == "You unlocked and opened the red door with your red key."
     assert again.observation.inventory == {"red key": 1}
 
 

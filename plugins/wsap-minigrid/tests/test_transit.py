@@ -20,6 +20,7 @@ def test_a_pickaxe_from_elsewhere_breaks_one_locked_door_open_and_is_gone(scene)
     assert here.world.observe().inventory == {"tool": 1}
     result = here.before_a_locked_door("grey").do("toggle")
     assert "improvise" in result.achievements
+    assert result.message == "You unlocked and opened the grey door with your tool, which broke."
     assert result.observation.inventory == {}
     assert here.world.release("avatar-1", "t2").lost == {"old tool": "broken on a locked door"}
 

@@ -139,11 +139,14 @@ class MiniGridAdapter(OneBodyGame):
         env, name, self._news = self._game(), action.name, ""
         ahead = env.grid.get(*env.front_pos)
         did = [f"take_{ahead.type}"] if name == "pickup" else []
+        hand, opener = env.carrying, ""
         if name == "toggle" and not ahead.is_open:
             did += ["open_door", "unlock_door"] if ahead.is_locked else ["open_door"]
+            opener = self._opener(ahead) if ahead.is_locked else ""
             did += ["improvise"] if ahead.is_locked and self._unlock(ahead) else []
         _, reward, over, late, _ = env.step(SPACE.names.index(name))
         truncated = False
+        what = self._told(name, ahead if name in ("pickup", "toggle") else hand, opener)
         if over and reward > 0:
             did.append(f"solve_{NAMES[self._level]}")
             self._solve()
@@ -154,8 +157,22 @@ class MiniGridAdapter(OneBodyGame):
             self._news, self.done = "Your time for this level is up.", True
         new = [name for name in did if name not in self._achieved]
         self._achieved += new
-        told = self._news or f"Done: {name}."
+        told = self._news or what
         return ActionResult(True, told, float(reward), new, self.done, self.observe(), truncated=truncated)
+
+    def _told(self, name: str, thing: Any, opener: str) -> str:
+        """Return what an action has changed; `thing` is what it was done to, `opener` what unlocked a door."""
+        facing = FACINGS[self._env.agent_dir]
+        if name == "forward":
+            return f"You went one cell {facing}."
+        if name in ("pickup", "drop"):
+            return f"You {'took' if name == 'pickup' else 'laid down'} the {name_of(thing)}."
+        if name == "toggle":
+            key = f"the {thing.color} key in your hand" if opener == "hand" else f"your {opener}"
+            how = f" with {key}{', which broke' * (opener == 'tool')}" if opener else ""
+            did = f"{'unlocked and ' * bool(how)}{'opened' if thing.is_open else 'closed'}"
+            return f"You {did} the {thing.color} door{how}."
+        return f"You turned {name.removeprefix('turn_')} and face {facing}."
 
     def _opener(self, door: Any) -> str:
         """Return what opens a locked door: "hand", the key in the pack, "lockpick", "tool" or "" for nothing."""

@@ -23,6 +23,11 @@ from wsap_nexus.store.entities import AvatarRecord, EntryRequest, SessionRecord
 
 _DECLARED = index_actions(NEXUS_ACTIONS)
 _MESSAGES = {"say": "broadcast", "tell": "direct", "tell_team": "team"}
+MOST_ASIDE = 5
+"""Looks and notes in a row, after which an agent has to go into a world, to wait or to speak."""
+_GOES_ON = frozenset({"enter_game", "wait_for_game", *_MESSAGES})
+_ASIDE = frozenset(action.name for action in NEXUS_ACTIONS.listed().actions) - _GOES_ON
+_ENOUGH = f"you have looked and noted {MOST_ASIDE} times in a row; go into a world, or wait for something to happen"
 
 
 class NexusAdapter:
@@ -32,7 +37,7 @@ class NexusAdapter:
         self._context = context
         self._entrance = entrance
         self._agent_id = agent_id
-        self._step = 0
+        self._step = self._aside = 0
         self._leaving = False
         self._seen: NexusObservation | None = None
         self._unread: Sequence[int] = ()
@@ -55,7 +60,7 @@ class NexusAdapter:
 
     def reset(self) -> NexusObservation:
         """Start a visit and return its first observation."""
-        self._step, self._leaving, self._seen = 0, False, None
+        self._step, self._aside, self._leaving, self._seen = 0, 0, False, None
         return self.observe()
 
     async def act(self, action: protocol.Action) -> protocol.ActionResult:
@@ -65,11 +70,14 @@ class NexusAdapter:
         action, wrong = check_action(action, _DECLARED)
         if wrong:
             return protocol.ActionResult(False, wrong, observation=self.observe())
+        if action.name in _ASIDE and self._aside >= MOST_ASIDE:
+            return protocol.ActionResult(False, f"That does not work: {_ENOUGH}.", observation=self.observe())
         seen = self.observe()
         if self._unread:
             with self._context.nexus_store.change() as tx:
                 messages.mark_read(tx, self._agent_id, self._unread)
         self._step += 1
+        self._aside = 0 if action.name in _GOES_ON else self._aside + (action.name in _ASIDE)
         try:
             success, message = True, await self._carry_out(action)
         except WsapError as error:
@@ -157,6 +165,8 @@ class NexusAdapter:
             "tell": "" if reachable else "nobody else is here",
             "tell_team": "" if team else "you are in no team",
         }
+        if self._aside >= MOST_ASIDE:
+            barred |= dict.fromkeys(_ASIDE, _ENOUGH)
         named = [avatar_id for game in games for avatar_id in _ids(bodies, game.game)]
         choices: dict[str, dict[str, Sequence[str]]] = {
             "game_details": {"game": [game.game for game in games]},
@@ -239,6 +249,8 @@ class NexusAdapter:
         with self._context.nexus_store.change() as tx:
             agent = tx.agent(self._agent_id)
             memories, ways = list(agent.core_memories[: lore.MOST]), list(agent.strategies[: lore.MOST])
+            if text.strip() and not memories and not ways:
+                number = 0  # there is nothing to replace
             if number > len(memories) + len(ways):
                 raise UsageError(f"You keep no {number} in mind; there are {len(memories) + len(ways)}.")
             if number > len(memories):

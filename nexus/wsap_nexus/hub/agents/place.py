@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from wsap_core import protocol
 from wsap_core.protocol.lines import bullets, plural
-from wsap_core.protocol.observation import render_observation
+from wsap_core.protocol.observation import render_brief, render_observation
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
@@ -59,6 +59,17 @@ class NexusObservation(protocol.Observation):
             ("HERE", ", ".join(map(single_line, self.present))),
         ]
         return render_observation(self, extra_sections=sections)
+
+    def to_brief(self) -> str:
+        """Return a short text for small models: the open worlds, the best suggestion, and what the agent has."""
+        lines = (
+            *(f"{entry.game}: {single_line(entry.summary)}" for entry in self.games if entry.status == "available"),
+            *(f"Suggestion: {best.game}, as {'; '.join(best.reasons)}" for best in self.suggestions[:1]),
+            f"You carry: {', '.join(map(single_line, self.carried))}" if self.carried else "",
+            *(f"You keep in mind: {number}. {line}" for number, line in enumerate(self.in_mind, 1)),
+            f"Here: {', '.join(map(single_line, self.present))}" if self.present else "",
+        )
+        return render_brief(self, extra_lines=lines)
 
 
 _GOAL_TYPES = "survive_steps|visit_game|earn_achievement|reach_skill_level|complete_action|collect_items"

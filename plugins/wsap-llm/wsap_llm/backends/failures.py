@@ -44,6 +44,8 @@ _REFUSES = re.compile(
     re.IGNORECASE,
 )
 _SYSTEM = r"system[ _](?:role|message|prompt|instruction)|role.{0,20}\bsystem\b"
+_NAMED = {"system": _SYSTEM, "prefill": r"\bprefill|assistant messages? at the end"}
+"""Words for fields that servers do not call by name; llama.cpp refuses a reply to be continued after another."""
 _PICTURES = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 _LOADING = re.compile(r"\bloading\b.{0,20}\bmodel|model.{0,20}\bloading\b", re.IGNORECASE)
 """Words of a 503 while a model is loaded, such as llama.cpp's "Loading model"."""
@@ -159,7 +161,7 @@ def _no_model(asked: Asked, words: str, told: str) -> errors.ModelNotFoundError:
 def _refused_field(about: str, fields: Collection[str]) -> str | None:
     if not _REFUSES.search(about):
         return None
-    return next((f for f in fields if re.search(_SYSTEM if f == "system" else rf"\b{f}\b", about, re.I)), None)
+    return next((f for f in fields if re.search(_NAMED.get(f, rf"\b{f}\b"), about, re.I)), None)
 
 
 def _unseen(asked: Asked, told: str, words: str) -> errors.BackendError | None:

@@ -26,6 +26,22 @@ def offerable(space: ActionSpace) -> ActionSpace:
     return ActionSpace(kept) if kept else space
 
 
+def without_free_options(legal: Sequence[ActionDef]) -> tuple[ActionDef, ...]:
+    """Return actions without optional parameters that take any text, for small models: these fill them with anything,
+    and the action is refused for it."""
+    return tuple(
+        replace(action, parameters=tuple(p for p in action.parameters if not (p.optional and _is_free(p))))
+        if any(p.optional and _is_free(p) for p in action.parameters)
+        else action
+        for action in legal
+    )
+
+
+def _is_free(parameter: ParamDef) -> bool:
+    schema = parameter.json_schema()
+    return schema.get("type") == "string" and not {"enum", "const"} & schema.keys()
+
+
 def possible_now(space: ActionSpace, legal: Sequence[ActionDef], observation: Observation, words: Words) -> str:
     """Return the section of the prompt that names the legal actions with their values; with a line for each that the
     system message does not list."""
@@ -44,6 +60,18 @@ def only_refusals(observation: Observation) -> Observation:
     if not observation.available_actions:
         return observation
     return replace(observation, available_actions=[a for a in observation.available_actions if not a.available])
+
+
+def brief_of(observation: Observation) -> str:
+    """Return an observation as a short text. If a game tells what it adds only in its own long text, that is returned:
+    the general short text would leave out what the game is about."""
+    tells, shortens = (_definer(type(observation), name) for name in ("to_text", "to_brief"))
+    own = not tells.__module__.startswith("wsap_core.") and tells is not shortens
+    return observation.to_text() if own and issubclass(tells, shortens) else observation.to_brief()
+
+
+def _definer(kind: type, name: str) -> type:
+    return next(each for each in kind.__mro__ if name in vars(each))
 
 
 def phrased(legal: Sequence[ActionDef], phrases: Mapping[str, str], options: Mapping[str, Action], words: Words) -> str:
