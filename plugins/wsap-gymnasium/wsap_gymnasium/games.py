@@ -30,8 +30,6 @@ from wsap_core.worlds.legality import check_action
 from wsap_gymnasium.plugin import DEFAULT
 from wsap_gymnasium.telling import (
     MOST_NUMBERS,
-    TextObservation,
-    drawn,
     lines_of,
     names_of_actions,
     names_of_numbers,
@@ -39,6 +37,7 @@ from wsap_gymnasium.telling import (
     told,
     word,
 )
+from wsap_nexus.foreign import TextObservation, drawn
 
 # Any, in this module: environments, and what they observe.
 

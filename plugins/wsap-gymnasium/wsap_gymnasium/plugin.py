@@ -34,7 +34,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
                     "return", "Mean sum of rewards of an episode.", "wsap_gymnasium.plugin:mean_return", of_set=True
                 ),
             ),
-            wire_types=("wsap_gymnasium.telling:TextObservation",),
+            wire_types=("wsap_nexus.foreign:TextObservation",),
             genre="foreign",
             dimensions="text",
             options=(
