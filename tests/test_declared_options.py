@@ -58,6 +58,7 @@ PARTS = [
 ]
 OF_A_MACHINE = {
     "game gymnasium": {"id": "program", "kwargs": "program"},
+    "game pettingzoo": {"id": "program", "kwargs": "program"},
     "game openspiel": {"game": "program"},
     "game sandbox": {"template": "path"},
     "game morrowind": {"bridge": "address", "token": "secret", "address": "address", "log": "path"},
