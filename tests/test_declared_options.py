@@ -58,6 +58,7 @@ PARTS = [
 ]
 OF_A_MACHINE = {
     "game gymnasium": {"id": "program", "kwargs": "program"},
+    "game textarena": {"id": "program"},
     "game pettingzoo": {"id": "program", "kwargs": "program"},
     "game openspiel": {"game": "program"},
     "game sandbox": {"template": "path"},
