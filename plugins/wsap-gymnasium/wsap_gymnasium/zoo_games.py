@@ -140,6 +140,7 @@ class PettingZooGame(RoundGame):
 
     def __init__(self, name: str, arguments: Mapping[str, Any], context: Context | None = None) -> None:
         self._env = made(name, arguments)
+        self._raw: dict[str, Any] = {agent: self._env.observe(agent) for agent in self._env.agents}
         self._name = name
         self._reader = READERS.get(_base(name))
         self.seats = tuple(map(str, self._env.possible_agents))
@@ -223,14 +224,17 @@ class PettingZooGame(RoundGame):
         self._look()
         while env.agents and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
             env.step(None)
+            self._look()
 
     def _look(self) -> None:
         """Take down what all agents see: of one that is done, nothing can be asked later."""
         before: dict[str, Observation] = getattr(self, "_seen", {})
+        self._raw = {agent: self._env.observe(agent) for agent in self._env.agents}
+        self._known: dict[str, dict[str, int]] = {}
         self._seen = {**before, **{str(agent): self._noted(agent) for agent in self._env.agents}}
 
     def _noted(self, agent: str) -> Observation:
-        seen = self._env.observe(agent)
+        seen = self._raw[agent]
         if self._reader is not None:
             return TextObservation(drawing=drawn(self._reader.text(self._env, agent, seen)))
         if isinstance(seen, Mapping) and "action_mask" in seen:
@@ -238,7 +242,7 @@ class PettingZooGame(RoundGame):
         return TextObservation(status=told(seen, ()))
 
     def _allowed(self, agent: str) -> list[int]:
-        seen, info = self._env.observe(agent), self._env.infos[agent]
+        seen, info = self._raw[agent], self._env.infos[agent]
         mask = seen.get("action_mask") if isinstance(seen, Mapping) else None
         mask = info.get("action_mask") if mask is None else mask
         space = self._env.action_space(agent)
@@ -248,14 +252,16 @@ class PettingZooGame(RoundGame):
 
     def _names(self, agent: str) -> Sequence[str]:
         if self._reader is not None:
-            return self._reader.names(self._env, agent)
+            return self._reader.names(self._env, agent, self._raw[agent])
         space = self._env.action_space(agent)
         return [str(int(space.start) + number) for number in range(int(space.n))]
 
     def _moves(self, seat: str) -> dict[str, int]:
         """Return the moves of the agent whose turn it is, by name."""
-        names, start = self._names(seat), int(self._env.action_space(seat).start)
-        return {names[number - start]: number for number in self._allowed(seat)}
+        if seat not in self._known:
+            names, start = self._names(seat), int(self._env.action_space(seat).start)
+            self._known[seat] = {names[number - start]: number for number in self._allowed(seat)}
+        return self._known[seat]
 
     def close(self) -> None:
         """Close the environment."""

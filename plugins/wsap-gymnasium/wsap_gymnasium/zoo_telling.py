@@ -22,14 +22,14 @@ class Reader:
 
     text: Callable[[Any, str, Any], str]
     """`(environment, agent, observation) -> text`."""
-    names: Callable[[Any, str], Sequence[str]]
-    """`(environment, agent) -> the name of each number`; those that are not possible now may be empty."""
+    names: Callable[[Any, str, Any], Sequence[str]]
+    """`(environment, agent, observation) -> the name of each number`; those that are not possible now may be empty."""
     about: str
     """What an agent has to know of the rules and of the text."""
 
 
-def _fixed(*names: str) -> Callable[[Any, str], Sequence[str]]:
-    return lambda env, agent: names
+def _fixed(*names: str) -> Callable[[Any, str, Any], Sequence[str]]:
+    return lambda env, agent, seen: names
 
 
 def _signs(planes: Any) -> list[list[str]]:
@@ -95,15 +95,14 @@ def _chess(env: Any, agent: str, seen: Any) -> str:
     return f"{board}\n\n{board.fen()}\nYou play {colour}."
 
 
-def _uci(env: Any, agent: str) -> Sequence[str]:
+def _uci(env: Any, agent: str, seen: Mapping[str, Any]) -> Sequence[str]:
     from pettingzoo.classic.chess import chess_utils  # deferred: it needs python-chess
 
     names = [""] * env.action_space(agent).n
     player = env.possible_agents.index(agent)
     board = env.unwrapped.board
-    if agent == env.agent_selection:
-        for number in np.flatnonzero(env.observe(agent)["action_mask"]):
-            names[number] = chess_utils.action_to_move(board, int(number), player).uci()
+    for number in np.flatnonzero(seen["action_mask"]):
+        names[number] = chess_utils.action_to_move(board, int(number), player).uci()
     return names
 
 
@@ -116,7 +115,7 @@ def _go(env: Any, agent: str, seen: Any) -> str:
     return "\n".join([*rows, f"   {' '.join(_COLUMNS[:size])}", f"Your stones: {stones}"])
 
 
-def _points(env: Any, agent: str) -> Sequence[str]:
+def _points(env: Any, agent: str, seen: Any) -> Sequence[str]:
     size = len(env.unwrapped._go.board)
     return [*(f"{_COLUMNS[column]}{size - row}" for row in range(size) for column in range(size)), "pass"]
 

@@ -20,7 +20,7 @@ _ALWAYS = {
     ),
     **dict.fromkeys(("Debate", "GuessWho", "ScenarioPlanning", "TwentyQuestions"), _JUDGE),
     **dict.fromkeys(("ScorableGames", "UsedCar", "UsedCarNegotiation"), _FILES),
-    "RushHour": "it takes minutes to make a puzzle",
+    **dict.fromkeys(("RushHour", "Sokoban"), "making one of its puzzles can take minutes"),
     "Klondike": "its code is no valid Python",
     "CharacterConclave": "it calls its own base class wrongly, so that it fails at once",
 }
