@@ -226,6 +226,17 @@ def test_a_game_is_shown_with_its_achievements_and_the_terms_that_it_takes(wsap:
     assert "terms:" not in wsap("games", "crafter").stdout
 
 
+def test_a_family_is_shown_with_its_members_and_why_others_can_t_be_played(wsap: Run) -> None:
+    told = wsap("games", "openspiel").stdout
+    assert "openspiel:kuhn_poker, " in told
+    assert "openspiel:crossword" not in told
+    assert re.search(r"^crossword +its moves can't be listed$", told, re.M)
+    assert told.endswith("Play it: wsap play openspiel:2048\n")
+    refused = wsap("games", "openspiel:crossword")
+    assert refused.returncode == 2
+    assert "crossword of OpenSpiel can't be played: its moves can't be listed." in refused.stderr
+
+
 def test_notes_below_a_row_keep_to_the_terminals_width_though_the_row_does_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

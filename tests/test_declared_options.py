@@ -63,6 +63,9 @@ PARTS = [
 OF_A_MACHINE = {
     "game gymnasium": {"id": "program", "kwargs": "program"},
     "game openenv": {"url": "address"},
+    "game textarena": {"id": "program"},
+    "game pettingzoo": {"id": "program", "kwargs": "program"},
+    "game openspiel": {"game": "program"},
     "game sandbox": {"template": "path"},
     "game morrowind": {"bridge": "address", "token": "secret", "address": "address", "log": "path"},
     "agent llm": {"prompts": "path"},

@@ -74,3 +74,9 @@ def test_a_text_that_is_no_whole_number_is_refused_by_name(text: str) -> None:
 def test_a_whole_number_may_be_written_as_text(text: str, number: int) -> None:
     bid = ActionDef("bid", "Bid", [ParamDef("coins", "1-10")])
     assert check_action(Action("bid", {"coins": text}), {"bid": bid}) == (Action("bid", {"coins": number}), "")
+
+
+@pytest.mark.parametrize(("text", "taken"), [("bxc3", "bxc3"), ("Bxc3", "Bxc3"), (" BXC3 ", "Bxc3")])
+def test_of_words_that_differ_only_in_case_the_one_that_is_written_is_taken(text: str, taken: str) -> None:
+    move = ActionDef("play", "Move", [ParamDef("move", "Bxc3|bxc3")])
+    assert check_action(Action("play", {"move": text}), {"play": move}) == (Action("play", {"move": taken}), "")

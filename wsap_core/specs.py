@@ -155,7 +155,8 @@ class AdapterSpec(Spec):
     family: str = ""
     """The option, such as "template", that NAME in `game:NAME` sets; empty for a single game."""
     members: Reference | None = None
-    """`() -> Iterable[str]`: every NAME of a family; None if only the game can tell."""
+    """`() -> Iterable[str]`: every NAME of a family, perhaps to be followed by parameters in parentheses; or a mapping
+    of each to why it can't be played, empty if it can. None if only the game can tell."""
     preset: Mapping[str, Any] = field(default_factory=dict)
     """Options with a fixed value, such as the one set by the name of a family's member."""
     language: str = "en"
@@ -277,17 +278,22 @@ class AdapterSpec(Spec):
             UnknownNameError: this is not a family, or has no such member.
             PluginError: the names of its members can't be loaded.
         """
-        known, wanted = self.member_names(), f"{self.name}:{name}"
+        known, wanted = list(self.known_members()), f"{self.name}:{name}"
         if not self.family:
             raise UnknownNameError("game", wanted, [self.name])
-        if not name or (self.members is not None and name not in known):
+        if not name or (self.members is not None and name.partition("(")[0] not in known):
             shown = f"There are: {', '.join(known[:30])}{', ...' if len(known) > 30 else ''}."
             raise UnknownNameError(f"game of the family {self.name!r}", name, known, hint=shown if known else "")
         return replace(self, name=wanted, preset={**self.preset, self.family: name}, family="", members=None)
 
     def member_names(self) -> list[str]:
-        """Return every NAME of a family; empty if only the game can tell."""
-        return [] if self.members is None else [str(name) for name in load(self.members)()]
+        """Return every NAME of a family that can be played; empty if only the game can tell."""
+        return [name for name, why_not in self.known_members().items() if not why_not]
+
+    def known_members(self) -> dict[str, str]:
+        """Return every NAME of a family -> why it can't be played, empty if it can."""
+        known = () if self.members is None else load(self.members)()
+        return {str(name): str(known[name]) if isinstance(known, Mapping) else "" for name in known}
 
 
 @dataclass(frozen=True)

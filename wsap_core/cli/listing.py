@@ -47,11 +47,8 @@ def plugins(state: State, name: str | None, *, as_json: bool, refresh: bool) -> 
 
 
 def _named(kind: str, name: str, rows: Sequence[R]) -> R:
-    found = [row for row in rows if row["name"] == name] or [
-        r
-        for r in rows
-        if name in cast(Any, r).get("former_names", ())  # games have some
-    ]
+    former = [row for row in rows if name in cast(Any, row).get("former_names", ())]  # games have some
+    found = [row for row in rows if row["name"] == name] or former
     if not found:
         from wsap_core.errors import UnknownNameError  # deferred for weight
 
@@ -108,11 +105,11 @@ def agents(state: State, name: str | None, *, as_json: bool, refresh: bool) -> N
     return print_table(("AGENT", "GAMES", "PACKAGE", "SUMMARY"), lines)
 
 
-def _game(name: str, rows: Sequence[GameRow]) -> tuple[GameRow, list[str]]:
-    """Return the row of a game, also of `family:NAME`, and the names of a family's members."""
+def _game(name: str, rows: Sequence[GameRow]) -> tuple[GameRow, dict[str, str]]:
+    """Return the row of a game, also of `family:NAME`, and of a family each NAME -> why it can't be played."""
     row = _named("game", name.partition(":")[0], rows)
     if not row["family"] and name == row["name"]:
-        return row, []
+        return row, {}
     from wsap_core.cli.rows import game  # deferred for weight: only families need their plugins here
     from wsap_core.host import PluginHost
 
@@ -120,7 +117,7 @@ def _game(name: str, rows: Sequence[GameRow]) -> tuple[GameRow, list[str]]:
     entry = host.games.entry(name)
     # The variant of a family is not known until its member is.
     spec = entry.spec if entry.spec.family else entry.spec.with_options({})
-    return game(host, replace(entry, spec=spec)), entry.spec.member_names()
+    return game(host, replace(entry, spec=spec)), entry.spec.known_members()
 
 
 def _seats(seats: list[int]) -> str:
@@ -132,7 +129,8 @@ def _summary(row: GameRow | AgentRow) -> str:
     return row["summary"] if row["usable"] else f"(two plugins claim this name) {row['summary']}"
 
 
-def _print_game(row: GameRow, members: Sequence[str]) -> None:
+def _print_game(row: GameRow, known: dict[str, str]) -> None:
+    members = [name for name, why_not in known.items() if not why_not]
     facts = {
         "names": ", ".join(f"{row['name']}:{member}" for member in members),
         "seats": f"{_seats(row['seats'])}, {row['timing']}",
@@ -143,12 +141,9 @@ def _print_game(row: GameRow, members: Sequence[str]) -> None:
         "package": row["distribution"],
     }
     _print_about(f"{row['title']}: {_summary(row)}", facts, row["options"])
-    if row["achievements"]:
-        click.echo()
-        print_table(
-            ("ACHIEVEMENT", "RARITY", "DESCRIPTION"),
-            [(a["name"], a["rarity"] or "-", a["description"]) for a in row["achievements"]],
-        )
+    achievements = [(a["name"], a["rarity"] or "-", a["description"]) for a in row["achievements"]]
+    _print_rows(("ACHIEVEMENT", "RARITY", "DESCRIPTION"), achievements)
+    _print_rows(("NOT PLAYABLE", "WHY"), [(name, why_not) for name, why_not in known.items() if why_not])
     name = f"{row['name']}:{members[0]}" if members else row["name"]
     options = [option for option in row["options"] if not members or option["name"] != row["family"]]
     click.echo(f"\nPlay it: wsap play {name}{_example('--option', options)}")
@@ -171,10 +166,14 @@ def _print_about(title: str, facts: dict[str, str], options: list[OptionRow]) ->
     for label, value in facts.items():
         if value:
             click.echo(f"{label + ':':<15}{single_line(value)}")
-    if options:
+    rows = [(o["name"], o["values"] or "text", o["default"] or "-", o["summary"]) for o in options]
+    _print_rows(("OPTION", "VALUES", "DEFAULT", "SUMMARY"), rows)
+
+
+def _print_rows(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if rows:
         click.echo()
-        rows = [(o["name"], o["values"] or "text", o["default"] or "-", o["summary"]) for o in options]
-        print_table(("OPTION", "VALUES", "DEFAULT", "SUMMARY"), rows)
+        print_table(headings, rows)
 
 
 def _example(flag: str, options: list[OptionRow]) -> str:

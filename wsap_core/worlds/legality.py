@@ -90,9 +90,8 @@ def _tolerant(value: Any, parameter: ParamDef) -> Any:
         if parameter.json_schema().get("type") == "integer":
             digits = value.strip()
             return int(digits) if digits.removeprefix("-").isdecimal() and len(digits) < 20 else value
-        for choice in parameter.choices() or ():
-            if choice.lower() == value.strip().lower():
-                return choice
+        alike = [word for word in parameter.choices() or () if word.lower() == value.strip().lower()]
+        return value if value in alike or not alike else alike[0]
     elif isinstance(value, float) and value.is_integer() and parameter.integer_range() is not None:
         return int(value)
     elif isinstance(value, Mapping | list):

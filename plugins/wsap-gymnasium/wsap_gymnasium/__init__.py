@@ -1,1 +1,1 @@
-"""WSAP's games as Gymnasium environments (`wsap_gymnasium.envs`), and Gymnasium environments as games."""
+"""WSAP's games as Gymnasium and PettingZoo environments (`.envs`, `.multi`), and their environments as games."""

@@ -122,7 +122,7 @@ class WsapEnv(gymnasium.Env[Seen, np.int64]):
 
     def render(self) -> str | None:
         """Return what a language model would read."""
-        return _spelled(self._observation.to_text()) if self.render_mode == "ansi" else None
+        return spelled(self._observation.to_text()) if self.render_mode == "ansi" else None
 
     def close(self) -> None:
         """Close the game."""
@@ -131,11 +131,12 @@ class WsapEnv(gymnasium.Env[Seen, np.int64]):
     def _seen(self) -> Seen:
         seen: Seen = {"action_mask": self.numbering.mask(self._observation)}
         if self._text:
-            seen["text"] = _spelled(self._observation.to_text())
+            seen["text"] = spelled(self._observation.to_text())
         return seen
 
 
-def _spelled(text: str) -> str:
+def spelled(text: str) -> str:
+    """Return a text of at most `LONGEST` characters, with `?` in place of those that are not in `CHARACTERS`."""
     cut = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
     return cut if CHARACTERS.issuperset(cut) else "".join(c if c in CHARACTERS else "?" for c in cut)
 

@@ -30,8 +30,6 @@ from wsap_core.worlds.legality import check_action
 from wsap_gymnasium.plugin import DEFAULT
 from wsap_gymnasium.telling import (
     MOST_NUMBERS,
-    TextObservation,
-    drawn,
     lines_of,
     names_of_actions,
     names_of_numbers,
@@ -39,6 +37,7 @@ from wsap_gymnasium.telling import (
     told,
     word,
 )
+from wsap_nexus.foreign import TextObservation, drawn
 
 # Any, in this module: environments, and what they observe.
 
@@ -72,7 +71,12 @@ def create(context: Context) -> GymnasiumGame:
     """
     config = context.config
     name = str(config.get("id", DEFAULT))
-    given: object = config.get("kwargs", "{}")
+    return GymnasiumGame(_made(name, given_arguments(config)), name)
+
+
+def given_arguments(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the option `kwargs`, a JSON object or its text; UsageError if it is neither."""
+    given: object = options.get("kwargs", "{}")
     if isinstance(given, str):
         try:
             given = json.loads(given)
@@ -80,7 +84,7 @@ def create(context: Context) -> GymnasiumGame:
             raise UsageError(f"The option kwargs is no JSON object: {error}") from error
     if not isinstance(given, Mapping):
         raise UsageError("The option kwargs is no JSON object.")
-    return GymnasiumGame(_made(name, given), name)
+    return given
 
 
 def _made(name: str, given: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:

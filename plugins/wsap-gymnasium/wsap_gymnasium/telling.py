@@ -1,55 +1,20 @@
-"""Observations of Gymnasium environments as text."""
+"""Observations and actions of Gymnasium environments in words and numbers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from wsap_core.protocol import Observation, TextBlock, View
-from wsap_core.protocol.observation import render_observation
 from wsap_core.untrusted import strip_control
 
 # Any, in this module: whatever an environment observes.
 
 MOST_NUMBERS = 64
 """Maximum number of numbers that are told."""
-LONGEST = 7000
-"""Maximum characters of a drawing."""
-_COLOUR = re.compile(r"\x1b\[(?P<code>[\d;]*)m")
-_SEQUENCE = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextObservation(Observation):
-    """An observation with a text that an environment has drawn."""
-
-    drawing: str = ""
-
-    def to_text(self) -> str:
-        """Return the observation as text, with the drawing."""
-        return render_observation(self, extra_sections=[("STATE", self.drawing)])
-
-    def to_view(self) -> View:
-        """Return the drawing as a view."""
-        return View([TextBlock(self.drawing)]) if self.drawing else View()
-
-
-def drawn(text: str) -> str:
-    """Return what an environment has drawn for a terminal, with brackets in place of colours."""
-    opened = False
-
-    def bracket(match: re.Match[str]) -> str:
-        nonlocal opened
-        before, opened = opened, match["code"] not in ("", "0")
-        return "" if before == opened else "[" if opened else "]"
-
-    plain = _COLOUR.sub(bracket, text) + ("]" if opened else "")
-    return strip_control(_SEQUENCE.sub("", plain)).rstrip()[:LONGEST]
 
 
 def numbers_in(space: spaces.Space[Any]) -> int | None:

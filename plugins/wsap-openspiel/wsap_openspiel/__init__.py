@@ -1,0 +1,1 @@
+"""OpenSpiel's games for WSAP's agents: `openspiel:kuhn_poker`."""

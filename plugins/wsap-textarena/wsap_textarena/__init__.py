@@ -1,0 +1,1 @@
+"""TextArena's games for WSAP's agents: `textarena:TicTacToe-v0`."""
