@@ -249,7 +249,7 @@ def regenerate(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build all distributions, check the wheels, and play a game from them in an empty environment."""
+    """Build all distributions, check the wheels, and play a game and make plugins from them in an empty environment."""
     if not isinstance(session.virtualenv, PassthroughEnv):
         session.install("build")
     tmp = Path(session.create_tmp())
@@ -290,7 +290,29 @@ def wheels(session: nox.Session) -> None:
             ),
         ):
             session.run("env/" + scripts.name + "/wsap", *words, external=True, env=home)
+        _check_new_plugins(session, f"env/{scripts.name}", "--only-binary", ours, "-f", str(dist.resolve()))
     _check_run(session, str(answer))
+
+
+def _check_new_plugins(session: nox.Session, scripts: str, *found: str) -> None:
+    """Make a package of each kind by `wsap new`, install all, and run their tests, types and lint.
+
+    `scripts` is the folder of the environment's programs, and `found` what pip needs to find our wheels.
+    """
+    kinds = ("game", "world", "agent", "backend", "memory", "tool", "listener", "command")
+    made = {"duel": ("game", "--seats", "2"), **{f"my-{kind}": (kind,) for kind in kinds}}
+    for name, (kind, *options) in made.items():
+        shutil.rmtree(name, ignore_errors=True)
+        session.run(f"{scripts}/wsap", "new", kind, name, *options, silent=True, external=True)
+    editable = [word for name in made for word in ("-e", f"./{name}[test]")]
+    session.run("python", "-m", "pip", "--python", f"{scripts}/python", "install", "--quiet", *found, *editable)
+    for name in made:
+        session.run(f"{scripts}/pytest", "-q", name, external=True)
+        with session.chdir(name):
+            tool, module = f"../{scripts}", name.replace("-", "_")
+            session.run(f"{tool}/mypy", "--cache-dir=../mypy", "--strict", module, "tests", external=True)
+            session.run(f"{tool}/ruff", "check", "--quiet", ".", external=True)
+            session.run(f"{tool}/ruff", "format", "--quiet", "--check", ".", external=True)
 
 
 def _check_run(session: nox.Session, answer: str) -> None:
