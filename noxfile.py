@@ -123,6 +123,7 @@ def extras(session: nox.Session) -> None:
         "plugins/wsap-eval/tests/test_cluster.py",
         "plugins/wsap-eval/tests/test_episode_limits.py",
         "plugins/wsap-eval/tests/test_exports.py",
+        "plugins/wsap-eval/tests/test_inspect_door.py",
         "plugins/wsap-eval/tests/test_reading.py",
         "plugins/wsap-eval/tests/test_tags.py",
         "plugins/wsap-llm/tests/test_backend_litellm.py",
