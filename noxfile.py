@@ -83,7 +83,7 @@ def _install_models(session: nox.Session) -> None:
     except CommandFailed:
         session.error(f"{TORCH} can't be installed here, and in-process models need it.")
     games = ("wsap-crafter", "wsap-matrix", "wsap-minigrid", "wsap-tossim")
-    siblings = ("wsap-llm", "wsap-check", "wsap-eval", *games, "wsap-outlines[smollm2]")
+    siblings = ("wsap-llm", "wsap-check", "wsap-eval", *games, "wsap-outlines[smollm2]", "wsap-trainers")
     wanted = [".", "./nexus", *(f"./plugins/{name}" for name in siblings)]
     tools = nox.project.dependency_groups(GROUPS, "test")
     ours = (item for path in wanted for item in ("-e", path))
@@ -99,7 +99,11 @@ def models(session: nox.Session) -> None:
         session.install(XLLAMACPP)
     # Without torch the tests would be skipped.
     session.run("python", "-c", "import torch, transformers, llguidance, outlines_core, gguf, xllamacpp")
-    tests = ("plugins/wsap-outlines/tests", "plugins/wsap-tossim/tests/tournament/test_random_weights.py")
+    tests = (
+        "plugins/wsap-outlines/tests",
+        "plugins/wsap-tossim/tests/tournament/test_random_weights.py",
+        "plugins/wsap-trainers/tests",
+    )
     where = session.posargs or ["-n", "auto", *tests]
     session.run("python", "-m", "pytest", "-m", "", *where, env={"HF_HUB_OFFLINE": "1"})
 
