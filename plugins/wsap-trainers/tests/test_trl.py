@@ -129,10 +129,10 @@ def test_what_can_not_be_trained_on_is_refused_at_once() -> None:
         factory("echo")().reset(seed=-1)
 
 
-@pytest.mark.parametrize("game", ["crafter", "minigrid", "echo"])
-def test_transformers_takes_every_method_as_a_tool(game: str) -> None:
+@pytest.mark.parametrize("game", ["crafter", "echo", ""], ids=lambda game: game or "a game with many kinds of names")
+def test_transformers_takes_every_method_as_a_tool(game: str, clerk: str) -> None:
     utils = pytest.importorskip("transformers.utils", reason="it is in the stage of models")
-    for name, method in tools_of(factory(game)()).items():
+    for name, method in tools_of(factory(game or clerk)()).items():
         told = utils.get_json_schema(method)["function"]
         assert told["name"] == name
         assert told["description"]
