@@ -83,7 +83,7 @@ def _install_models(session: nox.Session) -> None:
     except CommandFailed:
         session.error(f"{TORCH} can't be installed here, and in-process models need it.")
     games = ("wsap-crafter", "wsap-matrix", "wsap-minigrid", "wsap-tossim")
-    siblings = ("wsap-llm", "wsap-check", "wsap-eval", *games, "wsap-outlines[smollm2]")
+    siblings = ("wsap-llm", "wsap-check", "wsap-eval", *games, "wsap-outlines[smollm2]", "wsap-trainers")
     wanted = [".", "./nexus", *(f"./plugins/{name}" for name in siblings)]
     tools = nox.project.dependency_groups(GROUPS, "test")
     ours = (item for path in wanted for item in ("-e", path))
@@ -99,7 +99,11 @@ def models(session: nox.Session) -> None:
         session.install(XLLAMACPP)
     # Without torch the tests would be skipped.
     session.run("python", "-c", "import torch, transformers, llguidance, outlines_core, gguf, xllamacpp")
-    tests = ("plugins/wsap-outlines/tests", "plugins/wsap-tossim/tests/tournament/test_random_weights.py")
+    tests = (
+        "plugins/wsap-outlines/tests",
+        "plugins/wsap-tossim/tests/tournament/test_random_weights.py",
+        "plugins/wsap-trainers/tests",
+    )
     where = session.posargs or ["-n", "auto", *tests]
     session.run("python", "-m", "pytest", "-m", "", *where, env={"HF_HUB_OFFLINE": "1"})
 
@@ -123,6 +127,7 @@ def extras(session: nox.Session) -> None:
         "plugins/wsap-eval/tests/test_cluster.py",
         "plugins/wsap-eval/tests/test_episode_limits.py",
         "plugins/wsap-eval/tests/test_exports.py",
+        "plugins/wsap-eval/tests/test_inspect_door.py",
         "plugins/wsap-eval/tests/test_reading.py",
         "plugins/wsap-eval/tests/test_tags.py",
         "plugins/wsap-llm/tests/test_backend_litellm.py",
@@ -249,7 +254,7 @@ def regenerate(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build all distributions, check the wheels, and play a game from them in an empty environment."""
+    """Build all distributions, check the wheels, and play a game and make plugins from them in an empty environment."""
     if not isinstance(session.virtualenv, PassthroughEnv):
         session.install("build")
     tmp = Path(session.create_tmp())
@@ -290,7 +295,29 @@ def wheels(session: nox.Session) -> None:
             ),
         ):
             session.run("env/" + scripts.name + "/wsap", *words, external=True, env=home)
+        _check_new_plugins(session, f"env/{scripts.name}", "--only-binary", ours, "-f", str(dist.resolve()))
     _check_run(session, str(answer))
+
+
+def _check_new_plugins(session: nox.Session, scripts: str, *found: str) -> None:
+    """Make a package of each kind by `wsap new`, install all, and run their tests, types and lint.
+
+    `scripts` is the folder of the environment's programs, and `found` what pip needs to find our wheels.
+    """
+    kinds = ("game", "world", "agent", "backend", "memory", "tool", "listener", "command")
+    made = {"duel": ("game", "--seats", "2"), **{f"my-{kind}": (kind,) for kind in kinds}}
+    for name, (kind, *options) in made.items():
+        shutil.rmtree(name, ignore_errors=True)
+        session.run(f"{scripts}/wsap", "new", kind, name, *options, silent=True, external=True)
+    editable = [word for name in made for word in ("-e", f"./{name}[test]")]
+    session.run("python", "-m", "pip", "--python", f"{scripts}/python", "install", "--quiet", *found, *editable)
+    for name in made:
+        session.run(f"{scripts}/pytest", "-q", name, external=True)
+        with session.chdir(name):
+            tool, module = f"../{scripts}", name.replace("-", "_")
+            session.run(f"{tool}/mypy", "--cache-dir=../mypy", "--strict", module, "tests", external=True)
+            session.run(f"{tool}/ruff", "check", "--quiet", ".", external=True)
+            session.run(f"{tool}/ruff", "format", "--quiet", "--check", ".", external=True)
 
 
 def _check_run(session: nox.Session, answer: str) -> None:

@@ -70,6 +70,7 @@ OF_A_MACHINE = {
     "game morrowind": {"bridge": "address", "token": "secret", "address": "address", "log": "path"},
     "agent llm": {"prompts": "path"},
     "backend openai": {"base_url": "address", "api_key": "secret", "key_variable": "secret", "headers": "secret"},
+    "backend inspect": {"args": "address", "base_url": "address"},
     "backend litellm": {"api_base": "address", "api_key": "secret", "extra": "address"},
     "backend ollama": {"host": "address"},
     "backend outlines": {"model": "path"},

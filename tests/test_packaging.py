@@ -296,7 +296,8 @@ def test_the_wheel_check_names_what_is_missing_and_what_does_not_belong(tmp_path
     for name in ("__init__.py", "py.typed", "templates/a.j2"):
         (package / name).write_text("", encoding="utf-8")
     project = tmp_path / "pyproject.toml"
-    project.write_text('[project]\nname = "wsap-toy"\nversion = "1.0.0"\n', encoding="utf-8")
+    head = '[project]\nname = "wsap-toy"\nversion = "1.0.0"\n'
+    project.write_text(f'{head}[project.entry-points.wsap]\ntoy = "wsap_toy"\n', encoding="utf-8")
 
     def build(*items: str) -> None:
         with zipfile.ZipFile(tmp_path / "wsap_toy-1.0.0-py3-none-any.whl", "w") as archive:

@@ -35,7 +35,8 @@ def faults(project: Path, wheels: Path) -> list[str]:
     found += [f"{wheel.name} contains {item}, which does not belong to it." for item in sorted(code - wanted)]
     found += [f"{wheel.name} contains tests: {item}." for item in sorted(code) if "tests" in Path(item).parts]
     empty = not (project.parent / name).is_dir()  # it only requires others
-    for item in ("METADATA", *(() if empty else ("entry_points.txt",)), "licenses/LICENSE"):
+    declares = {"entry-points", "scripts"} & data["project"].keys()
+    for item in ("METADATA", *(("entry_points.txt",) if declares else ()), "licenses/LICENSE"):
         if item not in info:
             found.append(f"{wheel.name} lacks {item} in its metadata.")
     if not empty and f"{name}/py.typed" not in code:

@@ -26,6 +26,7 @@ are given only as `env:NAME`, the name of a variable. `python tools/write_model_
 BACKENDS = {
     "openai": ("wsap_llm.backends.openai_options", "OpenAIOptions"),
     "litellm": ("wsap_llm.backends.litellm", "LiteLLMOptions"),
+    "inspect": ("wsap_eval.inspect_backend", "InspectOptions"),
     "ollama": ("wsap_ollama.options", "OllamaOptions"),
     "outlines": ("wsap_outlines.options", "Options"),
 }

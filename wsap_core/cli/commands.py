@@ -11,7 +11,7 @@ KERNEL_COMMANDS: dict[str, tuple[str, str]] = {
 """Name -> reference of its click command, and its summary. Plugins can't use these names."""
 
 DISTRIBUTION_OF: dict[str, str] = {
-    "check": "wsap-check",
+    **dict.fromkeys(("check", "new"), "wsap-check"),
     "mcp": "wsap-mcp",
     "serve": "wsap-openenv",
     **dict.fromkeys(("doctor", "export", "models", "nexus", "play", "replay", "runs", "schema"), "wsap-nexus"),

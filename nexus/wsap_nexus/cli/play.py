@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         "Model": ("model", "style", "persona", "memory", "tools", "pictures", "strict", "backend_options"),
         "Limits": ("limits", "price_in", "price_out"),
         "Recording": ("resume", "replay", "database", "no_record"),
-        "Watching": ("watch", "fps", "pace", "as_json"),
+        "Watching": ("watch", "fps", "pace", "as_json", "reload"),
     },
     examples=(
         "wsap play crafter --as luna",
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 @click.option("--fps", type=WholeNumber(1, 60), default=12, show_default=True, help="Maximum frames per second.")
 @click.option("--pace", type=WholeNumber(0, 100_000), default=20, show_default=True,
               help="Steps per second in the live view; 0 for full speed.")  # fmt: skip
+@click.option("--reload", is_flag=True, help="Start the game anew whenever one of its files is saved.")
 def play(**given: Any) -> None:
     """Play a GAME.
 
@@ -91,6 +92,12 @@ def play(**given: Any) -> None:
     """
     request = Request(models=ModelRequest.taken_from(given), **given)
     request.check()
+    if request.reload:
+        from wsap_nexus.cli.reloading import play_anew
+
+        assert request.game is not None, "check() comes first"
+        again = [word for word in sys.argv[1:] if word != "--reload"]
+        click.get_current_context().exit(play_anew(request.game, again))
     _play(request)
 
 

@@ -111,6 +111,7 @@ class Request:
     watch: bool | None
     fps: int
     pace: int
+    reload: bool
 
     def check(self) -> None:
         """Raise UsageError if options exclude each other or have no effect."""
@@ -122,6 +123,8 @@ class Request:
             does = "--resume continues" if self.resume is not None else "--replay repeats"
             if label := first_given(*_FIXED):
                 raise UsageError(f"{does} a run as it was started; leave out {label}.")
+        if self.reload and (label := first_given("resume", "replay", "as_json")):
+            raise UsageError(f"--reload starts a game again and again, and {label} is about one run; choose one.")
         self.models.check()
         if self.watch and self.as_json:
             raise UsageError("--watch draws on the terminal, and --json prints JSON and nothing else; choose one.")

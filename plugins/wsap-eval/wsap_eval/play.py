@@ -51,7 +51,7 @@ async def play_episode(services: Services, game: Game, job: Job, *, clock: Clock
     except WsapError as error:
         told, runs = (error_line(error), started, time.monotonic() - begun), services.require("runs")
         if isinstance(error, AgentError) and error.seat in job.own:
-            return _broken_off(runs, game, job, *told)
+            return broken_off(runs, game, job, *told)
         return failed(job, *told, taken=_taken(runs, job.run), fault=fault_of(error))
     runs = services.require("runs")
     record = record_of(game, job, summary, started, time.monotonic() - begun)
@@ -233,7 +233,7 @@ def fault_of(error: WsapError) -> Fault:
     return "game" if isinstance(error, WorldError) else ""
 
 
-def _broken_off(runs: RunReader, game: Game, job: Job, reason: str, started: str, seconds: float) -> EpisodeRecord:
+def broken_off(runs: RunReader, game: Game, job: Job, reason: str, started: str, seconds: float) -> EpisodeRecord:
     """Return the record of an episode that ended with an error of the entrant's own agent."""
     summary: Mapping[str, Any] | None = None
     found = None

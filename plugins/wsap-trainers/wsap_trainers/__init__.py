@@ -1,0 +1,1 @@
+"""WSAP's games for trainers of language models."""
