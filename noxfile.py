@@ -112,6 +112,7 @@ def extras(session: nox.Session) -> None:
     session.run(*install, "--no-deps", "--ignore-requires-python", "every-eval-ever==0.3.0")
     session.run("python", "-c", "import inspect_ai, litellm, pandas, ray")  # without one the tests would be skipped
     files = [
+        "nexus/tests/worlds/test_ray_workers.py",
         "plugins/wsap-eval/tests/test_cluster.py",
         "plugins/wsap-eval/tests/test_episode_limits.py",
         "plugins/wsap-eval/tests/test_exports.py",
