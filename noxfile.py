@@ -124,6 +124,7 @@ def extras(session: nox.Session) -> None:
     session.run("python", "-m", "venv", "--clear", str(theirs))
     session.run(str(programs / "python"), *install[1:], OPENENV, external=True)
     files = [
+        "nexus/tests/worlds/test_ray_workers.py",
         "plugins/wsap-eval/tests/test_cluster.py",
         "plugins/wsap-eval/tests/test_episode_limits.py",
         "plugins/wsap-eval/tests/test_exports.py",

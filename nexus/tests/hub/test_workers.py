@@ -33,7 +33,7 @@ from wsap_nexus.worlds.port import LocalWorld, WorldPort
 from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.blame import Blamed, BlameFile
 from wsap_nexus.worlds.workers.frames import FrameReader, frame
-from wsap_nexus.worlds.workers.pipe import OutputLog
+from wsap_nexus.worlds.workers.link import OutputLog
 from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from wsap_nexus.worlds.workers.pipe import WorkerPipe
+from wsap_nexus.worlds.workers.link import WorkerLink
 from wsap_nexus.worlds.workers.pool import WorkerPool
 
 
@@ -33,7 +33,7 @@ async def until_at_it(folder: Path) -> None:
         os.close(pipe)
 
 
-async def until_begun(link: WorkerPipe) -> None:
+async def until_begun(link: WorkerLink) -> None:
     """Wait until a worker says that it has begun with a call."""
     heard, take = asyncio.Event(), link._take_beat
 

@@ -40,7 +40,7 @@ from wsap_nexus.runs.views.restoring import Runs
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.worlds.living_world import LivingWorld
 from wsap_nexus.worlds.workers.asked import read_request, write_request
-from wsap_nexus.worlds.workers.pipe import WorkerPipe
+from wsap_nexus.worlds.workers.link import WorkerLink
 from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
 
 pytestmark = [
@@ -59,7 +59,7 @@ def pool_of(place: Place) -> WorkerPool:
     return pool
 
 
-def worker_of(place: Place, game: str) -> WorkerPipe | None:
+def worker_of(place: Place, game: str) -> WorkerLink | None:
     """Return the worker in which a world of a game is played; None between two of them."""
     links = (link for link in pool_of(place).links if link.game == game and link.worlds and not link.is_ending)
     return next(links, None)
@@ -124,7 +124,7 @@ def test_a_world_that_misbehaves_in_a_tick_stops_nobody_else(
             await place.nexus.enter("guest", game, EntryRequest())
             bad.touch()
             seen: list[int] = []
-            at_it: list[WorkerPipe | None] = []
+            at_it: list[WorkerLink | None] = []
             deeds_by_failure: list[int] = []
 
             def times() -> int:

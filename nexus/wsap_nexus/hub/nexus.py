@@ -94,7 +94,8 @@ class Nexus:
         services = self.services = replace(services, views=services.views or self.thoughts)
         self.breaker = CircuitBreaker(self.nexus_store, self.settings.max_failures, on_close=self.live.stop_game)
         """The availability of games."""
-        workers, timeouts, logs = self.settings.workers, self.settings.timeouts, self.settings.logs
+        workers = self.settings.machines or self.settings.workers
+        timeouts, logs = self.settings.timeouts, self.settings.logs
         self.placement = Placement(
             WorkerPool(workers, timeouts, logs=logs) if workers else None,
             lambda: Context(clock=self.clock, services=journalled(self.services)),

@@ -10,7 +10,7 @@ from pathlib import Path
 from wsap_core.errors import UsageError
 from wsap_llm.middleware.budgets import Budgets
 from wsap_nexus.store.entities import AGENT_ID
-from wsap_nexus.worlds.workers.pool import WorkerTimeouts
+from wsap_nexus.worlds.workers.pool import Machines, WorkerTimeouts
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ class Settings:
     """Failures of a game within ten minutes after which it is taken offline."""
     workers: int = 0
     """Number of worker processes for worlds, and at least one for each game in play; 0 for worlds in this process."""
+    machines: Machines | None = None
+    """What runs the workers instead of this machine, in a number of its own."""
     living_in_workers: bool = False
     """Whether worlds that live run in workers, too; experimental."""
     timeouts: WorkerTimeouts = field(default_factory=WorkerTimeouts)

@@ -40,6 +40,8 @@ class HttpLine:
     `on_lost` is called once, with the reason and whether this world alone had an open request.
     """
 
+    where = ""
+
     def __init__(
         self,
         client: GameClient,

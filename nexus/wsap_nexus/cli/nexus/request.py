@@ -36,7 +36,8 @@ class StartRequest:
     pace: float
     games: tuple[str, ...]
     model: str | None
-    workers: int | None
+    workers: int | str | None
+    """A number, or `ray`."""
     worker_memory: int | None
     living_in_workers: bool
     game_hosts: tuple[str, ...]

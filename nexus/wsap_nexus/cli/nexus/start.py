@@ -10,13 +10,15 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wsap_core.cli.params import SEED, FiniteRange, WholeNumber, refuse_given
 from wsap_core.errors import StorageReadOnlyError, UsageError, WsapError
+from wsap_core.pipes import output_to_stderr
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import command, said, size_of_text
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from wsap_nexus.hub.nexus import Nexus
     from wsap_nexus.hub.settings import Settings
     from wsap_nexus.runs.store import Store
+    from wsap_nexus.worlds.workers.pool import Machines
 
 EMBEDDED = (("ada", "Ada"), ("bob", "Bob"))
 """The agents of a fresh nexus; they need no model."""
@@ -39,6 +42,23 @@ KEEP_DAYS = 90.0
 
 SLOW = 2.0
 """Seconds after which a message says what takes so long."""
+
+
+RAY = "ray"
+"""The `--workers` of a Ray cluster."""
+
+
+class Workers(click.ParamType):  # type: ignore[type-arg]  # older versions of click have no types to choose from
+    """A number of processes of this machine, or `ray`."""
+
+    name = "integer|ray"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return the number, or `ray`; `BadParameter` says what is valid."""
+        try:
+            return RAY if value == RAY else WholeNumber(0, 64).convert(value, param, ctx)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{error.message.rstrip('.')}, nor is it ray.", ctx, param) from None
 
 
 _STOPPING = "Stopping: agents finish their decisions. Press Ctrl-C again to stop immediately.\n"
@@ -119,10 +139,11 @@ _STUCK = (
     "Pause agents before calls, tokens or cost (US dollars) of models exceed N: day.cost=2 per day for all runs of the "
     "database, decision.tokens=9000 per decision. May be repeated."
 )
-@click.option("--workers", type=WholeNumber(0, 64), show_default="one per processor, up to 4",
+@click.option("--workers", type=Workers(), show_default="one per processor, up to 4",
               help="Number of worker processes for worlds, which isolate games that fail: each game in play has at "
               "least one of its own, and several while there are fewer in all; 0 runs worlds in the process of the "
-              "nexus.")  # fmt: skip
+              "nexus, and ray runs workers on a Ray cluster, that of RAY_ADDRESS or one on this machine, one per "
+              "processor (needs wsap-nexus[ray]).")  # fmt: skip
 @click.option("--worker-memory", type=WholeNumber(64, 1_048_576), metavar="MIB", show_default="no limit",
               help="Maximum memory of a worker process, with the processes that its game starts; one that exceeds it, "
               "even in the middle of an action, is killed, and its worlds are restored in another.")  # fmt: skip
@@ -193,11 +214,21 @@ def _start(request: StartRequest) -> None:
         opened = contextlib.ExitStack()
         store = opened.enter_context(open_store(request.database))
     with opened:
-        hub = _hub(request, host, store)
+        hub = _hub(request, host, store, _machines(request, opened))
         tune_gc()
         asyncio.run(_serve(request, hub))
     if not request.as_json:
         click.echo("The nexus has stopped. Continue with: wsap nexus start")
+
+
+def _machines(request: StartRequest, opened: contextlib.ExitStack) -> Machines | None:
+    """Return what runs the workers, if it is not this machine, until the stack is closed."""
+    if request.workers != RAY:
+        return None
+    from wsap_nexus.worlds.workers.carriers.cluster import ray_cluster
+
+    with _said_if_slow("Connecting to the Ray cluster"):
+        return opened.enter_context(ray_cluster())
 
 
 def _prepare_folder(path: Path) -> None:
@@ -226,7 +257,7 @@ def settings_of(request: StartRequest) -> Settings:
         patience=request.patience,
         games=request.games or None,
         worlds=tuple(map(KeptWorld.parse, request.worlds)),
-        workers=sensible_workers() if request.workers is None else request.workers,
+        workers=request.workers if isinstance(request.workers, int) else sensible_workers(),
         living_in_workers=request.living_in_workers,
         timeouts=WorkerTimeouts(memory=None if request.worker_memory is None else request.worker_memory * 2**20),
         logs=home(os.environ) / "logs",
@@ -242,7 +273,7 @@ def _decider(request: StartRequest) -> Decider:
     return Decider(model=request.model, agent_options=request.agent_options, backend_options=request.backend_options)
 
 
-def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
+def _hub(request: StartRequest, host: PluginHost, store: Store, machines: Machines | None) -> Nexus:
     from wsap_core.references import load_adapter_spec
     from wsap_nexus.hub.games.renaming import take_new_names
     from wsap_nexus.hub.nexus import Nexus
@@ -250,7 +281,7 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
 
     for name in request.games:
         load_adapter_spec(name, host)  # refuses unknown names before anything is written
-    settings = settings_of(request)
+    settings = replace(settings_of(request), machines=machines)
     for world in settings.worlds:
         must_live(load_adapter_spec(world.game, host).with_options(world.options))
     twice = [name for name, count in Counter(world.name for world in settings.worlds).items() if count > 1]
@@ -283,6 +314,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
     path = state.state_file(hub.store.database.where, os.environ)
     tokens = state.token_file(os.environ)
     waiting = _said_if_slow(f"Starting the nexus on {hub.store.database.where}")
+    afterwards = contextlib.ExitStack()
     housekeeping: list[asyncio.Task[None]] = []
     running: state.Running | None = None
 
@@ -298,6 +330,8 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         state.write(path, running)
         opening = f"{address_of(request, running)}{key.fragment}"
         say_ready(request, running, str(tokens), "Ctrl-C stops it; the next start continues", opening)
+        if hub.settings.machines is not None:
+            afterwards.enter_context(output_to_stderr())  # Ray tells of lost nodes on standard output
         if request.keep is not None:
             from wsap_nexus.hub.upkeep.retention import Retention
 
@@ -309,6 +343,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
             await serve(hub, Address(request.host, request.port), tokens, ready=ready, until=told, key=key)
         finally:
             waiting.close()
+            afterwards.close()
             await ended(*housekeeping)
             if running is not None:
                 state.remove(path, running)

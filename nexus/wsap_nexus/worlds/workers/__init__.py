@@ -6,7 +6,8 @@ processes.py         what a process has started, and the memory that it uses
 keeper.py            the process that starts a worker, limits its memory, and ends what its games have started
 host.py              the worker's side: many worlds on one event loop
 main.py              the worker's process
-pipe.py              the nexus' side of a worker
+carriers/            where a worker's process runs: on this machine, or on a node of a cluster
+link.py              the nexus' side of a worker
 pool.py              all workers: placement, deadlines, blame
 rebuild_journal.py   the calls of a world since its last saved state
 rebuild.py           the line to a world, which rebuilds it

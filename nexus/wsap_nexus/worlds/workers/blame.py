@@ -13,12 +13,31 @@ import os
 import struct
 from collections.abc import Coroutine, Generator
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
 _NUMBER = struct.Struct("=Q")
 _WORLD, _PROCESS, _EXCESS, _CROWD, _SIZE = 0, 8, 16, 24, 32
+
+
+class Mark(Protocol):
+    """What is known of a worker without its help."""
+
+    @property
+    def world(self) -> int:
+        """The world being called; 0 for none."""
+        ...
+
+    @property
+    def excess(self) -> int:
+        """The bytes in use for which the keeper ended the worker; 0 if it did not."""
+        ...
+
+    @property
+    def crowd(self) -> int:
+        """The number of processes for which the keeper ended the worker; 0 if it did not."""
+        ...
 
 
 class BlameFile:

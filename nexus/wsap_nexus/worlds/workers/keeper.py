@@ -1,8 +1,10 @@
 """The keeper of a worker: a small process that starts the worker and, when that ends, ends all that its games started.
 
-`python -m wsap_nexus.worlds.workers.keeper MARK BEAT LIMIT`, started by the nexus; LIMIT is in bytes, 0 for none. It
-loads no game and forks before it loads anything else, so that it stays small and works whatever a game does to the
-worker: it blocks it, damages it, or kills it. It ends the worker, and every process that games have started, when
+`python -m wsap_nexus.worlds.workers.keeper MARK BEAT LIMIT [aside]`, started by the nexus; LIMIT is in bytes, 0 for
+none. With `aside` it is a child of the process that was started, which only waits for it and ends as it does: a keeper
+that is to outlive a parent that kills its children before it ends, as the processes of Ray do. The keeper loads no game
+and forks before it loads anything else, so that it stays small and works whatever a game does to the worker: it blocks
+it, damages it, or kills it. It ends the worker, and every process that games have started, when
 
 - the worker ends, or the nexus closes the pipe or dies: the worker then has `GRACE` seconds to close its worlds;
 - it receives SIGTERM, by which the nexus ends a worker;
@@ -41,6 +43,8 @@ SELDOM = 2.0
 """The most seconds between them."""
 MOST = 256
 """The maximum number of processes that a worker may have started."""
+ASIDE = "aside"
+"""The argument of a keeper that is to outlive its parent."""
 _ENDING = 5.0
 """Seconds for which processes are killed that go on starting others."""
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
@@ -51,6 +55,8 @@ def main() -> None:
     mark, beat, limit = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     shared = BlameFile(mark)
     if hasattr(os, "fork"):
+        if sys.argv[4:] == [ASIDE]:
+            _step_aside()
         keeper = os.getpid()
         _prctl(_SET_CHILD_SUBREAPER, 1)
         worker = os.fork()
@@ -157,6 +163,19 @@ class Keeper:
         used = processes.memory_of(self._known, self._limit) if self._limit else 0
         self._mark.excess = used if used > self._limit else 0
         return used > self._limit
+
+
+def _step_aside() -> None:
+    # Goes on in a child; this process passes the signal to end on to it, and ends as it does.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM,))
+    child = os.fork()
+    if child:
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGTERM))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
+        for name in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(name, signal.SIG_IGN)
+        _end_as(os.waitpid(child, 0)[1])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
 
 
 def _end_as(status: int) -> None:

@@ -29,7 +29,7 @@ from wsap_nexus.worlds.port import TellsWhenGiven
 from wsap_nexus.worlds.seats import Told
 from wsap_nexus.worlds.workers.asked import read_request
 from wsap_nexus.worlds.workers.frames import TAKEN, TAKEN_BACK, error_body, read_answer
-from wsap_nexus.worlds.workers.pipe import WorkerPipe
+from wsap_nexus.worlds.workers.link import WorkerLink
 from wsap_nexus.worlds.workers.pool import CREATION, WorkerPool
 from wsap_nexus.worlds.workers.rebuild import CLOSING, own_copy
 
@@ -99,7 +99,7 @@ class LivingLine:
         self._spec, self._pool, self._services = spec, pool, services
         self._create = Create(spec_to_json(spec), factory, seed, dict(options), lives=True)
         self._on_loss, self._quiet = on_loss, quiet
-        self._link: WorkerPipe | None = None
+        self._link: WorkerLink | None = None
         self._making = asyncio.Lock()
         self._error: Exception | None = None
         self._losing: asyncio.Task[None] | None = None
@@ -201,7 +201,7 @@ class LivingLine:
             watching.cancel()
         return self._read(question, reply)
 
-    async def _taken_back(self, link: WorkerPipe, question: _Question, *, ends: bool = False) -> bytes | None:
+    async def _taken_back(self, link: WorkerLink, question: _Question, *, ends: bool = False) -> bytes | None:
         """Cancel a call, and return its reply once the world has none of it under way; None if its worker has ended.
 
         If the run `ends`, a worker that the game holds is killed.
@@ -249,7 +249,7 @@ class LivingLine:
     def _deadline(self) -> float:
         return max(self._pool.timeouts.deadline, self._spec.deadline or 0.0)
 
-    def _send(self, link: WorkerPipe, operation: Operation[Any]) -> _Question:
+    def _send(self, link: WorkerLink, operation: Operation[Any]) -> _Question:
         loop = asyncio.get_running_loop()
         question = _Question(operation, loop.create_future(), loop.create_future())
         self._open.add(question)
@@ -291,7 +291,7 @@ class LivingLine:
         loop = asyncio.get_running_loop()
         loop.call_soon(loop.call_soon, self._next)
 
-    async def _watch(self, link: WorkerPipe) -> None:
+    async def _watch(self, link: WorkerLink) -> None:
         """Give the world up when a tick takes as long as a call may, while it waits for no seat and no model."""
         while True:
             still = time.monotonic() - self._moved
@@ -303,7 +303,7 @@ class LivingLine:
 
     # --- its worker ---------------------------------------------------------------------------------------
 
-    async def _ready(self, seat: str = "") -> WorkerPipe:
+    async def _ready(self, seat: str = "") -> WorkerLink:
         if self._losing is not None:
             self._waiting.add(seat)
             self._more_wait.set()
@@ -328,16 +328,17 @@ class LivingLine:
             if self._losing is not None:
                 await asyncio.wait({self._losing})
             raise _again(self._error or WorldFailedError(f"The game {self.game!r} failed: its process ended."))
+        where = f"On {link.where}: " if link.where else ""
         try:
             read_answer(made.result())
         except PluginError as error:
-            raise WorldFailedError(str(error)) from error
+            raise WorldFailedError(f"{where}{error}") from error
         except WorldError:
             raise
         except WsapError as error:
-            raise WorldError(f"The game {self.game!r} can't be created: {error}") from error
+            raise WorldError(f"{where}The game {self.game!r} can't be created: {error}") from error
 
-    def worker_lost(self, link: WorkerPipe, why: str, *, to_blame: bool, at_work: bool = False) -> None:
+    def worker_lost(self, link: WorkerLink, why: str, *, to_blame: bool, at_work: bool = False) -> None:
         """Tell all that wait for the world that its worker has ended; see `Resident`."""
         if link is not self._link:
             return
@@ -385,7 +386,7 @@ class LivingLine:
 
     # --- what it asks -------------------------------------------------------------------------------------
 
-    def _take(self, link: WorkerPipe, asked: Mapping[str, Any]) -> None:
+    def _take(self, link: WorkerLink, asked: Mapping[str, Any]) -> None:
         what, number = asked["ask"], asked.get("id", 0)
         if what == "no more":
             self._giving.pop(number, None)
@@ -409,7 +410,7 @@ class LivingLine:
         self._asked.pop(number, None)
         self._moved = time.monotonic()
 
-    async def _serve(self, link: WorkerPipe, what: str, number: int, asked: Mapping[str, Any]) -> None:
+    async def _serve(self, link: WorkerLink, what: str, number: int, asked: Mapping[str, Any]) -> None:
         try:
             said = await self._answer(what, number, asked)
         except StorageError as error:

@@ -12,8 +12,9 @@ from typing import Protocol
 
 from wsap_core.errors import WorldError
 from wsap_nexus.tasks import ended
+from wsap_nexus.worlds.workers.carriers.pipe import WorkerPipe
 from wsap_nexus.worlds.workers.keeper import MOST
-from wsap_nexus.worlds.workers.pipe import Call, OutputLog, WorkerPipe
+from wsap_nexus.worlds.workers.link import Call, Carrier, OutputLog, WorkerLink
 
 CREATION = 4.0
 """Multiple of the deadline for loading and creating a game."""
@@ -66,7 +67,7 @@ class Resident(Protocol):
         """Whether it can be rebuilt in another worker while its own goes on."""
         ...
 
-    def worker_lost(self, link: WorkerPipe, why: str, *, to_blame: bool, at_work: bool = False) -> None:
+    def worker_lost(self, link: WorkerLink, why: str, *, to_blame: bool, at_work: bool = False) -> None:
         """Handle the loss of the worker.
 
         This world may be `to_blame` for it, or only have been `at_work`.
@@ -78,21 +79,46 @@ class Resident(Protocol):
         ...
 
 
+class Machines(Protocol):
+    """What runs workers."""
+
+    @property
+    def size(self) -> int:
+        """The number of workers up to which a game gets more than one."""
+        ...
+
+    def carrier(self) -> Carrier:
+        """Return a carrier for a new worker."""
+        ...
+
+
+@dataclass(frozen=True)
+class ThisMachine:
+    """Runs `size` workers as processes of this machine."""
+
+    size: int
+
+    def carrier(self) -> WorkerPipe:
+        """Return a carrier for a new worker."""
+        return WorkerPipe()
+
+
 class WorkerPool:
     """Worker processes, each for worlds of one game, and started on first use.
 
-    There are up to `size`, and one more for each game in play that would have none, and for each suspect, which is
-    rebuilt in a worker of its own. `logs` is the folder for the output of games.
+    There are up to as many as the `machines` have room for, and one more for each game in play that would have none,
+    and for each suspect, which is rebuilt in a worker of its own. `logs` is the folder for the output of games.
     """
 
-    def __init__(self, size: int, timeouts: WorkerTimeouts | None = None, *, logs: Path | None = None) -> None:
-        self.size = max(1, size)
-        """The number of workers up to which a game gets more than one."""
+    def __init__(
+        self, machines: int | Machines, timeouts: WorkerTimeouts | None = None, *, logs: Path | None = None
+    ) -> None:
+        self._machines = ThisMachine(max(1, machines)) if isinstance(machines, int) else machines
         self.timeouts = timeouts or WorkerTimeouts()
         self.started = 0
         """Processes started in total."""
         self._logs = logs
-        self._links: dict[int, WorkerPipe] = {}
+        self._links: dict[int, WorkerLink] = {}
         self._starting: dict[int, asyncio.Task[None]] = {}
         self._residents: dict[int, Resident] = {}
         self._numbers = itertools.count(1)
@@ -101,7 +127,12 @@ class WorkerPool:
         self._killed: dict[str, list[float]] = {}
 
     @property
-    def links(self) -> Sequence[WorkerPipe]:
+    def size(self) -> int:
+        """The number of workers up to which a game gets more than one."""
+        return self._machines.size
+
+    @property
+    def links(self) -> Sequence[WorkerLink]:
         """The current workers."""
         return list(self._links.values())
 
@@ -109,7 +140,7 @@ class WorkerPool:
         """Return a new number for a world."""
         return next(self._numbers)
 
-    async def place(self, resident: Resident) -> WorkerPipe:
+    async def place(self, resident: Resident) -> WorkerLink:
         """Assign a world to an idle or new worker of its game, else the one with the fewest worlds, and return it.
 
         Raises:
@@ -120,7 +151,8 @@ class WorkerPool:
         if slot not in self._links:
             output = self._output(slot)
             output.write(f"--- worlds of the game {resident.game!r}\n".encode())
-            link = self._links[slot] = WorkerPipe(f"worker-{slot}", resident.game, output, self._lost)
+            carrier = self._machines.carrier()
+            link = self._links[slot] = WorkerLink(f"worker-{slot}", resident.game, carrier, output, self._lost)
             # A separate task: others may wait for it after the first caller was cancelled.
             self._starting[slot] = asyncio.create_task(self._start(slot, link), name=f"start {link.name}")
         link = self._links[slot]
@@ -130,7 +162,7 @@ class WorkerPool:
             await asyncio.shield(self._starting[slot])
         return link
 
-    async def _start(self, slot: int, link: WorkerPipe) -> None:
+    async def _start(self, slot: int, link: WorkerLink) -> None:
         try:
             await link.start(self.timeouts.beat, self.timeouts.memory)
             self.started += 1
@@ -148,7 +180,7 @@ class WorkerPool:
         for link in self.links:
             link.worlds.discard(resident.number)
 
-    def held_by(self, resident: Resident) -> WorkerPipe | None:
+    def held_by(self, resident: Resident) -> WorkerLink | None:
         """Return the worker whose game has not returned for long from a call to this world; None if it has."""
         held = (link for link in self.links if link.mark.world == resident.number and self._is_held(link))
         return next(held, None)
@@ -177,16 +209,16 @@ class WorkerPool:
     def _in_use(self) -> int:
         return sum(1 for link in self.links if link.worlds and not link.is_ending)
 
-    def _takes_more(self, link: WorkerPipe) -> bool:
+    def _takes_more(self, link: WorkerLink) -> bool:
         known = (self._residents.get(number) for number in link.worlds)
         suspect = any(resident is not None and resident.is_suspect for resident in known)
         return not link.is_ending and not suspect and not self._is_held(link)
 
-    def _is_held(self, link: WorkerPipe) -> bool:
+    def _is_held(self, link: WorkerLink) -> bool:
         long = max(HELD * self.timeouts.deadline, 2 * self.timeouts.beat)
         return not link.is_ending and link.silence > long and bool(link.mark.world)
 
-    def _move_others(self, link: WorkerPipe) -> None:
+    def _move_others(self, link: WorkerLink) -> None:
         # One world holds the worker: the others need not wait until it is answered or killed.
         for number in sorted(link.worlds - {link.mark.world}):
             resident = self._residents.get(number)
@@ -197,7 +229,7 @@ class WorkerPool:
     def _output(self, slot: int) -> OutputLog:
         return OutputLog(None if self._logs is None else self._logs / f"worker-{slot}.log")
 
-    def _lost(self, link: WorkerPipe, why: str) -> None:
+    def _lost(self, link: WorkerLink, why: str) -> None:
         for slot, known in list(self._links.items()):
             if known is link:
                 del self._links[slot]
@@ -214,9 +246,10 @@ class WorkerPool:
         if residents and ((at_work is None and certain) or self._is_killed_often(link)):
             residents[0].game_failed(why)
 
-    def _is_killed_often(self, link: WorkerPipe) -> bool:
-        # A game may also kill its process again and again while none of its worlds is at work, as from a thread.
-        if not link.ended_from_outside:
+    def _is_killed_often(self, link: WorkerLink) -> bool:
+        # A game may also kill its process again and again while none of its worlds is at work, as from a thread. It has
+        # no part in the loss of a machine, which takes several workers at once.
+        if not link.ended_from_outside or (link.end is not None and link.end.lost):
             return False
         now = asyncio.get_running_loop().time()
         recent = [at for at in self._killed.get(link.game, ()) if now - at < MINUTE]
@@ -224,7 +257,7 @@ class WorkerPool:
         return not self._killed[link.game]
 
     @staticmethod
-    def _at_work(link: WorkerPipe) -> int | None:
+    def _at_work(link: WorkerLink) -> int | None:
         # The world that a lost worker was running: the accused, else the marked, else the only one called, else, unless
         # it was ended from outside, its only one.
         if link.accused is not None:
@@ -258,7 +291,7 @@ class WorkerPool:
                 self._closing.add(asyncio.create_task(link.close(), name=f"end {link.name}"))
         self._closing = {task for task in self._closing if not task.done()}
 
-    def _look_at(self, link: WorkerPipe, passed: float) -> None:
+    def _look_at(self, link: WorkerLink, passed: float) -> None:
         link.silence += passed
         longest = max((c.deadline for c in link.calls.values() if c.deadline is not None), default=0.0)
         longest = max(longest, self.timeouts.deadline)
@@ -272,7 +305,7 @@ class WorkerPool:
                 link.kill(f"a call was not answered within {call.deadline:g} s", accused=call.world)
                 return
 
-    def _is_late(self, link: WorkerPipe, call: Call, passed: float) -> bool:
+    def _is_late(self, link: WorkerLink, call: Call, passed: float) -> bool:
         # A call that has not begun waits for the others of a silent worker; if the worker is not silent, it was lost.
         if call.deadline is None and call.begun:
             return False

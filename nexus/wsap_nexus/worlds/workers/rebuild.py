@@ -37,8 +37,16 @@ OnFailure = Callable[[WorldFailedError], object]
 class Line(Protocol):
     """The connection to a world's process: a worker, or a game in another process."""
 
-    gone: bool
-    """Whether it is lost."""
+    @property
+    def gone(self) -> bool:
+        """Whether it is lost."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """The other machine that a worker is on; empty for one on this machine, and for a game elsewhere."""
+        ...
+
     ended: asyncio.Future[Any]
     """Done when it is lost."""
 
@@ -388,6 +396,10 @@ class RebuildingLine:
         return WorldFailedError(f"The game {self._spec.name!r} failed: {why}.")
 
     @property
+    def _where(self) -> str:
+        return "" if self._link is None or not self._link.where else f"On {self._link.where}: "
+
+    @property
     def _is_coming(self) -> bool:
         return self._coming is not None and not self._coming.done()
 
@@ -412,11 +424,12 @@ class RebuildingLine:
             except WorkerLostError:
                 continue
             except PluginError as error:
-                self._die(_because(WorldFailedError(str(error)), error))
+                self._die(_because(WorldFailedError(f"{self._where}{error}"), error))
             except WorldError as error:
                 self._die(error)
             except WsapError as error:
-                self._die(_because(WorldError(f"The game {self._spec.name!r} can't be created: {error}"), error))
+                why = f"{self._where}The game {self._spec.name!r} can't be created: {error}"
+                self._die(_because(WorldError(why), error))
             except Exception as error:
                 failed = WorldFailedError(f"The game {self._spec.name!r} can't be rebuilt: {error!r}")
                 self._die(_because(failed, error))

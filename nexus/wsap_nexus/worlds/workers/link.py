@@ -1,23 +1,22 @@
-"""The nexus' side of a worker: its process, open calls and output."""
+"""The nexus' side of a worker: its open calls, its questions, and the output of its games."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-import os
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol
 
-from wsap_core.errors import WorldError
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.worlds.operations import Close, Operation
-from wsap_nexus.worlds.workers.blame import BlameFile
+from wsap_nexus.worlds.workers.blame import Mark
 from wsap_nexus.worlds.workers.frames import BEAT, DAMAGED, TAKEN, FrameReader, frame, request
+
+# Any, in this module: JSON.
 
 LONGEST = 1_000_000
 """The maximum bytes of a file; one older file is kept."""
@@ -58,9 +57,90 @@ GOODBYE = 10.0
 """Seconds that a worker has to exit."""
 STUCK = 1.0
 """Seconds after which it is killed instead if a game is at work that does not return."""
-BY_FORCE = 2.0
-"""Seconds that a keeper has to end its worker; then both are killed."""
-KEEPER = "wsap_nexus.worlds.workers.keeper"
+
+
+@dataclass(frozen=True)
+class End:
+    """How the process of a worker ended."""
+
+    code: int | None = None
+    """Its exit status, negative for a signal; None if it is not known."""
+    lost: str = ""
+    """Why it can't be reached any more, if that is all that is known: `its node was lost`."""
+
+    @property
+    def is_from_outside(self) -> bool:
+        """Whether something ended it that may come from outside: a person, the system, or the loss of its machine."""
+        return bool(self.lost) or (self.code is not None and -self.code in _FROM_OUTSIDE)
+
+    def __str__(self) -> str:
+        if self.lost or self.code is None:
+            return self.lost or "its process ended"
+        if self.code == DAMAGED:
+            return "it damaged its process, which could not reply any more"
+        if self.code < 0:
+            with contextlib.suppress(ValueError):
+                return f"its process was ended by {signal.Signals(-self.code).name}"
+        return f"its process ended with status {self.code}"
+
+
+class Hears(Protocol):
+    """What a carrier tells."""
+
+    def heard(self, data: bytes) -> None:
+        """Take bytes of the worker's messages."""
+        ...
+
+    def printed(self, data: bytes) -> None:
+        """Take output of games."""
+        ...
+
+    def has_ended(self, end: End) -> None:
+        """Take the end of the process, after all that it sent."""
+        ...
+
+
+class Carrier(Protocol):
+    """Starts the process of a worker, carries bytes to it and from it, and ends it."""
+
+    @property
+    def mark(self) -> Mark:
+        """What is known of the worker without its help."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """The id of its process; 0 if that is not known."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """The other machine that it is on; empty for this one."""
+        ...
+
+    async def start(self, hears: Hears, beat: float, memory: int | None) -> None:
+        """Start the process, with `beat` seconds between heartbeats; with its children it may use `memory` bytes.
+
+        Raises:
+            WorldError: that fails.
+        """
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; without effect once the process has ended."""
+        ...
+
+    def finish(self) -> None:
+        """Tell the process that no more comes, so that it exits."""
+        ...
+
+    def kill(self) -> None:
+        """Kill the process, and those that its games have started."""
+        ...
+
+    def close(self) -> None:
+        """Free what is held for it, after its end."""
+        ...
 
 
 @dataclass
@@ -76,10 +156,12 @@ class Call:
     begun: bool = False
 
 
-class WorkerPipe(asyncio.SubprocessProtocol):
-    """A worker process for worlds of one game; `on_lost` is called once, with the reason, when it has ended."""
+class WorkerLink:
+    """A worker for worlds of one game; `on_lost` is called once, with the reason, when its process has ended."""
 
-    def __init__(self, name: str, game: str, output: OutputLog, on_lost: Callable[[WorkerPipe, str], None]) -> None:
+    def __init__(
+        self, name: str, game: str, carrier: Carrier, output: OutputLog, on_lost: Callable[[WorkerLink, str], None]
+    ) -> None:
         self.name = name
         self.game = game
         self.worlds: set[int] = set()
@@ -94,23 +176,20 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         """Seconds without a world, counted by the pool."""
         self.limit_exceeded = ""
         """What its keeper ended it for, if it did: `it used 414 MiB of memory`."""
-        self.gone = False
-        """Whether the process has ended."""
+        self.end: End | None = None
+        """How the process has ended; None while it runs."""
         self.why_killed: str | None = None
         """Why the nexus killed it, if it did."""
         self.accused: int | None = None
         """The world for whose call it was killed, if any."""
-        self.mark = BlameFile.new()
-        """Which world it is calling."""
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         """Done when the process has ended."""
-        self._worker = 0
+        self._carrier = carrier
         self._output = output
         self._on_lost = on_lost
         self._reader = FrameReader()
         self._next = 1
-        self._process: asyncio.SubprocessTransport | None = None
-        self._pipe: asyncio.WriteTransport | None = None
+        self._started = False
         self._closing = False
 
     async def start(self, beat: float, memory: int | None) -> None:
@@ -118,17 +197,10 @@ class WorkerPipe(asyncio.SubprocessProtocol):
 
         With its children it may use `memory` bytes.
         """
-        loop = asyncio.get_running_loop()
-        command = [sys.executable, "-m", KEEPER, str(self.mark.path), str(beat), str(memory or 0)]
-        if sys.flags.isolated:
-            command.insert(1, "-I")
-        try:
-            # Of its own session, so that signals to the nexus' process group do not end it before the nexus does.
-            await loop.subprocess_exec(lambda: self, *command, start_new_session=True)
-        except OSError as error:
-            self.mark.close()
-            raise WorldError(f"A worker process could not be started: {error.strerror or error}.") from error
-        self._write(frame(0, dumps({"op": "hello", "path": [str(place) for place in sys.path]}).encode()))
+        await self._carrier.start(self, beat, memory)
+        self._started = True
+        if self._carrier.where:
+            self.printed(f"--- on {self._carrier.where}\n".encode())
 
     def call(
         self, world: int, operation: Operation[Any], on_reply: Callable[[bytes], None], deadline: float | None
@@ -162,36 +234,20 @@ class WorkerPipe(asyncio.SubprocessProtocol):
 
     def kill(self, why: str, accused: int | None = None) -> None:
         """Kill the process, and those that its games have started."""
-        if not self.gone and self._process is not None and self.why_killed is None:
+        if not self.gone and self._started and self.why_killed is None:
             self.why_killed, self.accused = why, accused
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()  # its keeper kills the others
-            asyncio.get_running_loop().call_later(BY_FORCE, self._kill_by_force)
-
-    def _kill_by_force(self) -> None:
-        # The keeper does not end, as when a game has stopped it.
-        if not self.gone and self._process is not None:
-            self._kill_group()
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            self._carrier.kill()
 
     def give_up(self, world: int, why: str) -> None:
         """Kill the process because of one of its worlds."""
         self.kill(why, world)
 
-    def _kill_group(self) -> None:
-        # The worker and its children, except those that have left its process group.
-        if self._worker:
-            with contextlib.suppress(OSError):
-                os.killpg(self._worker, signal.SIGKILL)
-
     async def close(self) -> None:
         """Let the process exit; kill it after `GOODBYE` seconds, or when it is stuck in a game."""
-        if self.gone or self._process is None:
+        if self.gone or not self._started:
             return
         self._closing = True
-        if self._pipe is not None:
-            self._pipe.close()
+        self._carrier.finish()
         for seconds in (STUCK, GOODBYE - STUCK):
             await asyncio.wait({self.ended}, timeout=seconds)
             if self.ended.done():
@@ -202,35 +258,39 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         await self.ended
 
     @property
+    def mark(self) -> Mark:
+        """Which world it is calling."""
+        return self._carrier.mark
+
+    @property
+    def where(self) -> str:
+        """The other machine that it is on; empty for this one."""
+        return self._carrier.where
+
+    @property
+    def gone(self) -> bool:
+        """Whether the process has ended."""
+        return self.end is not None
+
+    @property
     def is_ending(self) -> bool:
         """Whether it takes no more worlds."""
         return self.gone or self._closing or self.why_killed is not None
 
     @property
     def ended_from_outside(self) -> bool:
-        """Whether a signal ended the process that may come from outside: from a person, or a system short of memory."""
-        code = None if self._process is None else self._process.get_returncode()
-        return self.why_killed is None and not self.limit_exceeded and code is not None and -code in _FROM_OUTSIDE
+        """Whether what ended the process may come from outside: from a person, a system short of memory, a node."""
+        return not self.why_killed and not self.limit_exceeded and self.end is not None and self.end.is_from_outside
 
     @property
     def pid(self) -> int | None:
         """The id of the worker's process, or of its keeper until the first heartbeat; None if it has ended."""
-        if self.gone or self._process is None:
-            return None
-        return self._worker or self._process.get_pid()
+        return None if self.gone or not self._started else self._carrier.pid
 
-    # --- called by asyncio ------------------------------------------------------------------------
+    # --- told by the carrier ----------------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the process and its pipe."""
-        self._process = cast(asyncio.SubprocessTransport, transport)
-        self._pipe = cast("asyncio.WriteTransport | None", self._process.get_pipe_transport(0))
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Handle replies, heartbeats and the output of games."""
-        if fd != 1:
-            self._output.write(data)
-            return
+    def heard(self, data: bytes) -> None:
+        """Handle replies and heartbeats."""
         self.silence = 0.0
         try:
             for number, content in self._reader.feed(data):
@@ -246,41 +306,31 @@ class WorkerPipe(asyncio.SubprocessProtocol):
         except Exception:  # whatever it sent, it harms nothing but itself
             self.kill("it sent an invalid message")
 
-    def process_exited(self) -> None:
-        """Report the end of the process, after reading its remaining output."""
-        asyncio.get_running_loop().call_later(1.0, self._lose)  # a grandchild may keep the pipes open
+    def printed(self, data: bytes) -> None:
+        """Keep the output of games."""
+        self._output.write(data)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Report the end of the process; its pipes are read to the end."""
-        self._lose()
-
-    def _lose(self) -> None:
+    def has_ended(self, end: End) -> None:
+        """Report the end of the process."""
         if self.gone:
             return
-        self.gone = True
-        code = None if self._process is None else self._process.get_returncode()
+        self.end = end
         if self.mark.excess and not self.why_killed:
             self.limit_exceeded = f"it used {self.mark.excess // 2**20} MiB of memory"
         elif self.mark.crowd and not self.why_killed:
             self.limit_exceeded = f"it had started {self.mark.crowd} processes"
-        why = self.why_killed or self.limit_exceeded or _status(code)
-        if code is not None and code < 0:
-            self._kill_group()  # it may be the keeper that was killed
+        why = self.why_killed or self.limit_exceeded or str(end)
         if not self.ended.done():
             self.ended.set_result(None)
         if not self._closing:
             self._on_lost(self, why)
-        self.mark.close()
-        if self._process is not None:
-            self._process.close()
+        self._carrier.close()
 
     def _take_beat(self, beat: dict[str, Any]) -> None:
         if "ask" in beat:
             if (listener := self.listeners.get(beat["world"])) is not None:
                 listener(beat)
             return
-        self.mark.unlink()  # both have opened it
-        self._worker = self._worker or self.mark.process  # before the first game is loaded, which could change it
         for number in beat["begun"]:
             call = self.calls.get(number)
             if call is not None and not call.begun:
@@ -288,16 +338,5 @@ class WorkerPipe(asyncio.SubprocessProtocol):
 
     def _write(self, data: bytes) -> None:
         # Requests to an ending process are sent again to its successor.
-        if self._pipe is not None and not self._pipe.is_closing() and not self.gone:
-            self._pipe.write(data)
-
-
-def _status(code: int | None) -> str:
-    if code is None:
-        return "its process ended"
-    if code == DAMAGED:
-        return "it damaged its process, which could not reply any more"
-    if code < 0:
-        with contextlib.suppress(ValueError):
-            return f"its process was ended by {signal.Signals(-code).name}"
-    return f"its process ended with status {code}"
+        if self._started and not self.gone and not self._closing:
+            self._carrier.write(data)
