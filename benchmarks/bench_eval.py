@@ -36,8 +36,8 @@ from pydantic import JsonValue
 
 from wsap_core.seams.context import Context
 from wsap_crafter.adapter import CrafterAdapter
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.run import Evaluation, evaluate
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 
 STEPS, LATENCY, TURNS = 200, 0.2, 200
 PLAIN = """

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from wsap_eval.digits import interval_of
 from wsap_eval.stats import (
     Interval,
     Match,
@@ -41,6 +40,7 @@ from wsap_eval.stats import (
 )
 from wsap_eval.stats.paired import FEWEST_UNLIKE, LIKE, NEARLY_CONSTANT, error_rate
 from wsap_eval.stats.ratings import _ELO, _strengths
+from wsap_eval.tables.digits import interval_of
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]

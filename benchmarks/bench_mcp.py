@@ -2,8 +2,9 @@
 
     python benchmarks/bench_mcp.py [--game crafter] [--steps 150] [--rounds 5] [--games 32]
 
-Each round plays the same steps of the same seed in the world alone, as a program outside (`wsap_nexus.outside`, each
-step committed), and by the official client over standard input and output, in both eras of the protocol, and over HTTP.
+Each round plays the same steps of the same seed in the world alone, as a program outside (`wsap_nexus.doors.outside`,
+each step committed), and by the official client over standard input and output, in both eras of the protocol, and over
+HTTP.
 Goals: an act over standard input and output takes at most 10 ms; all of `--games` are played at a time.
 """
 
@@ -28,7 +29,7 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.seams.context import Context
 from wsap_core.seams.options import Options
 from wsap_core.worlds import World
-from wsap_nexus import outside
+from wsap_nexus.doors import outside
 
 SEED = 7
 """The game lasts longer than the steps."""

@@ -34,8 +34,8 @@ from bench_tossim_rules import mafia_wins
 from published import Case, Figure, update
 from scipy.stats import binomtest, ttest_ind
 
-from wsap_eval.digits import interval_of, number
 from wsap_eval.stats import Interval, estimate, set_metric
+from wsap_eval.tables.digits import interval_of, number
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.repository import Repository
 

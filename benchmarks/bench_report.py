@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.host import PluginHost
-from wsap_eval.plan import games_of
+from wsap_eval.planning.plan import games_of
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
 from wsap_eval.report.page import report_html
 from wsap_eval.run import Played
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 
 WANTED_SECONDS, WANTED_BYTES = 2.0, 10_000_000
 EMPTY = "<!doctype html><meta charset=utf-8><title>Empty</title><p>Nothing.</p>"

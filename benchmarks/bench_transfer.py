@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wsap_eval.suite import Entrant
+from wsap_eval.planning.suite import Entrant
 from wsap_eval.transfer.plan import Arm, Plan
 from wsap_eval.transfer.run import measure
 

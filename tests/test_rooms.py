@@ -17,13 +17,11 @@ MOST_MODULES = 12
 """Modules in a folder, beside its sub-folders."""
 
 MORE_MODULES = {
-    "nexus/wsap_nexus/cli": 14,
     "nexus/wsap_nexus/cli/nexus": 15,
     "nexus/wsap_nexus/http": 13,
     "nexus/wsap_nexus/server": 13,
     "nexus/wsap_nexus/terminal": 13,
     "nexus/wsap_nexus/worlds": 13,
-    "plugins/wsap-eval/wsap_eval": 28,
     "plugins/wsap-llm/wsap_llm/backends": 13,
     "plugins/wsap-llm/wsap_llm/reply": 13,
     "plugins/wsap-tossim/wsap_tossim/tournament": 13,

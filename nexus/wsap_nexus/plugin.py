@@ -12,7 +12,7 @@ from wsap_core.specs import AgentSpec, CommandSpec, OptionDef
 def wsap_commands() -> Iterable[CommandSpec]:
     """Offer the runtime's commands."""
     return [
-        CommandSpec("play", "Play a game and record the run.", "wsap_nexus.cli.play:play"),
+        CommandSpec("play", "Play a game and record the run.", "wsap_nexus.cli.playing.play:play"),
         CommandSpec("runs", "List the recorded runs.", "wsap_nexus.cli.runs:runs"),
         CommandSpec("replay", "Show a recorded run step by step.", "wsap_nexus.cli.replay:replay"),
         CommandSpec("export", "Export runs to a file.", "wsap_nexus.cli.export:export"),
@@ -31,7 +31,7 @@ def wsap_agents() -> Iterable[AgentSpec]:
         AgentSpec(
             "external",
             "A program outside, which plays through a door such as `wsap mcp`.",
-            "wsap_nexus.outside:create",
+            "wsap_nexus.doors.outside:create",
             interactive=True,
         ),
         AgentSpec(

@@ -40,7 +40,7 @@ PRELOADED = (
     "wsap_crafter.simulation.engine", "wsap_crafter.survivor", "wsap_nexus.hub.nexus", "wsap_nexus.hub.agents.wanderer",
     "wsap_nexus.server.serve", "wsap_nexus.worlds.serve_world", "wsap_nexus.dashboard.key",
     "wsap_tossim.options", "wsap_sandbox.options",
-    "wsap_sandbox.templates", "wsap_matrix.game", "wsap_eval.run_command", "wsap_eval.table", "filelock",
+    "wsap_sandbox.templates", "wsap_matrix.game", "wsap_eval.commands.run", "wsap_eval.tables.rows", "filelock",
     "uvicorn.lifespan.off",
 )  # fmt: skip
 LENGTH = struct.Struct("!I")

@@ -15,7 +15,7 @@ import pytest
 from cli_kit import own_folder, typed
 
 from wsap_core.errors import UsageError
-from wsap_nexus.cli.reloading import files_of
+from wsap_nexus.cli.playing.reloading import files_of
 
 PATIENCE = 120.0
 """Seconds to wait for what has to appear; never waited for in full unless it fails."""

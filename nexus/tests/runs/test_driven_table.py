@@ -13,7 +13,7 @@ from wsap_core.authoring.rounds import RoundGame
 from wsap_core.errors import SnapshotError, UsageError, WorldError
 from wsap_core.protocol import Action, ActionDef, ActionSpace, Observation
 from wsap_core.references import load_adapter_spec
-from wsap_nexus.driven import DrivenTable
+from wsap_nexus.doors.driven import DrivenTable
 
 
 def played(table: DrivenTable, chance: Random) -> dict[str, float]:

@@ -14,8 +14,9 @@ from wsap_core.errors import ConfigError, PluginError, UsageError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.seams.services import Services
-from wsap_nexus import api, outside
-from wsap_nexus.outside import ActionPendingError, OutsideRun, OutsideRuns
+from wsap_nexus import api
+from wsap_nexus.doors import outside
+from wsap_nexus.doors.outside import ActionPendingError, OutsideRun, OutsideRuns
 from wsap_nexus.runs.session import resume
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_kit import own_folder, typed
 
-from wsap_nexus.cli.interruption import Interruption
+from wsap_nexus.cli.playing.interruption import Interruption
 from wsap_nexus.runs.play import patience
 
 FILE = """

@@ -16,8 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 from warm import run_wsap
 
-from wsap_check.new_command import KINDS as OFFERED
-from wsap_check.scaffold import KINDS, make, refuse_name
+from wsap_check.new.command import KINDS as OFFERED
+from wsap_check.new.scaffold import KINDS, make, refuse_name
 from wsap_core.errors import UsageError
 
 

@@ -13,5 +13,5 @@ def wsap_commands() -> Iterable[CommandSpec]:
     """Register `wsap check` and `wsap new`."""
     return [
         CommandSpec("check", "Check that a game conforms to the protocol.", "wsap_check.command:check"),
-        CommandSpec("new", "Make a package with a game, an agent or another plugin.", "wsap_check.new_command:new"),
+        CommandSpec("new", "Make a package with a game, an agent or another plugin.", "wsap_check.new.command:new"),
     ]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
 from wsap_eval.results import Results
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 
 MakeResults = Callable[..., Path]
 

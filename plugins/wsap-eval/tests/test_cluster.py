@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from wsap_core.errors import MissingServiceError, UsageError
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.records import SCORE_COLUMNS
 from wsap_eval.run import NO_BUDGET, Evaluation, Progress, evaluate
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_llm.kit import BudgetLimits
 
 

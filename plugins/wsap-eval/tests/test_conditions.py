@@ -16,12 +16,12 @@ from click.testing import CliRunner
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.host import PluginHost
 from wsap_eval.cli import main
-from wsap_eval.conditions import Conditions
 from wsap_eval.jobs.episodes import Episodes
-from wsap_eval.plan import Plan, games_of
+from wsap_eval.planning.conditions import Conditions
+from wsap_eval.planning.plan import Plan, games_of
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.reading import compared, played_of
 from wsap_eval.results import read_results
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 
 GAME = """
 from typing import ClassVar

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from wsap_eval.cli import main
-from wsap_eval.digits import estimate_of, interval_of, number, p_of
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.records import EpisodeRecord, SeatRecord
 from wsap_eval.results import Results
 from wsap_eval.stats import Interval, bounds, estimate
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
+from wsap_eval.tables.digits import estimate_of, interval_of, number, p_of
 
 
 def of(low: float, high: float) -> Interval:

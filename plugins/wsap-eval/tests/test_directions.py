@@ -14,15 +14,15 @@ from wsap_core.host import PluginHost
 from wsap_core.references import load_adapter_spec
 from wsap_core.specs import AdapterSpec, ScoreMetric
 from wsap_eval.cli import main
-from wsap_eval.plan import Game
+from wsap_eval.commands.writing import write
+from wsap_eval.planning.plan import Game
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.reading import compared, played_of
 from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
 from wsap_eval.results import Results, read_results
-from wsap_eval.shown import notes
 from wsap_eval.stats import by_life, directed
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
-from wsap_eval.table import rows_of, standings_of
-from wsap_eval.writing import write
+from wsap_eval.tables.rows import rows_of, standings_of
+from wsap_eval.tables.shown import notes
 
 LEVELS = Path(__file__).with_name("levels.py")
 ERRORS = ScoreMetric("errors", "", lambda episodes: 0.0, "", 0.0, 20.0, better="lower")

@@ -22,13 +22,13 @@ from llm_server.server import ModelServer
 from wsap_core.errors import UsageError
 from wsap_core.seams.model import Price
 from wsap_eval.cli import main
+from wsap_eval.commands.spending import all_limits, cell_limits, episode_limits
+from wsap_eval.planning.suite import Entrant, EpisodeLimits, GameEntry, Limits, Seeds, Suite
 from wsap_eval.reading import played_of
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import Results, read_results
 from wsap_eval.run import Evaluation, evaluate
-from wsap_eval.shown import cells, notes
-from wsap_eval.spending import all_limits, cell_limits, episode_limits
-from wsap_eval.suite import Entrant, EpisodeLimits, GameEntry, Limits, Seeds, Suite
+from wsap_eval.tables.shown import cells, notes
 
 LENGTH = 6
 REPLY = '{"action": "wait"}'

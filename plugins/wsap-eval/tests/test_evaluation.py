@@ -12,12 +12,9 @@ from wsap_core.errors import RunInterruptedError, StorageLockedError, UnknownNam
 from wsap_core.host import PluginHost
 from wsap_core.seams.model_errors import BackendError
 from wsap_eval import frames
-from wsap_eval.live import Live
-from wsap_eval.plan import Plan, games_of
-from wsap_eval.records import SCORE_COLUMNS, EpisodeKey, EpisodeRecord
-from wsap_eval.results import Results, read_results
-from wsap_eval.run import Evaluation, Progress, evaluate
-from wsap_eval.suite import (
+from wsap_eval.commands.live import Live
+from wsap_eval.planning.plan import Plan, games_of
+from wsap_eval.planning.suite import (
     Entrant,
     GameEntry,
     Seeds,
@@ -28,6 +25,9 @@ from wsap_eval.suite import (
     read_entrant,
     shipped_suites,
 )
+from wsap_eval.records import SCORE_COLUMNS, EpisodeKey, EpisodeRecord
+from wsap_eval.results import Results, read_results
+from wsap_eval.run import Evaluation, Progress, evaluate
 
 ROOMS = GameEntry(game="minigrid", steps=200, metric="levels")
 
@@ -128,7 +128,7 @@ def test_shipped_suites_load_and_a_private_range_draws_its_own_seeds() -> None:
 def test_a_private_range_has_as_many_seeds_as_asked_for_though_two_numbers_draw_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("wsap_eval.suite._salted", lambda salt, index: index // 2)
+    monkeypatch.setattr("wsap_eval.planning.suite._salted", lambda salt, index: index // 2)
     assert Seeds(count=5, salt="ours").numbers() == (0, 1, 2, 3, 4)
     assert Seeds(count=9, salt="ours").numbers()[:5] == (0, 1, 2, 3, 4)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from wsap_core.errors import MissingServiceError
+from wsap_eval.commands.writing import write
 from wsap_eval.export.inspect import file_name, model_name
+from wsap_eval.planning.suite import Entrant
 from wsap_eval.reading import played_of
-from wsap_eval.suite import Entrant
-from wsap_eval.writing import write
 
 MakeResults = Callable[..., Path]
 

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
 from wsap_eval.cli import main
-from wsap_eval.formats import escaped
 from wsap_eval.reading import played_of
-from wsap_eval.shown import cells
+from wsap_eval.tables.formats import escaped
+from wsap_eval.tables.shown import cells
 
 MakeResults = Callable[..., Path]
 LEVELS = Path(__file__).with_name("levels.py")

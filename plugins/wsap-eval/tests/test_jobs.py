@@ -19,10 +19,10 @@ from wsap_core.errors import StorageError, UsageError
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.seams.model import Price
 from wsap_eval.jobs.together import first_error_ends
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.records import SCORE_COLUMNS, EpisodeRecord
 from wsap_eval.results import read_results
 from wsap_eval.run import Evaluation, Played, Progress, evaluate
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_llm.kit import BudgetLimits
 
 

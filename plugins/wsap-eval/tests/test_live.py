@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from wsap_core.seams.model import Draft, Message, Request
+from wsap_eval.commands.live import Live
 from wsap_eval.jobs.runner import Progress
-from wsap_eval.live import Live
 from wsap_eval.records import EpisodeRecord
 from wsap_llm.kit import Waited
 from wsap_llm.middleware.show import Thought

@@ -14,13 +14,13 @@ from wsap_core.specs import AdapterSpec, ScoreMetric
 from wsap_eval.cli import main
 from wsap_eval.export.every import write_every
 from wsap_eval.export.flat import flat_row
-from wsap_eval.plan import Game
+from wsap_eval.planning.plan import Game
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.reading import played_of
 from wsap_eval.records import EpisodeRecord, SeatRecord
 from wsap_eval.results import read_results
 from wsap_eval.run import Evaluation, Played, evaluate
 from wsap_eval.stats import estimate
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 
 LEVELS = Path(__file__).with_name("levels.py")
 POINTS = ScoreMetric("points", "Points", lambda episodes: 0.0)

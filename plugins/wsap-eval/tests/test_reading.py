@@ -17,13 +17,13 @@ import wsap_nexus
 from wsap_core.errors import MissingServiceError, UnknownNameError, UsageError, WireError, WsapError
 from wsap_eval import read
 from wsap_eval.cli import main
-from wsap_eval.due import CellLimits
 from wsap_eval.export.flat import to_csv
 from wsap_eval.export.transcript import transcript
+from wsap_eval.planning.due import CellLimits
+from wsap_eval.planning.suite import Entrant, composed
 from wsap_eval.reading import compared, played_of
 from wsap_eval.results import Results, read_results
 from wsap_eval.run import Evaluation, evaluate
-from wsap_eval.suite import Entrant, composed
 
 MakeResults = Callable[..., Path]
 

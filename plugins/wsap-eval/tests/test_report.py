@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from wsap_core.errors import UsageError
+from wsap_eval.commands.writing import write
 from wsap_eval.reading import played_of
 from wsap_eval.report.page import report_html
-from wsap_eval.writing import write
 
 MakeResults = Callable[..., Path]
 EVIL = '</script><!--<script>window.hit=1</script><img src=x onerror="window.hit=1">@@data@@'

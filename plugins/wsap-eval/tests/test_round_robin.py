@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from wsap_core.errors import UsageError
+from wsap_eval.commands.writing import write
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite, load_suite
 from wsap_eval.run import Evaluation, evaluate
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite, load_suite
-from wsap_eval.writing import write
 
 AXELROD = {
     "tit-for-tat": (3.0, 3.0, 3.0, 0.995),

@@ -9,12 +9,12 @@ import pytest
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
-from wsap_eval.due import CellLimits
-from wsap_eval.plan import Plan, games_of
+from wsap_eval.planning.due import CellLimits
+from wsap_eval.planning.plan import Plan, games_of
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.records import EpisodeRecord, SeatRecord
 from wsap_eval.run import Evaluation, evaluate
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
-from wsap_eval.table import rows_of, standings_of
+from wsap_eval.tables.rows import rows_of, standings_of
 
 
 def suite_of(seeds: int, *names: str) -> Suite:

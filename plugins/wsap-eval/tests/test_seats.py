@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from wsap_eval.cli import main
 from wsap_eval.export.flat import flat_episode
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.records import EpisodeRecord, SeatRecord
 from wsap_eval.results import read_results
 from wsap_eval.run import Evaluation, evaluate
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 
 PENNIES = {"game": "matching-pennies", "rounds": 4}
 """Of two who always choose the first coin, the row wins every round and the column loses it."""

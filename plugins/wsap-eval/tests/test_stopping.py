@@ -20,10 +20,10 @@ from llm_server.says import Say
 from llm_server.server import ModelServer
 
 from wsap_core.errors import RunInterruptedError
-from wsap_eval.live import Live
+from wsap_eval.commands.live import Live
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.run import Evaluation, Played, evaluate
-from wsap_eval.shown import cells, notes
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
+from wsap_eval.tables.shown import cells, notes
 from wsap_llm.kit import BudgetLimits
 
 AT_ONCE, STEPS, WAIT = 4, 3, 120

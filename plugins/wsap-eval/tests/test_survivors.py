@@ -15,7 +15,7 @@ from wsap_eval.cli import main
 from wsap_eval.play import fault_of
 from wsap_eval.reading import played_of
 from wsap_eval.results import read_results
-from wsap_eval.shown import notes
+from wsap_eval.tables.shown import notes
 
 LEVELS = Path(__file__).with_name("levels.py")
 

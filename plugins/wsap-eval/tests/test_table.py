@@ -13,12 +13,12 @@ from scipy import stats
 
 from wsap_core.errors import UsageError
 from wsap_core.specs import AdapterSpec, EpisodeSummary, ScoreMetric
-from wsap_eval.due import NO_LIMITS, PILOT, CellLimits, Due
-from wsap_eval.plan import Game, Job
+from wsap_eval.planning.due import NO_LIMITS, PILOT, CellLimits, Due
+from wsap_eval.planning.plan import Game, Job
+from wsap_eval.planning.suite import Entrant, GameEntry
 from wsap_eval.records import EpisodeKey, EpisodeRecord, SeatRecord
-from wsap_eval.shown import cells, notes
-from wsap_eval.suite import Entrant, GameEntry
-from wsap_eval.table import Row, rows_of
+from wsap_eval.tables.rows import Row, rows_of
+from wsap_eval.tables.shown import cells, notes
 from wsap_llm.kit import BudgetLimits
 
 

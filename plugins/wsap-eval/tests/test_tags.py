@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from wsap_core.errors import UsageError
 from wsap_eval.cli import main
+from wsap_eval.planning.suite import load_suite, tags_of
 from wsap_eval.reading import compared, played_of, with_tags
-from wsap_eval.suite import load_suite, tags_of
 
 LEVELS = Path(__file__).with_name("levels.py")
 SUITE = """

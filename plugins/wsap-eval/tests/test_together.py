@@ -10,15 +10,15 @@ from pydantic import ValidationError
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
-from wsap_eval.due import CellLimits
-from wsap_eval.plan import Game, Plan, games_of
+from wsap_eval.planning.due import CellLimits
+from wsap_eval.planning.plan import Game, Plan, games_of
+from wsap_eval.planning.shared import by_entrant
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.reading import played_of
 from wsap_eval.records import EpisodeRecord, SeatRecord
 from wsap_eval.results import read_results
 from wsap_eval.run import Evaluation, evaluate
-from wsap_eval.shared import by_entrant
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
-from wsap_eval.table import rows_of, standings_of
+from wsap_eval.tables.rows import rows_of, standings_of
 
 NAMES = ("a", "b", "c")
 

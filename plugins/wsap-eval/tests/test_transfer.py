@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from wsap_core.errors import UsageError
 from wsap_eval.cli import main
+from wsap_eval.planning.suite import Entrant
 from wsap_eval.reading import played_of
 from wsap_eval.results import read_results
-from wsap_eval.suite import Entrant
 from wsap_eval.transfer.plan import Plan
 from wsap_eval.transfer.run import measure, read_measured
 

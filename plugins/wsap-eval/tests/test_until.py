@@ -15,13 +15,13 @@ from scipy import stats
 from wsap_core.errors import CutOffError
 from wsap_core.host import PluginHost
 from wsap_eval.cli import main
-from wsap_eval.due import CellLimits, Due
-from wsap_eval.plan import Job, Plan, games_of
+from wsap_eval.planning.due import CellLimits, Due
+from wsap_eval.planning.plan import Job, Plan, games_of
+from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.reading import played_of
 from wsap_eval.records import EpisodeKey, EpisodeRecord
 from wsap_eval.results import read_results
 from wsap_eval.stats import bounds, sequence
-from wsap_eval.suite import Entrant, GameEntry, Seeds, Suite
 
 LEVELS = Path(__file__).with_name("levels.py")
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from wsap_eval.frames import Evaluated as Evaluated
     from wsap_eval.frames import evaluate as evaluate
     from wsap_eval.frames import read as read
-    from wsap_eval.question_lists import Question as Question
-    from wsap_eval.question_lists import questions as questions
+    from wsap_eval.planning.question_lists import Question as Question
+    from wsap_eval.planning.question_lists import questions as questions
 
 __all__ = ["Evaluated", "Question", "evaluate", "questions", "read"]
 _OF_LISTS = ("Question", "questions")

@@ -11,17 +11,17 @@ from wsap_core.cli.grouped import LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": (
-        "wsap_eval.run_command:run",
+        "wsap_eval.commands.run:run",
         "Play the missing episodes of an evaluation and print its table (the default).",
     ),
     "transfer": (
-        "wsap_eval.transfer_command:transfer",
+        "wsap_eval.commands.transfer:transfer",
         "Measure whether learning in one game helps in another (also: wsap eval --transfer A --to C).",
     ),
-    "show": ("wsap_eval.read_commands:show", "Print the table or the episodes of a results folder."),
-    "score": ("wsap_eval.read_commands:score", "Score what was played by another metric, without playing."),
-    "compare": ("wsap_eval.read_commands:compare", "Compare entrants or folders on their common seeds."),
-    "export": ("wsap_eval.read_commands:export", "Write results as CSV, an HTML report, Inspect logs and others."),
+    "show": ("wsap_eval.commands.read:show", "Print the table or the episodes of a results folder."),
+    "score": ("wsap_eval.commands.read:score", "Score what was played by another metric, without playing."),
+    "compare": ("wsap_eval.commands.read:compare", "Compare entrants or folders on their common seeds."),
+    "export": ("wsap_eval.commands.read:export", "Write results as CSV, an HTML report, Inspect logs and others."),
 }
 
 
@@ -41,7 +41,7 @@ def _is_misspelt(args: list[str]) -> bool:
     """Return whether the first word is no suite, but similar to a command."""
     if args[0].startswith("-") or args[0].endswith(".toml"):
         return False
-    from wsap_eval.suite import shipped_suites  # deferred for weight
+    from wsap_eval.planning.suite import shipped_suites  # deferred for weight
 
     suites = shipped_suites()
     nearest = difflib.get_close_matches(args[0], {*suites, *COMMANDS}, n=1)

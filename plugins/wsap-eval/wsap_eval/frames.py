@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from wsap_core.errors import MissingServiceError, UsageError
 from wsap_core.installing import install_line
 from wsap_core.seams.model import Price
+from wsap_eval.commands.spending import MOST_SEEDS, all_limits, cell_limits, episode_limits
 from wsap_eval.export.flat import Flat, flat_episode, flat_row, flat_standing
 from wsap_eval.jobs.local import cpus
+from wsap_eval.planning.suite import Entrant, Legal, Suite, composed, folder_of, read_entrant, tags_of
 from wsap_eval.reading import played_of
 from wsap_eval.results import Changed
 from wsap_eval.run import Evaluation, Played
 from wsap_eval.run import evaluate as play
-from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits, episode_limits
-from wsap_eval.suite import Entrant, Legal, Suite, composed, folder_of, read_entrant, tags_of
 
 if TYPE_CHECKING:
     import pandas as pd

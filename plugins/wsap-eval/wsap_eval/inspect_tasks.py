@@ -34,10 +34,10 @@ from wsap_core.seams.services import Player, RunReader, Services, runtime_servic
 from wsap_core.specs import EpisodeSummary, ScoreMetric
 from wsap_core.untrusted import error_line, single_line, strip_control
 from wsap_eval.inspect_backend import IN_EVALUATION, InEvaluation
-from wsap_eval.plan import Game, Job, games_of
+from wsap_eval.planning.plan import Game, Job, games_of
+from wsap_eval.planning.suite import FORFEIT, Entrant, GameEntry, Suite, made
 from wsap_eval.play import broken_off, record_of
 from wsap_eval.records import EpisodeKey, EpisodeRecord
-from wsap_eval.suite import FORFEIT, Entrant, GameEntry, Suite, made
 
 # Any, in this module: options have values of any type, and events of runs are JSON.
 

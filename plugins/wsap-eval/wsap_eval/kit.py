@@ -16,13 +16,13 @@ Statistics are in `wsap_eval.stats`. Everything else may change with any version
 
 from __future__ import annotations
 
-from wsap_eval.due import NO_LIMITS, Due
+from wsap_eval.commands.live import Live
 from wsap_eval.export.flat import to_csv
 from wsap_eval.jobs.journal import Journal, locked
 from wsap_eval.jobs.runner import Progress, Runner, Way
 from wsap_eval.jobs.work import Work
-from wsap_eval.live import Live
-from wsap_eval.plan import run_id
+from wsap_eval.planning.due import NO_LIMITS, Due
+from wsap_eval.planning.plan import run_id
 from wsap_eval.records import EpisodeKey
 from wsap_eval.stats.square import Turn, drawn_places, square, turn_of
 

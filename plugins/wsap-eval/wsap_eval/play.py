@@ -18,12 +18,12 @@ from wsap_core.seams.model_errors import BackendError, BudgetReachedError
 from wsap_core.seams.services import Player, RunReader, Services
 from wsap_core.specs import EpisodeSummary
 from wsap_core.untrusted import error_line
-from wsap_eval.limiting import Limiter
 from wsap_eval.memories.kept import preparing
-from wsap_eval.metrics import MetricError, value_of_metric
-from wsap_eval.plan import Game, Job
+from wsap_eval.planning.limiting import Limiter
+from wsap_eval.planning.plan import Game, Job
+from wsap_eval.planning.suite import Entrant, GameEntry
 from wsap_eval.records import FORCED, EpisodeRecord, Fault, Outcome, SeatRecord
-from wsap_eval.suite import Entrant, GameEntry
+from wsap_eval.tables.metrics import MetricError, value_of_metric
 
 
 async def play_episode(services: Services, game: Game, job: Job, *, clock: Clock | None = None) -> EpisodeRecord:

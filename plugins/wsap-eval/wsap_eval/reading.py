@@ -9,15 +9,15 @@ from pathlib import Path
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
-from wsap_eval.due import CellLimits, Due
-from wsap_eval.metrics import scored_by
-from wsap_eval.plan import Plan, games_of
+from wsap_eval.planning.due import CellLimits, Due
+from wsap_eval.planning.plan import Plan, games_of
+from wsap_eval.planning.suite import Entrant, Suite, made, picked
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import PLAN, Results, read_results, read_width
 from wsap_eval.run import Played, gathered
 from wsap_eval.stats import passes
-from wsap_eval.suite import Entrant, Suite, made, picked
-from wsap_eval.table import Row
+from wsap_eval.tables.metrics import scored_by
+from wsap_eval.tables.rows import Row
 
 
 def played_of(folder: Path, *, table: bool = True) -> Played:

@@ -17,12 +17,12 @@ from typing import Literal, Self
 from wsap_core.errors import UsageError
 from wsap_core.protocol.lines import plural
 from wsap_core.textfile import refuse_pipe, written_to
-from wsap_eval.apart import BEFORE, SHARED, differences, identity
 from wsap_eval.jobs.journal import Journal, locked, read_lines
-from wsap_eval.metrics import scored_by
-from wsap_eval.plan import Game, Job, Plan
+from wsap_eval.planning.plan import Game, Job, Plan
+from wsap_eval.planning.suite import Suite, made
 from wsap_eval.records import EpisodeKey, EpisodeRecord
-from wsap_eval.suite import Suite, made
+from wsap_eval.tables.apart import BEFORE, SHARED, differences, identity
+from wsap_eval.tables.metrics import scored_by
 
 PLAN = "plan.json"
 """The plan file of a transfer measurement."""

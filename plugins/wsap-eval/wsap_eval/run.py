@@ -18,20 +18,20 @@ from wsap_core.seams.clock import Clock
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import CommandModels, Services, runtime_services
-from wsap_eval.apart import told_apart
-from wsap_eval.conditions import Conditions
-from wsap_eval.due import NO_BUDGET, NO_LIMITS, CellLimits, Due, is_over
 from wsap_eval.jobs.episodes import Episodes
 from wsap_eval.jobs.runner import Progress, Runner, Way
-from wsap_eval.metrics import scored_by, warned_once
-from wsap_eval.plan import Game, Job, Plan, asks_models, games_of
+from wsap_eval.planning.conditions import Conditions
+from wsap_eval.planning.due import NO_BUDGET, NO_LIMITS, CellLimits, Due, is_over
+from wsap_eval.planning.plan import Game, Job, Plan, asks_models, games_of
+from wsap_eval.planning.shared import by_entrant
+from wsap_eval.planning.suite import Entrant, Suite
 from wsap_eval.play import play_episode
 from wsap_eval.records import EpisodeKey, EpisodeRecord, usage_of
 from wsap_eval.results import Changed, Results, was_looked_at, with_kept_scoring
-from wsap_eval.shared import by_entrant
 from wsap_eval.stats import passes
-from wsap_eval.suite import Entrant, Suite
-from wsap_eval.table import Row, Standing, rows_of, standings_of
+from wsap_eval.tables.apart import told_apart
+from wsap_eval.tables.metrics import scored_by, warned_once
+from wsap_eval.tables.rows import Row, Standing, rows_of, standings_of
 from wsap_llm.kit import BudgetLimits, ModelPool, Waited
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from wsap_core.errors import PluginError, SnapshotError, UsageError, WsapError
 from wsap_core.protocol import Action
 from wsap_core.references import load_adapter_spec
 from wsap_nexus import api
-from wsap_nexus.driven import Driven
-from wsap_nexus.foreign import drawn
+from wsap_nexus.doors.driven import Driven
+from wsap_nexus.doors.foreign import drawn
 
 ENVIRONMENTS = (
     "FrozenLake-v1", "Taxi-v4", "CliffWalking-v1", "Blackjack-v1", "CartPole-v1", "MountainCarContinuous-v0",

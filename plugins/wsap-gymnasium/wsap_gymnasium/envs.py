@@ -19,7 +19,7 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol import Observation
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_gymnasium.numbering import Numbering
-from wsap_nexus.driven import Driven
+from wsap_nexus.doors.driven import Driven
 
 # Any, in this module: JSON and Gymnasium's own types.
 

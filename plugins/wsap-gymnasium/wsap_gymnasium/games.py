@@ -37,7 +37,7 @@ from wsap_gymnasium.telling import (
     told,
     word,
 )
-from wsap_nexus.foreign import TextObservation, drawn
+from wsap_nexus.doors.foreign import TextObservation, drawn
 
 # Any, in this module: environments, and what they observe.
 

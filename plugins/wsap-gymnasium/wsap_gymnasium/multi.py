@@ -21,7 +21,7 @@ from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.worlds import Outcome
 from wsap_gymnasium.envs import CHARACTERS, LONGEST, Seen, spelled
 from wsap_gymnasium.numbering import Numbering
-from wsap_nexus.driven import DrivenTable
+from wsap_nexus.doors.driven import DrivenTable
 
 try:
     from pettingzoo import AECEnv, ParallelEnv

@@ -38,7 +38,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             family="id",
             default_agent="random-legal",
             score_metrics=_SCORES,
-            wire_types=("wsap_nexus.foreign:TextObservation",),
+            wire_types=("wsap_nexus.doors.foreign:TextObservation",),
             genre="foreign",
             dimensions="text",
             options=(
@@ -59,7 +59,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             members="wsap_gymnasium.zoo_games:environments",
             default_agent="random-legal",
             score_metrics=_SCORES,
-            wire_types=("wsap_nexus.foreign:TextObservation",),
+            wire_types=("wsap_nexus.doors.foreign:TextObservation",),
             genre="foreign",
             dimensions="text",
             options=(

@@ -27,7 +27,7 @@ from wsap_gymnasium.games import given_arguments
 from wsap_gymnasium.plugin import ZOO_DEFAULT
 from wsap_gymnasium.telling import MOST_NUMBERS, numbers_in, told
 from wsap_gymnasium.zoo_telling import READERS, REASONS
-from wsap_nexus.foreign import TextObservation, drawn
+from wsap_nexus.doors.foreign import TextObservation, drawn
 
 # Any, in this module: environments, and what they observe.
 

@@ -17,7 +17,8 @@ from wsap_core.protocol import Action
 from wsap_mcp.games import OpenGames
 from wsap_mcp.play import Play, Terms, instructions_of
 from wsap_mcp.tools import server_of
-from wsap_nexus import api, outside
+from wsap_nexus import api
+from wsap_nexus.doors import outside
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 """With a handshake and sessions, and the protocol without either."""

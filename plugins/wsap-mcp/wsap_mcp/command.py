@@ -123,7 +123,7 @@ async def _served(
     from wsap_mcp.games import OpenGames
     from wsap_mcp.play import Play, Terms, instructions_of
     from wsap_mcp.tools import server_of
-    from wsap_nexus import outside
+    from wsap_nexus.doors import outside
 
     token = None if token_file is None else _token(token_file)
 

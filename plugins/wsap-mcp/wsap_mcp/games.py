@@ -12,7 +12,7 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
 from wsap_core.errors import UsageError
-from wsap_nexus.outside import OutsideRun, OutsideRuns
+from wsap_nexus.doors.outside import OutsideRun, OutsideRuns
 
 MOST = 32
 """Maximum number of open games."""

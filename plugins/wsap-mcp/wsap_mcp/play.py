@@ -21,7 +21,7 @@ from wsap_core.worlds.seat import Seat
 from wsap_mcp.games import OpenGame, OpenGames
 from wsap_mcp.telling import content_of, result_text, see_text, start_text
 from wsap_mcp.tools import NO_ARGUMENTS, Arguments, Offered, Readable, Told, schema_of
-from wsap_nexus.outside import OutsideRun
+from wsap_nexus.doors.outside import OutsideRun
 
 # Any, in this module: JSON.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from wsap_core.protocol import ActionResult, ActionSpace, Observation
 from wsap_core.protocol.wire import encode
-from wsap_nexus.outside import OutsideRun
+from wsap_nexus.doors.outside import OutsideRun
 
 # Any, in this module: JSON.
 

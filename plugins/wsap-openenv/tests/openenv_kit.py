@@ -14,7 +14,7 @@ from typing import Any
 
 from websockets.sync.client import connect
 
-from wsap_nexus import outside
+from wsap_nexus.doors import outside
 from wsap_nexus.http.listening import Address
 from wsap_openenv.serving import serve
 from wsap_openenv.sessions import Sessions, Terms

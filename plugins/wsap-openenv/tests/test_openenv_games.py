@@ -22,7 +22,7 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.seams.context import Context
 from wsap_core.seams.options import Options
 from wsap_nexus import api
-from wsap_nexus.driven import Driven
+from wsap_nexus.doors.driven import Driven
 from wsap_nexus.http.listening import Address, listen, url_of
 from wsap_openenv.games import create
 

@@ -110,7 +110,7 @@ async def _served(
     most: int,
     idle: float,
 ) -> None:
-    from wsap_nexus import outside
+    from wsap_nexus.doors import outside
     from wsap_nexus.http.listening import Address
     from wsap_openenv.serving import serve
     from wsap_openenv.sessions import Sessions, Terms

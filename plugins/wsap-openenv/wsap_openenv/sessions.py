@@ -14,7 +14,7 @@ from wsap_core.protocol import Action, ActionResult, Observation
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.outside import OutsideRun, OutsideRuns
+from wsap_nexus.doors.outside import OutsideRun, OutsideRuns
 
 # Any, in this module: JSON, and options of games.
 

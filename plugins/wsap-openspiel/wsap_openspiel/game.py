@@ -14,7 +14,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
-from wsap_nexus.foreign import TextObservation, drawn
+from wsap_nexus.doors.foreign import TextObservation, drawn
 from wsap_openspiel.catalogue import loaded, seeded, spiel
 from wsap_openspiel.plugin import DEFAULT
 

@@ -38,7 +38,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             score_metrics=(
                 ScoreMetric("return", "Mean return of a seat.", "wsap_openspiel.plugin:mean_return", of_set=True),
             ),
-            wire_types=("wsap_nexus.foreign:TextObservation",),
+            wire_types=("wsap_nexus.doors.foreign:TextObservation",),
             genre="foreign",
             dimensions="text",
             options=(

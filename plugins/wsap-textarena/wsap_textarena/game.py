@@ -20,7 +20,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context, derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import error_line, single_line
-from wsap_nexus.foreign import LONGEST, TextObservation, drawn
+from wsap_nexus.doors.foreign import LONGEST, TextObservation, drawn
 from wsap_textarena.catalogue import made
 from wsap_textarena.plugin import BY_FORFEIT, DEFAULT, FORFEITED, MOST_SEATS
 

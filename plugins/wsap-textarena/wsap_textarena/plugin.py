@@ -68,7 +68,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
                 Achievement(FORFEITED, "Made too many moves that are not possible, which is no loss in play."),
                 Achievement(BY_FORFEIT, "Another player made too many moves that are not possible."),
             ),
-            wire_types=("wsap_nexus.foreign:TextObservation",),
+            wire_types=("wsap_nexus.doors.foreign:TextObservation",),
             genre="foreign",
             dimensions="text",
             options=(

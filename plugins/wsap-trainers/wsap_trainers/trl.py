@@ -21,7 +21,7 @@ from wsap_core.errors import UsageError, WsapError
 from wsap_core.protocol import Action, ActionDef, ParamDef
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.untrusted import single_line
-from wsap_nexus.driven import Driven
+from wsap_nexus.doors.driven import Driven
 
 # Any, in this module: values of parameters.
 

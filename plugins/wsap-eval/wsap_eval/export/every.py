@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.textfile import written_to
-from wsap_eval.apart import conditions_of
 from wsap_eval.export.inspect import file_name, model_name
+from wsap_eval.planning.suite import Entrant
 from wsap_eval.records import EpisodeRecord, value_of, worst_of
 from wsap_eval.run import Played
 from wsap_eval.stats import Interval
-from wsap_eval.suite import Entrant
-from wsap_eval.table import Row
+from wsap_eval.tables.apart import conditions_of
+from wsap_eval.tables.rows import Row
 
 VERSION = "0.3.0"
 # Any, below: JSON.

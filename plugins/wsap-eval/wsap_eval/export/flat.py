@@ -12,7 +12,7 @@ from typing import Literal
 from wsap_core.textfile import written_to
 from wsap_eval.records import OUTCOMES, EpisodeRecord
 from wsap_eval.stats import Interval
-from wsap_eval.table import Row, Standing
+from wsap_eval.tables.rows import Row, Standing
 
 Flat = Mapping[str, str | int | float | None]
 """Column -> value."""

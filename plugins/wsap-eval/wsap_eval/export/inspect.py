@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from wsap_core.errors import MissingServiceError
 from wsap_core.installing import install_line
 from wsap_core.seams.services import RunReader
-from wsap_eval.apart import conditions_of, is_file, packages_of
 from wsap_eval.export.transcript import Turn, transcript
+from wsap_eval.planning.suite import Entrant
 from wsap_eval.records import EpisodeRecord, usage_of
 from wsap_eval.run import Played
-from wsap_eval.suite import Entrant
-from wsap_eval.table import Row
+from wsap_eval.tables.apart import conditions_of, is_file, packages_of
+from wsap_eval.tables.rows import Row
 
 if TYPE_CHECKING:
     from inspect_ai.event import ModelEvent

@@ -15,13 +15,13 @@ from wsap_core.errors import StorageLockedError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.services import runtime_services
-from wsap_eval.apart import BEFORE, differences
-from wsap_eval.conditions import Conditions
-from wsap_eval.metrics import warned_once
-from wsap_eval.plan import Job, games_of
+from wsap_eval.planning.conditions import Conditions
+from wsap_eval.planning.plan import Job, games_of
+from wsap_eval.planning.suite import Suite
 from wsap_eval.play import failed, play_episode
 from wsap_eval.records import EpisodeRecord
-from wsap_eval.suite import Suite
+from wsap_eval.tables.apart import BEFORE, differences
+from wsap_eval.tables.metrics import warned_once
 
 LOCKED = 10.0
 """Seconds to wait for a run locked by a worker of an earlier command that is about to end."""

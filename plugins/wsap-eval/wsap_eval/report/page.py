@@ -20,11 +20,13 @@ from wsap_core.host import PluginHost
 from wsap_core.loading import names_model
 from wsap_core.references import load_agent_spec
 from wsap_core.untrusted import single_line
-from wsap_eval.digits import estimate_of, number
 from wsap_eval.export.flat import flat_row
+from wsap_eval.planning.suite import Entrant
 from wsap_eval.records import OUTCOMES, EpisodeRecord
 from wsap_eval.run import Played
-from wsap_eval.shown import (
+from wsap_eval.tables.digits import estimate_of, number
+from wsap_eval.tables.rows import Row
+from wsap_eval.tables.shown import (
     COLUMNS,
     STANDING_COLUMNS,
     cells,
@@ -33,8 +35,6 @@ from wsap_eval.shown import (
     standing_tables,
     summary_notes,
 )
-from wsap_eval.suite import Entrant
-from wsap_eval.table import Row
 
 Cells = Mapping[tuple[str, str], Sequence[EpisodeRecord]]
 

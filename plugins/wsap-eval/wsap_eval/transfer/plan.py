@@ -11,9 +11,9 @@ from typing import Any, Literal
 from wsap_core.errors import UsageError
 from wsap_core.seams.context import derive_seed
 from wsap_eval.memories.kept import Brought
-from wsap_eval.plan import Game, Job, run_id
+from wsap_eval.planning.plan import Game, Job, run_id
+from wsap_eval.planning.suite import FORFEIT, Entrant, GameEntry, Suite
 from wsap_eval.records import EpisodeKey
-from wsap_eval.suite import FORFEIT, Entrant, GameEntry, Suite
 
 Arm = Literal["blank", "placebo", "source", "practised", "raw"]
 ARMS: tuple[Arm, ...] = ("blank", "placebo", "source", "practised", "raw")

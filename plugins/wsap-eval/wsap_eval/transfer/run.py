@@ -16,10 +16,10 @@ from wsap_core.seams.model import Price
 from wsap_core.seams.services import RunReader, runtime_services
 from wsap_core.textfile import refuse_pipe, written_to
 from wsap_core.untrusted import error_line
-from wsap_eval.conditions import Conditions
-from wsap_eval.due import NO_BUDGET, NO_LIMITS, Due
 from wsap_eval.memories.kept import kept_memory, numbers_in, stored
-from wsap_eval.plan import Game, Job, games_of
+from wsap_eval.planning.conditions import Conditions
+from wsap_eval.planning.due import NO_BUDGET, NO_LIMITS, Due
+from wsap_eval.planning.plan import Game, Job, games_of
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import PLAN, Results, read_results
 from wsap_eval.run import Evaluation, SoFar, opened

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wsap_eval.digits import estimate_of, interval_of, number, p_of
+from wsap_eval.tables.digits import estimate_of, interval_of, number, p_of
 from wsap_eval.transfer.run import Measured
 from wsap_eval.transfer.verdict import Verdict
 

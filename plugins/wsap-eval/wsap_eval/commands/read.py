@@ -12,7 +12,7 @@ from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_core.cli.params import json_option, refuse_given
 from wsap_core.untrusted import single_line
-from wsap_eval.formats import FORMS, Form, print_cells, say
+from wsap_eval.tables.formats import FORMS, Form, print_cells, say
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _format = click.option("--format", "form", type=click.Choice(FORMS), help="Print the table in this format.")
@@ -30,17 +30,17 @@ FORMATS = ("csv", "jsonl", "html", "inspect", "every-eval-ever")
 @json_option
 def show(folder: Path, *, episodes: bool, tags: tuple[str, ...], form: Form | None, as_json: bool) -> None:
     """Print the table of the results in FOLDER, or the result of a transfer measurement, even while it is running."""
-    from wsap_eval.digits import number
+    from wsap_eval.commands.run import as_data, tell
     from wsap_eval.export.flat import flat_episode
     from wsap_eval.reading import played_of, with_tags
     from wsap_eval.results import PLAN
-    from wsap_eval.run_command import as_data, tell
+    from wsap_eval.tables.digits import number
 
     if as_json:
         refuse_given("with --json", "form")
     if not episodes and (folder / PLAN).exists():
         refuse_given("with a transfer measurement", "tags")
-        from wsap_eval import transfer_command
+        from wsap_eval.commands import transfer as transfer_command
         from wsap_eval.transfer.run import read_measured
 
         measured = read_measured(folder)
@@ -92,9 +92,9 @@ def score(folder: Path, metrics: tuple[str, ...], *, reduce: str | None, as_json
     Nothing is played. A metric that a game has only got since is computed from what was recorded.
     """
     from wsap_core.errors import UsageError
+    from wsap_eval.commands.run import as_data, tell
     from wsap_eval.export.flat import write_table
     from wsap_eval.reading import scored_again
-    from wsap_eval.run_command import as_data, tell
 
     if not metrics and reduce is None:
         raise UsageError("Name what to score by: --metric NAME or --reduce HOW.")
@@ -132,7 +132,7 @@ def compare(
     """
     from wsap_eval.export.flat import flat_row
     from wsap_eval.reading import compared
-    from wsap_eval.shown import (
+    from wsap_eval.tables.shown import (
         LOOKED,
         difference_of,
         notes_on_difference,
@@ -183,7 +183,7 @@ def export(folder: Path, *, form: str, out: Path | None, database: str | None, d
     and replies for each game and entrant, for the tools of Inspect (needs wsap-eval[inspect]);
     every-eval-ever writes version 0.3 of that format.
     """
-    from wsap_eval.writing import write
+    from wsap_eval.commands.writing import write
 
     if form != "html":
         refuse_given("with this format", "dashboard")

@@ -16,14 +16,14 @@ from wsap_core.errors import WsapError
 from wsap_core.loading import names_model
 from wsap_core.untrusted import strip_control
 from wsap_nexus.cli.common import Notices, database_option, output_console, tell_renamed
-from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.model_options import ModelRequest, model_options, refuse_key
-from wsap_nexus.cli.outcome import Original, add_way_on, header, original, report
-from wsap_nexus.cli.play_request import Request, agents_by_seat, seat_option
+from wsap_nexus.cli.playing.interruption import Interruption, Tail
+from wsap_nexus.cli.playing.outcome import Original, add_way_on, header, original, report
+from wsap_nexus.cli.playing.play_request import Request, agents_by_seat, seat_option
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
-    from wsap_nexus.cli.play_request import Seating
+    from wsap_nexus.cli.playing.play_request import Seating
     from wsap_nexus.runs.plan import RunPlan, SeatPlan
     from wsap_nexus.runs.record.summary import RunSummary
     from wsap_nexus.runs.run import Run
@@ -93,7 +93,7 @@ def play(**given: Any) -> None:
     request = Request(models=ModelRequest.taken_from(given), **given)
     request.check()
     if request.reload:
-        from wsap_nexus.cli.reloading import play_anew
+        from wsap_nexus.cli.playing.reloading import play_anew
 
         assert request.game is not None, "check() comes first"
         again = [word for word in sys.argv[1:] if word != "--reload"]

@@ -14,12 +14,12 @@ from wsap_core.host import PluginHost
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.specs import AdapterSpec, ScoreMetric
 from wsap_eval.memories.kept import Brought
+from wsap_eval.planning.suite import Entrant, EpisodeLimits, GameEntry, Suite
 from wsap_eval.records import EpisodeKey
 from wsap_eval.stats import passes, reduced
 from wsap_eval.stats.square import drawn_places, square
-from wsap_eval.suite import Entrant, EpisodeLimits, GameEntry, Suite
 
-REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.plan:mean_reward")
+REWARD = ScoreMetric("reward", "Reward of an episode", "wsap_eval.planning.plan:mean_reward")
 """The metric of games that declare none."""
 NO_LIMITS = EpisodeLimits()
 
@@ -59,7 +59,7 @@ class Game:
     def own_seats(self, entrant: Entrant, number: int) -> tuple[str, ...]:
         """Return the seats in which an entrant is measured in the episode of this number.
 
-        By Latin square these are only those of the entrant by which the game is named; see `wsap_eval.shared`.
+        By Latin square these are only those of the entrant by which the game is named; see `wsap_eval.planning.shared`.
         In a round robin an entrant that meets itself is measured in both; an opponent is never measured, even if it is
         the same agent.
         """
@@ -106,7 +106,7 @@ class Job:
     """The agent's initial memory; None if memories are not controlled."""
     limits: EpisodeLimits = NO_LIMITS
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """What is known of the conditions before it is played; see `wsap_eval.conditions`."""
+    """What is known of the conditions before it is played; see `wsap_eval.planning.conditions`."""
 
 
 def mean_reward(episodes: Sequence[object]) -> float:

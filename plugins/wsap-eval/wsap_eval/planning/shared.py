@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.specs import ScoreMetric
-from wsap_eval.plan import Game
+from wsap_eval.planning.plan import Game
 from wsap_eval.records import FORCED, EpisodeRecord, Outcome, SeatRecord, worst_of
 
 

@@ -22,7 +22,7 @@ def new(kind: str, name: str, seats: int) -> None:
     It can be installed, has tests, types and a workflow for GitHub, and works at once: change it step
     by step. NAME is what it will be called everywhere: a-z, digits and dashes.
     """
-    from wsap_check.scaffold import make  # deferred for weight
+    from wsap_check.new.scaffold import make  # deferred for weight
 
     folder = make(kind, name, Path.cwd(), seats=seats)
     module = folder.name.replace("-", "_")

@@ -13,7 +13,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_core.cli.params import SEED, STEPS, json_option, refuse_given
-from wsap_eval.formats import Form, print_cells, say
+from wsap_eval.tables.formats import Form, print_cells, say
 
 if TYPE_CHECKING:
     from wsap_eval.transfer.run import Measured
@@ -83,9 +83,9 @@ def transfer(
     """
     # Deferred for weight: scipy, the runtime.
     from wsap_core.errors import UsageError
-    from wsap_eval.live import Live
-    from wsap_eval.spending import limits_of, prices_of
-    from wsap_eval.suite import read_entrant
+    from wsap_eval.commands.live import Live
+    from wsap_eval.commands.spending import limits_of, prices_of
+    from wsap_eval.planning.suite import read_entrant
     from wsap_eval.transfer.plan import ARMS, Plan
     from wsap_eval.transfer.run import measure
     from wsap_eval.transfer.told import origin_of

@@ -11,9 +11,7 @@ from typing import Literal
 
 from wsap_core.protocol.lines import plural
 from wsap_core.specs import EpisodeSummary, ScoreMetric
-from wsap_eval.apart import SHARED, differences, identity, shared_words
-from wsap_eval.metrics import MetricError, value_of_metric
-from wsap_eval.plan import Game
+from wsap_eval.planning.plan import Game
 from wsap_eval.records import FORCED, EpisodeRecord, Fault, SeatRecord, usage_of, value_of, worst_of
 from wsap_eval.stats import (
     Estimate,
@@ -34,6 +32,8 @@ from wsap_eval.stats import (
     ratings,
     set_metric,
 )
+from wsap_eval.tables.apart import SHARED, differences, identity, shared_words
+from wsap_eval.tables.metrics import MetricError, value_of_metric
 
 LEVEL = 0.95
 """The level of all intervals of the table."""

@@ -10,11 +10,11 @@ import click
 from wsap_core.cli.output import at_terminal
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_eval.digits import estimate_of, interval_of, number, p_of
-from wsap_eval.formats import Form, print_cells, say
 from wsap_eval.records import OUTCOMES
 from wsap_eval.stats import SetEstimate
-from wsap_eval.table import LEVEL, Row, Standing
+from wsap_eval.tables.digits import estimate_of, interval_of, number, p_of
+from wsap_eval.tables.formats import Form, print_cells, say
+from wsap_eval.tables.rows import LEVEL, Row, Standing
 
 COLUMNS = ("game", "entrant", "metric", "score", "95 % interval", "vs baseline", "normalised", "cost", "episodes")
 STANDING_COLUMNS = ("entrant", "games", "mean score", "Elo", "95 % interval")

@@ -14,12 +14,12 @@ from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_core.cli.params import SEED, STEPS, json_option, refuse_given
 from wsap_core.untrusted import single_line
-from wsap_eval.formats import FORMS, Form, say
+from wsap_eval.tables.formats import FORMS, Form, say
 
 if TYPE_CHECKING:
+    from wsap_eval.planning.suite import Suite
     from wsap_eval.results import Changed
     from wsap_eval.run import Played
-    from wsap_eval.suite import Suite
 
 
 @click.command(
@@ -95,12 +95,12 @@ def run(
     from wsap_core.errors import CutOffError
     from wsap_core.protocol.lines import plural
     from wsap_core.seams.model_errors import BudgetReachedError
+    from wsap_eval.commands.live import Live  # deferred for weight: scipy, the runtime
+    from wsap_eval.commands.spending import MOST_SEEDS, all_limits, cell_limits, episode_limits, prices_of
     from wsap_eval.export.flat import write_table
     from wsap_eval.jobs.local import cpus
-    from wsap_eval.live import Live  # deferred for weight: scipy, the runtime
+    from wsap_eval.planning.suite import folder_of, tags_of
     from wsap_eval.run import Evaluation, evaluate
-    from wsap_eval.spending import MOST_SEEDS, all_limits, cell_limits, episode_limits, prices_of
-    from wsap_eval.suite import folder_of, tags_of
 
     if as_json:
         refuse_given("with --json", "form")
@@ -155,7 +155,7 @@ def as_data(played: Played, folder: Path) -> dict[str, Any]:
 
 def tell(played: Played, form: Form = "") -> None:
     """Print the table with its notes."""
-    from wsap_eval.shown import LOOKED, print_rows, print_standings, summary_notes
+    from wsap_eval.tables.shown import LOOKED, print_rows, print_standings, summary_notes
 
     rows = played.rows()
     print_rows(rows, form)
@@ -171,7 +171,7 @@ def tell(played: Played, form: Form = "") -> None:
 
 
 def _suite(name: str | None, given: dict[str, Any]) -> Suite:
-    from wsap_eval.suite import composed, read_entrant
+    from wsap_eval.planning.suite import composed, read_entrant
 
     if name is not None and not given["games"]:
         refuse_given("with a suite, which defines it for each game", "steps", "legal")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from wsap_core.errors import UsageError
 from wsap_core.seams.model import Price
 from wsap_core.untrusted import single_line
-from wsap_eval.due import PILOT, CellLimits
-from wsap_eval.suite import EpisodeLimits
+from wsap_eval.planning.due import PILOT, CellLimits
+from wsap_eval.planning.suite import EpisodeLimits
 from wsap_llm.kit import BudgetLimits, Budgets, read_price
 
 _CELL, _EPISODE = "cell.", "episode."

@@ -14,8 +14,8 @@ from wsap_core.cli.output import at_terminal
 from wsap_core.errors import RunInterruptedError
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_eval.digits import number
 from wsap_eval.jobs.runner import Ended, Progress
+from wsap_eval.tables.digits import number
 from wsap_llm.kit import Waited
 
 EVERY = 0.5

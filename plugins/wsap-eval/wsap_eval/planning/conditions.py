@@ -13,8 +13,8 @@ from pathlib import Path
 
 from wsap_core.host import PluginHost
 from wsap_core.loading import MODEL_AGENT, load_object, names_file, names_model, names_object, source_files
-from wsap_eval.plan import Game, Job, asks_models
-from wsap_eval.suite import Entrant
+from wsap_eval.planning.plan import Game, Job, asks_models
+from wsap_eval.planning.suite import Entrant
 from wsap_llm.kit import Prompts
 
 

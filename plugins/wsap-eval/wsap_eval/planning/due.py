@@ -13,7 +13,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 from wsap_core.errors import UsageError
 from wsap_core.protocol.lines import plural
 from wsap_core.seams.agent import NO_USAGE, Usage
-from wsap_eval.plan import Game
+from wsap_eval.planning.plan import Game
 from wsap_eval.records import EpisodeKey, Over, usage_of, value_of, worst_of
 from wsap_eval.stats import reached, sequence
 from wsap_llm.kit import BudgetLimits
@@ -41,7 +41,7 @@ J_out = TypeVar("J_out", bound=Planned, covariant=True)
 
 
 class Seeded(Protocol[J_out]):
-    """Very many episodes, made as they are needed; see `wsap_eval.plan.Plan`."""
+    """Very many episodes, made as they are needed; see `wsap_eval.planning.plan.Plan`."""
 
     @property
     def cells(self) -> tuple[Cell, ...]:

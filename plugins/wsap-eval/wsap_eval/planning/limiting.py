@@ -10,7 +10,7 @@ from wsap_core.errors import UsageError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.services import InPlay
-from wsap_eval.suite import EpisodeLimits
+from wsap_eval.planning.suite import EpisodeLimits
 
 
 class Limiter:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from wsap_core.errors import PluginError, WsapError
 from wsap_core.specs import EpisodeSummary, ScoreMetric
-from wsap_eval.plan import Game
+from wsap_eval.planning.plan import Game
 from wsap_eval.records import EpisodeRecord, Outcome, SeatRecord
 
 

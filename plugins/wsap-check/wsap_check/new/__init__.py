@@ -1,0 +1,1 @@
+"""The command `wsap new`: a package of one's own, from a template."""

@@ -1,0 +1,1 @@
+"""The commands of evaluations, and what they show while they run."""

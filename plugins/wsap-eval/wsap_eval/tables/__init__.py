@@ -1,0 +1,1 @@
+"""The figures of an evaluation, in rows, as text and as numbers."""
