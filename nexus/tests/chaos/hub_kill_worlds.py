@@ -228,7 +228,8 @@ def live(database: str, out: int, options: argparse.Namespace, life: int) -> Non
 
             def heard(event: NexusEvent) -> None:
                 say("event", event.seq, event.kind)
-                if event.kind in LOST:
+                # The model answers nothing that can be used, so an agent that stays is paused at times.
+                if event.kind in LOST and event.body.get("code") != "FORCED_DECISIONS":
                     say("PROBLEM", f"{event.kind} of {event.game or event.agent_id}: {event.body}")
 
             def waiting() -> None:

@@ -216,7 +216,7 @@ def test_an_agent_is_called_back_from_its_world(environ: dict[str, str]) -> None
 @pytest.mark.slow
 def test_one_talks_with_an_agent_and_reads_its_diary(environ: dict[str, str]) -> None:
     nexus(environ, "agents", "add", "cleo", "--policy", "*=external")
-    assert "There is no conversation with cleo yet" in nexus(environ, "agents", "talk", "cleo")
+    assert "cleo has answered nothing yet" in nexus(environ, "agents", "talk", "cleo")
     assert "cleo has written nothing yet" in nexus(environ, "agents", "diary", "cleo")
     with running(environ):
         said = nexus(environ, "agents", "talk", "cleo", "Mind the cow.")

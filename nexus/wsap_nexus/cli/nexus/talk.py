@@ -36,7 +36,7 @@ def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: st
 
     told = require_nexus(database, "talk with an agent").post("nexus", "agents", name, "talk", body={"text": text})
     if told.get("pending"):
-        raise NoAnswerError(f"{name!r} has not answered yet; check with: wsap nexus agents talk {name}")
+        raise NoAnswerError(f"{name!r} is still thinking; see its answer later with: wsap nexus agents talk {name}")
     print_lines(as_json, {"agent": name, "text": told["text"], "how": told["how"]}, [single_line(told["text"])])
 
 
@@ -44,7 +44,7 @@ def _show_talk(name: str, limit: int, as_json: bool, database: str | None) -> No
     from wsap_nexus.agents.talk import exchanges
 
     found: list[Any] = _read(name, database, lambda tx: exchanges(tx, name, limit=limit))
-    none = f"There is no conversation with {name} yet; start one with: wsap nexus agents talk {name} TEXT"
+    none = f"{name} has answered nothing yet; say something with: wsap nexus agents talk {name} TEXT"
     facts = {"agent": name, "exchanges": [encode(each) for each in found]}
     print_lines(as_json, facts, _lines([(each.time, f"you: {each.said}", each.reply) for each in found], none))
 
