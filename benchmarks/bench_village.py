@@ -23,6 +23,7 @@ import asyncio
 import json
 import re
 import sys
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from wsap_core.seams.model import Reply, Request
@@ -70,7 +71,8 @@ class Clauses:
 
     def __init__(self, language: str) -> None:
         shape = read_template("village", language)
-        forms = [form for one in (*shape.characters, *shape.objects) for form in (one.name, *one.cases)]
+        forms = [form for one in shape.characters for form in (one.name, *one.cases)]
+        forms += [form for one in shape.objects for form in (one.name, *one.cases)]
         forms += [form for one in shape.places for form in (one.name, one.at, one.to, one.from_)]
         longest = sorted(filter(None, forms), key=len, reverse=True)
         self._names = re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})(?:'s)?\b", re.IGNORECASE)
@@ -175,7 +177,7 @@ def main() -> int:
         if given.read is not None:
             asyncio.run(read(language, given.read))
             continue
-        cases = {
+        cases: dict[str, Callable[[str], Coroutine[Any, Any, dict[str, Any]]]] = {
             "clauses": lambda code: clauses(code, given.ticks),
             "whisper": lambda code: whisper(code, given.seeds or 50),
             "visitor": lambda code: visitor(code, given.seeds or 20),

@@ -84,7 +84,7 @@ class Grammar:
     def built(self, deed: str) -> str:
         """Return what a place has after a deed that leaves something there; empty for other deeds."""
         for line in self.rules["builds"]:
-            verb, has = line.split("|")
+            verb, has = line.split("|")[:2]
             if deed.startswith(f"{verb} "):
                 return has.replace("{x}", deed[len(verb) + 1 :])
         return ""

@@ -199,7 +199,7 @@ class Master:
         elif self._parts:
             part = self._rng.choice(self._parts)
             tale = self._say.drawn("tale", self._rng)
-            slots = {"a": form, "b": part.form, "said": quotable(tale, self._lore.language)}
+            slots: dict[str, Form | str] = {"a": form, "b": part.form, "said": quotable(tale, self._lore.language)}
             self._happenings.append(self._say.text_drawn("tells_tale", self._rng, slots))
             part.learned.append(remembered("heard_tale", self._lore, 0, {"b": form, "a": part.form}, tale))
 
