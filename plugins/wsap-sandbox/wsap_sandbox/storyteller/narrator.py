@@ -29,8 +29,8 @@ class Narrator:
         return " ".join(sentence(part) for part in parts if part.strip())
 
     def _linked(self, at: int, text: str) -> str:
-        """An event, linked to the previous one if it starts with a name."""
-        named = any(text.startswith(one.name) for one in self._people)
+        """An event, linked to the previous one if it starts with a name and nobody speaks in it."""
+        named = any(text.startswith(one.name) for one in self._people) and not any(mark in text for mark in '"«')
         return (self._say.phrase("link", self._rng.randrange(99), {}) if at and named else "") + text
 
     def _empty(self) -> str:
