@@ -118,6 +118,11 @@ def test_an_exit_can_be_declared_one_way() -> None:
 
 # ruff: noqa: E501
 FAULTS = [
+    (YARD + "[words]\ntale = []\n", "words: tale is empty; write at least one phrase, or remove it."),
+    (YARD + '[words]\ntale = ["<hero> fell"]\n', "words: tale mentions <hero>, and there is no list hero; add it."),
+    (YARD + '[words]\nx = ["<y>"]\ny = ["a <x>"]\n', "words: x contains itself by way of its <...>; remove the circle."),
+    (YARD + '[words]\npasts = ["mend"]\n', "words: pasts has 'mend'; write it like 'carve|carved'."),
+    (YARD + '[[guests]]\nname = "he"\nplace = "inn"\ncomes = "x"\ngoes = "x"\n', "guests 'he': place = 'inn' does not exist; there are yard."),
     ("", "f.toml: has no 'world'; write [world]."),
     ("not toml", "f.toml is not valid TOML"),
     ("x = " + 5000 * "[" + 5000 * "]", "f.toml is nested too deeply"),

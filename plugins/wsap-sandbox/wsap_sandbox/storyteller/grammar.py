@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,24 @@ class Grammar:
         self.rules = rules
         self._sizes = lru_cache(maxsize=4096)(self._size)
 
+    def with_rules(self, rules: Mapping[str, Sequence[str]]) -> Grammar:
+        """Return this grammar with rules added or replaced."""
+        return Grammar({**self.rules, **rules}) if rules else self
+
+    def drawn(self, rule: str, rng: random.Random, slots: Slots | None = None, lists: Lists | None = None) -> str:
+        """Return a string of a rule with every reference drawn at random, not formatted as a sentence."""
+        given = tuple((name, tuple(values)) for name, values in (lists or {}).items() if values)
+
+        def expanded(name: str) -> str:
+            text = _RULE.sub(lambda match: expanded(match[1]), rng.choice(self._options(name, given)))
+            return text[:1].upper() + text[1:] if name[0].isupper() else text
+
+        return fill(expanded(rule), slots or {})
+
+    def text_drawn(self, rule: str, rng: random.Random, slots: Slots, lists: Lists | None = None) -> str:
+        """Return a sentence of a rule with every reference drawn at random."""
+        return sentence(self.drawn(rule, rng, slots, lists))
+
     def text(self, rule: str, number: int, slots: Slots, lists: Lists | None = None) -> str:
         """Return the sentence of a rule with this number.
 
@@ -52,6 +71,27 @@ class Grammar:
         size = self._sizes(rule, given)
         number = (number * _step(size) + crc32(rule.encode())) % size
         return sentence(fill(self._expanded(rule, number, given), slots))
+
+    def past(self, deed: str, one: Form) -> str:
+        """Return an infinitive with what follows it in the past tense, for verbs of the rule `pasts`."""
+        for line in self.rules["pasts"]:
+            verb, *forms = line.split("|")
+            if deed.startswith(f"{verb} "):
+                at = min(_GENDERS.find(one.gender), len(forms) - 1)
+                return forms[at] + deed[len(verb) :]
+        return deed
+
+    def built(self, deed: str) -> str:
+        """Return what a place has after a deed that leaves something there; empty for other deeds."""
+        for line in self.rules["builds"]:
+            verb, has = line.split("|")[:2]
+            if deed.startswith(f"{verb} "):
+                return has.replace("{x}", deed[len(verb) + 1 :])
+        return ""
+
+    def listed(self, names: Sequence[str]) -> str:
+        """Return names as a list: "Anna, Luke and Vera"."""
+        return f" {self.rules['and'][0]} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
     def phrase(self, rule: str, number: int, slots: Slots) -> str:
         """Return one string of a rule without references, not formatted as a sentence."""

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Literal
 
+from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Cell
 from wsap_sandbox.storyteller.grammar import Form, Slots, sentence
 from wsap_sandbox.storyteller.lore import Lore, phase_of
+from wsap_sandbox.storyteller.news import notes, plain, remembered, speech_of, whispered
+from wsap_sandbox.storyteller.talk import Choice, Talk
 from wsap_sandbox.templates.shape import Aim
 from wsap_sandbox.tick.facts import Actor, IntentFacts, MemoryFacts, SceneFacts
 
 Kind = Literal[
-    "aim", "work", "move", "far", "ask", "warm", "cold", "take", "give", "snatch", "demand", "mend", "wait", "own"
-]
+    "aim", "work", "move", "far", "ask", "warm", "cold", "take", "give", "snatch", "demand", "mend", "wait", "own",
+    "craft", "news", "tale", "invite", "feast", "voice", "speech",
+]  # fmt: skip
 
+_TOLD: tuple[Kind, ...] = ("news", "tale", "invite")
 _WITH_THINGS: tuple[Kind, ...] = ("take", "mend")
 _SOCIAL: tuple[Kind, ...] = ("ask", "warm", "cold")
 _WORD = re.compile(r"\w+")
@@ -38,12 +43,14 @@ class Deed:
     thing: str = ""
     """The object's id."""
     aim: Aim | None = None
+    said: str = ""
+    """The words that it says."""
 
 
 def deed_of(actor: Actor, scene: SceneFacts, lore: Lore) -> Deed:
     """Return the deed that an actor intends in a scene."""
     reader = _Reader(actor, scene, lore)
-    return reader.own_words() or reader.anybodys() or Deed("own")
+    return reader.own_words() or reader.anybodys() or reader.outsiders()
 
 
 def mood_towards(lore: Lore, state: str, people: Sequence[Form]) -> str:
@@ -58,6 +65,7 @@ def mood_towards(lore: Lore, state: str, people: Sequence[Form]) -> str:
 class _Reader:
     def __init__(self, me: Actor, scene: SceneFacts, lore: Lore) -> None:
         self._text, self._me, self._lore = me.intention, me.person.id, lore
+        self._goal = me.external_intent
         self._words = _WORD.findall(me.intention.casefold())
         self._here = scene.place.id
         self._exits = {way.id: way.name for way in scene.place.exits}
@@ -69,6 +77,8 @@ class _Reader:
 
     def own_words(self) -> Deed | None:
         """Interpret a sentence of the storyteller."""
+        if told := self._told():
+            return told
         for aim in self._lore.aims(self._me):
             if aim.do in self._text:
                 return Deed("aim", aim.do, aim.at, aim.person, aim.object, aim)
@@ -80,7 +90,37 @@ class _Reader:
                 return Deed("move" if spot.id in self._exits else "far", place=spot.id)
         if self._text in self._lore.grammar.phrases("intend_wait", {}):
             return Deed("wait")
+        if self._text in self._lore.grammar.phrases("intend_feast", {}):
+            return Deed("feast")
+        craft = self._lore.craft_of(self._goal)
+        if craft and craft in self._text:
+            return Deed("craft", craft)
         return self._handled() or self._social()
+
+    def _told(self) -> Deed | None:
+        """Interpret what the storyteller's characters say to each other."""
+        for who, name in self._others.items():
+            for kind in _TOLD:
+                for phrase in self._lore.grammar.phrases(f"intend_{kind}", {"b": name, "said": "\0"}):
+                    head, tail = phrase.split("\0")
+                    if self._text.startswith(head) and self._text.endswith(tail) and len(self._text) > len(phrase):
+                        said = self._text[len(head) : len(self._text) - len(tail)]
+                        return Deed(kind, person=who, said=said)
+        return None
+
+    def outsiders(self) -> Deed:
+        """Interpret a sentence of which the storyteller knows only that somebody says or does it."""
+        words = words_of(self._lore.language)
+        if self._text in (words.seat["waiting"], words.say("hesitates")):
+            return Deed("wait")
+        if any(self._text.startswith(head) for head in self._voices()):
+            return Deed("voice")
+        named = (who for who, name in self._others.items() if self._mentions(name.cases[0]))
+        said = speech_of(self._text, self._lore)
+        return Deed("speech" if said else "own", person=next(named, ""), said=said or self._text)
+
+    def _voices(self) -> list[str]:
+        return [one.split("\0")[0] for one in self._lore.grammar.phrases("intend_voice", {"said": "\0"})]
 
     def _handled(self) -> Deed | None:
         """Interpret actions on an object: one that lies here, an own one, or one that somebody else may have."""
@@ -120,6 +160,8 @@ class _Reader:
 
     def anybodys(self) -> Deed | None:
         """Guess the meaning of any other sentence: a destination, an object, a character."""
+        if self._text[-1:] == "?" or any(mark in self._text for mark in '"“«'):
+            return None
         goes = self._says("go_words")
         names = [(spot.id, spot.name) for spot in self._lore.spots()]
         names += [(place, name) for place, name in self._exits.items() if place not in dict(names)]
@@ -132,7 +174,7 @@ class _Reader:
         for who, name in self._others.items():
             if self._mentions(name.cases[0]):
                 mine = next((thing for thing, form in self._mine.items() if self._mentions(form.cases[0])), "")
-                return Deed("give", person=who, thing=mine) if mine else Deed("own", person=who)
+                return Deed("give", person=who, thing=mine) if mine and self._says("give_words") else None
         return None
 
     def _says(self, rule: str) -> bool:
@@ -145,9 +187,6 @@ class _Reader:
         return bool(stems) and all(any(word.startswith(stem) for word in self._words) for stem in stems)
 
 
-Choice = tuple[float, Callable[[], str]]
-
-
 class Mind:
     """Chooses a character's intention."""
 
@@ -157,17 +196,25 @@ class Mind:
         self._here, self._present, self._things = facts.place.id, facts.present, facts.place.objects
         self._exits = {way.id: lore.spot(way.id, way.name) for way in facts.place.exits}
         aims = lore.aims(facts.me.id)
+        self._craft = lore.craft_of(facts.external_intent)
         self._aim = next((aim for aim in aims if aim.want == facts.external_intent), aims[0])
+        self._talk = Talk(facts, lore, rng)
 
     def intention(self) -> str:
         """Return the intention, in the first person."""
         if self._facts.whispers and self._rng.random() < 0.6:
             return self._text("intend_voice", said=self._facts.whispers[-1].rstrip(".!?…"))
+        if (supper := self._talk.supper()) is not None:
+            return supper.intention or self._go("intend_supper", self._lore.step(self._here, supper.place))
         choices = [*self._for_the_aim(), *self._for_the_stake(), *self._with_people(), *self._with_things()]
-        choices += self._else()
+        choices += [*self._talk.choices(), *self._else()]
+        if self._talk.is_bursting and not self._present:
+            choices.append((8, lambda: self._go("intend_roam")))
         return self._rng.choices([say for _, say in choices], [weight for weight, _ in choices])[0]()
 
     def _for_the_aim(self) -> list[Choice]:
+        if self._craft:
+            return [(9, lambda: self._text("intend_do", do=self._craft))]
         aim = self._aim
         if aim.at and aim.at != self._here:
             return [(4, lambda: self._go("intend_move", self._lore.step(self._here, aim.at)))]
@@ -188,7 +235,7 @@ class Mind:
             cared = self._lore.stake_of(thing.id)
             if cared is not None:
                 work = cared.work[self._number % len(cared.work)]
-                weight = 1 + 3 * self._lore.stage(thing) if cared is stake else 2
+                weight = 1 + 1.5 * self._lore.stage(thing) if cared is stake else 0.7
                 choices.append((weight, partial(self._text, "intend_work", do=work)))
         return choices
 
@@ -200,7 +247,7 @@ class Mind:
         mood = mood_towards(self._lore, self._facts.internal_state, [name])
         kind = self._rng.choice(["ask", "ask", "warm", "cold"])
         thing = self._lore.thing(self._rng.choice(self._things)) if self._things else self._me
-        return [(5.0 if mood else 3.5, lambda: self._do(mood or kind, name, thing))]
+        return [(4.0 if mood else 1.5, lambda: self._do(mood or kind, name, thing))]
 
     def _with_things(self) -> list[Choice]:
         choices: list[Choice] = []
@@ -258,6 +305,8 @@ class Mind:
 
 MOST = 4
 """Maximum sentences of a summary."""
+MOST_NOTES = 2
+"""Maximum sentences of a summary that quote what was heard or told; tales are forgotten first."""
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 
@@ -267,13 +316,22 @@ def summary(facts: MemoryFacts, lore: Lore, number: int, rng: random.Random) -> 
     slots = {"a": lore.person(facts.me)}
     feelings = {sentence(one) for one in lore.grammar.phrases("feeling", slots)}
     hedges = [tail for rule in ("hedge_good", "hedge_bad") for tail in lore.grammar.phrases(rule, slots)]
-    old = [text for text in _SENTENCE.split(facts.summary) if text.strip() and text not in feelings]
+    old = [text for text in _SENTENCE.split(plain(facts.summary)) if text.strip() and text not in feelings]
     kept = [_faded(text, hedges) for text in old]
-    kept += [_blurred(cell, slots, lore, number + at, rng) for at, cell in enumerate(facts.cells)]
-    kept = list(dict.fromkeys(kept))[-MOST:]
-    if len(kept) == MOST or rng.random() < 0.4:
-        kept = [*kept[-MOST + 1 :], lore.grammar.text("feeling", number, slots)]
-    return " ".join(kept)
+    kept += [_blurred(cell, slots, lore, number + at, rng) for at, cell in enumerate(facts.cells) if plain(cell.tried)]
+    heard = notes(facts.summary)
+    tales = lore.grammar.rules["tale_words"]
+    for cell in facts.cells:
+        said = whispered(cell, lore)
+        heard += [remembered("heard_voice", lore, 0, slots, said)] if said else []
+        heard += notes(f"{cell.came_of_it} {cell.tried}")
+    heard = [one for one in heard if not any(word in one.casefold().split(": ")[0] for word in tales)]
+    heard = list(dict.fromkeys(heard))[-MOST_NOTES:]
+    most = MOST - len(heard)
+    kept = list(dict.fromkeys(kept))[-most:]
+    if not kept or len(kept) == most or rng.random() < 0.4:
+        kept = [*kept[len(kept) - most + 1 :], lore.grammar.text("feeling", number, slots)]
+    return " ".join([*kept, *heard])
 
 
 def _blurred(cell: Cell, slots: Slots, lore: Lore, number: int, rng: random.Random) -> str:

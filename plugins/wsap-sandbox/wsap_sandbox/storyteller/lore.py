@@ -13,7 +13,7 @@ from wsap_sandbox.model import LANGUAGES, WorldObject
 from wsap_sandbox.storyteller.grammar import Form, Grammar, Lists
 from wsap_sandbox.templates import shape as shapes
 from wsap_sandbox.templates.loader import bundled_templates, exits_of
-from wsap_sandbox.templates.shape import Aim, ObjectShape, StakeShape, TemplateShape
+from wsap_sandbox.templates.shape import Aim, GuestShape, ObjectShape, StakeShape, TemplateShape
 from wsap_sandbox.tick.facts import Facts, MemoryFacts, Person
 
 # A Russian participle or comparison, which is set off by commas.
@@ -25,6 +25,10 @@ WORSE_AT = (2, 4, 6, 9, 11, 13, 16, 18, 20, 22, 24, 25)
 """Ticks of an arc at which the stake gets worse unless somebody works on it."""
 LOST = 3
 """The stage from which an arc ends badly."""
+
+
+VISITS, COMES, STAYS = 18, 6, 4
+"""Ticks between two guests, the tick of the first one's arrival, and how many ticks a guest stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,28 @@ class Lore:
         """Return a character's aims."""
         return self._people.get(one, _NOBODY).aims or self._any_aims
 
+    def people(self) -> tuple[Person, ...]:
+        """Return the characters of the template."""
+        return tuple(Person(one.id, one.name, "") for one in self.shape.characters)
+
+    def home(self, one: str) -> str:
+        """Return the id of the place where a character of the template lives; empty if it is unknown."""
+        return self._people.get(one, _NOBODY).place
+
+    def truth(self, one: str) -> str:
+        """Return a character's secret in words in which it can be told; empty if it has none."""
+        return self._people.get(one, _NOBODY).truth
+
+    def exposed(self, said: str) -> str:
+        """Return the id of the character whose secret this is; empty if it is nobody's."""
+        known = said.strip(" .!?…").casefold()
+        return next((one.id for one in self.shape.characters if one.truth and one.truth.casefold() == known), "")
+
+    def craft_of(self, goal: str) -> str:
+        """Return the work that a goal consists of, as an infinitive; empty for another goal."""
+        head = self.grammar.rules["craft_goal"][0].split("{")[0]
+        return goal.removeprefix(head) if goal.startswith(head) else ""
+
     # --- places --------------------------------------------------------------------------------
 
     def spot(self, place_id: str, name: str) -> Spot:
@@ -108,6 +134,10 @@ class Lore:
     def spots(self) -> tuple[Spot, ...]:
         """Return all places of the template."""
         return tuple(self.spot(one.id, one.name) for one in self.shape.places)
+
+    def description(self, place_id: str) -> str:
+        """Return a place's first description; empty if it is unknown."""
+        return " ".join(self._place(place_id).description.split())
 
     def details(self, place_id: str) -> Sequence[str]:
         """Return what can be noticed in a place."""
@@ -174,6 +204,13 @@ class Lore:
         stakes = self.shape.stakes
         return stakes[(tick - 1) // ARC % len(stakes)] if stakes else None
 
+    def guest(self, tick: int) -> tuple[GuestShape | None, int]:
+        """Return who comes by at a tick, and for how many ticks it has been here; None if there is nobody."""
+        guests, phase = self.shape.guests, (tick - COMES) % VISITS
+        if not guests or tick < COMES or phase > STAYS:
+            return None, 0
+        return guests[(tick - COMES) // VISITS % len(guests)], phase
+
     def stake_of(self, thing_id: str) -> StakeShape | None:
         """Return the stake of an object at any time; None if there is none."""
         return next((stake for stake in self.shape.stakes if stake.object == thing_id), None)
@@ -205,7 +242,7 @@ def _lore(language: str, premise: str | None, me: tuple[str, str] | None, own: T
     for shape in known:
         same = (language, premise) == (shape.world.language, " ".join(shape.world.about.split()))
         if same or any((one.id, one.name) == me for one in shape.characters):
-            return Lore(grammar_of(language), language, shape)
+            return Lore(grammar_of(language).with_rules(shape.words), language, shape)
     return Lore(grammar_of(language), language)
 
 

@@ -5,43 +5,24 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from wsap_core.protocol.values import JsonValue
-from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, one_of
-from wsap_sandbox.storyteller.intentions import Deed, deed_of, mood_towards
-from wsap_sandbox.storyteller.lore import ARC, LOST, WORSE_AT, Lore, phase_of
+from wsap_sandbox.storyteller.dialogue import HEARD, Dialogue, Mood, Part
+from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, one_of, sentence
+from wsap_sandbox.storyteller.intentions import deed_of, mood_towards
+from wsap_sandbox.storyteller.lore import ARC, LOST, STAYS, WORSE_AT, Lore, phase_of
+from wsap_sandbox.storyteller.news import quotable, remembered
 from wsap_sandbox.templates.shape import StakeShape
 from wsap_sandbox.tick.facts import Actor, SceneFacts
-
-Mood = tuple[str, Form | None]
+from wsap_sandbox.tick.replies import MOST_HAPPENINGS
 
 _WON = {"work": "won_work", "ask": "won_ask", "warm": "won_warm", "cold": "won_cold"}
 _TRIED = {"move": "tried_move", "far": "tried_move", "wait": "tried_wait"}
 _STEM = re.compile(r"\w{5,}")
 _BETTER = 0.35
 """The probability that successful work improves the stake instead of only keeping it."""
-_LAST = {"move": 2, "far": 2, "wait": 1}
-"""Deeds that come late in a scene."""
-
-
-@dataclass(slots=True)
-class _Part:
-    id: str
-    actor: Actor
-    form: Form
-    deed: Deed
-    number: int
-    outcome: str = "success"
-    event: str = ""
-    hindered: bool = False
-    """Whether its aim was impossible, so that it moves on to the next."""
-    gives_up: bool = False
-    """Whether it moves on to the next aim after a failure."""
-    to: str = "stay"
-    mood: Mood = ("", None)
-    """`warm` or `cold`, and towards whom."""
-    slots: dict[str, Form | str] = field(default_factory=dict)
+_LAST = {"move": 2, "far": 2, "wait": 1, **dict.fromkeys(HEARD, -1)}
+"""Deeds that come late in a scene, or early."""
 
 
 class Master:
@@ -66,23 +47,27 @@ class Master:
     def reply(self) -> dict[str, JsonValue]:
         """Return the resolved scene in the form of a game master's reply."""
         order = sorted(self._parts, key=lambda part: (_LAST.get(part.deed.kind, 0), self._rng.random()))
+        self._talk = Dialogue(order, self._lore, self._rng)
         for part in order:
             self._resolve(part)
+            self._talk.merge(part)
+        order = self._talk.order()
+        self._guests()
         self._time_passes()
         return {
             "characters": {part.id: self._entry(part, 1 + order.index(part)) for part in self._parts},
             "objects": self._objects(),
-            "happenings": self._happenings[:3],
-            "place": {"moment": self._moment(), "description": "", "cause": "none"},
+            "happenings": [*self._talk.more, *self._happenings][:MOST_HAPPENINGS],
+            "place": {"moment": self._moment(), **self._changed()},
         }
 
     # --- deeds ---------------------------------------------------------------------------------
 
-    def _part(self, actor: Actor) -> _Part:
+    def _part(self, actor: Actor) -> Part:
         one, deed = actor.person.id, deed_of(actor, self._facts, self._lore)
-        return _Part(one, actor, self._lore.person(actor.person), deed, number_of(self._tick, one))
+        return Part(one, actor, self._lore.person(actor.person), deed, number_of(self._tick, one))
 
-    def _resolve(self, part: _Part) -> None:
+    def _resolve(self, part: Part) -> None:
         other = next((one for one in self._parts if one.id == part.deed.person), None)
         thing = self._known.get(part.deed.thing)
         part.slots = {"a": part.form, "do": part.deed.do, "at": self._here.at}
@@ -90,7 +75,17 @@ class Master:
             part.slots["b"] = other.form
         if thing is not None:
             part.slots["o"] = self._lore.thing(thing)
+        if part.deed.kind in HEARD:
+            self._talk.resolve(part)
+        elif not part.stops:
+            self._do(part, other)
+
+    def _do(self, part: Part, other: Part | None) -> None:
         match part.deed.kind:
+            case "feast":
+                self._feasts(part)
+            case "craft":
+                self._crafts(part)
             case "move" | "far":
                 self._go(part)
             case "take":
@@ -105,11 +100,11 @@ class Master:
             case _:
                 self._act(part, other)
 
-    def _comes(self, part: _Part, rule: str, outcome: str = "success", mood: Mood | None = None) -> None:
+    def _comes(self, part: Part, rule: str, outcome: str = "success", mood: Mood | None = None) -> None:
         """Set a part's outcome, described by a rule."""
         part.outcome, part.event, part.mood = outcome, self._text(part, rule), mood or part.mood
 
-    def _go(self, part: _Part) -> None:
+    def _go(self, part: Part) -> None:
         goal = next((spot for spot in self._lore.spots() if spot.id == part.deed.place), None)
         exits = {way.id: way.name for way in self._place.exits}
         spot = goal or self._lore.spot(part.deed.place, exits.get(part.deed.place, part.deed.place))
@@ -119,7 +114,7 @@ class Master:
         part.to = part.deed.place
         return self._comes(part, "moves")
 
-    def _take(self, part: _Part) -> None:
+    def _take(self, part: Part) -> None:
         thing = part.deed.thing
         if thing in self._taken:
             winner = next(one.form for one in self._parts if one.id == self._taken[thing])
@@ -133,7 +128,7 @@ class Master:
             part.slots["b"] = rival.form
         return self._comes(part, "grabs" if "b" in part.slots else "takes")
 
-    def _hand_over(self, part: _Part, other: _Part | None) -> None:
+    def _hand_over(self, part: Part, other: Part | None) -> None:
         if other is None:
             self._comes(part, "quoted_failure", "failure")
         elif part.deed.kind == "give":
@@ -147,7 +142,7 @@ class Master:
         else:
             self._comes(part, "keeps_own", "failure", ("cold", other.form))
 
-    def _act(self, part: _Part, other: _Part | None) -> None:
+    def _act(self, part: Part, other: Part | None) -> None:
         deed = part.deed
         block = self._hindrance(part, other)
         part.hindered = bool(block)
@@ -164,7 +159,9 @@ class Master:
             if deed.kind == "cold" and other is not None and self._rng.random() < 0.3:
                 other.mood = ("warm", part.form)
                 return self._comes(part, "reconcile", mood=("warm", other.form))
-        rule = f"quoted_{part.outcome}" if deed.kind == "own" else part.outcome
+        if deed.aim is not None and deed.aim.truth and part.outcome == "success" and other is not None:
+            return self._talk.confesses(part, other)
+        rule = f"quoted_{part.outcome}" if deed.kind == "voice" else part.outcome
         blocks = "block_ask" if other is not None and deed.kind in ("ask", "cold", "aim") else "block"
         rules = self._say.rules
         lists = {"won": rules[_WON.get(deed.kind, "won_aim")], "block": block or rules[blocks]}
@@ -172,7 +169,50 @@ class Master:
         self._after_aim(part)
         return self._feel(part, other)
 
-    def _hindrance(self, part: _Part, other: _Part | None) -> Sequence[str]:
+    def _crafts(self, part: Part) -> None:
+        """Work on something of one's own, which is in most cases done in the end."""
+        done = self._rng.random() < 0.6
+        past = self._say.past(part.deed.do, part.form)
+        part.slots |= {"do": part.deed.do, "done": past}
+        part.outcome = "success" if done else "partial"
+        lists = self._lore.manner(part.actor.person.name)
+        part.event = self._say.text_drawn("crafts" if done else "crafts_on", self._rng, part.slots, lists)
+
+    def _feasts(self, part: Part) -> None:
+        """Come to the supper to which it was invited."""
+        others = [one for one in self._parts if one is not part and one.deed.kind == "feast"]
+        part.event = self._say.text_drawn("feasts" if others else "feasts_alone", self._rng, part.slots)
+        if others:
+            part.mood = ("warm", self._rng.choice(others).form)
+        if len(others) > 1 and part is self._parts[-1]:
+            names = self._say.listed([one.form.cases[0] for one in self._parts if one.deed.kind == "feast"])
+            self._happenings.append(self._say.text_drawn("supper", self._rng, {"names": names, "at": self._here.at}))
+
+    def _guests(self) -> None:
+        """Have somebody come by, tell those here a tale, and leave."""
+        guest, phase = self._lore.guest(self._tick)
+        if guest is None or guest.place != self._place.id:
+            return
+        form = Form((guest.name,), guest.gender)
+        if phase in (0, STAYS):
+            self._happenings.append(guest.comes if phase == 0 else guest.goes)
+        elif self._parts:
+            part = self._rng.choice(self._parts)
+            tale = self._say.drawn("tale", self._rng)
+            slots: dict[str, Form | str] = {"a": form, "b": part.form, "said": quotable(tale, self._lore.language)}
+            self._happenings.append(self._say.text_drawn("tells_tale", self._rng, slots))
+            part.learned.append(remembered("heard_tale", self._lore, 0, {"b": form, "a": part.form}, tale))
+
+    def _changed(self) -> dict[str, JsonValue]:
+        """The place's new description, if somebody here made something that stays."""
+        for part in self._parts:
+            built = self._say.built(part.deed.do) if part.deed.kind == "craft" and not part.stops else ""
+            if built and part.outcome == "success":
+                before = self._lore.description(self._place.id) or self._place.description
+                return {"description": f"{before} {sentence(built)}", "cause": part.id}
+        return {"description": "", "cause": "none"}
+
+    def _hindrance(self, part: Part, other: Part | None) -> Sequence[str]:
         """Phrases for why the deed is impossible; empty if it is possible."""
         aim = part.deed.aim
         if aim is None:
@@ -187,14 +227,14 @@ class Master:
             return self._say.rules["block_missing"]
         return ()
 
-    def _luck(self, part: _Part) -> str:
+    def _luck(self, part: Part) -> str:
         chance = {"ask": 0.55, "warm": 0.7, "cold": 0.6, "work": 0.5, "mend": 0.7}.get(part.deed.kind, 0.45)
         if mood_towards(self._lore, part.actor.internal_state, [one.form for one in self._parts]) == "warm":
             chance += 0.1
         drawn = self._rng.random()
         return "success" if drawn < chance else "partial" if drawn < chance + 0.55 * (1 - chance) else "failure"
 
-    def _after_aim(self, part: _Part) -> None:
+    def _after_aim(self, part: Part) -> None:
         aim = part.deed.aim
         if aim is None or part.outcome != "success" or not aim.object or self._lore.known(aim.object).fixed:
             return
@@ -205,7 +245,7 @@ class Master:
             part.slots["o"] = self._lore.thing_by_id(aim.object)
             part.event += " " + self._say.text("leaves", part.number, part.slots)
 
-    def _feel(self, part: _Part, other: _Part | None) -> None:
+    def _feel(self, part: Part, other: Part | None) -> None:
         if other is None:
             return
         if part.deed.kind == "cold":
@@ -272,25 +312,32 @@ class Master:
     def _moment(self) -> str:
         details = self._lore.details(self._place.id)
         detail = one_of(details, self._number)
+        if self._rng.random() < 0.75:
+            detail = [self._say.drawn("glimpse", self._rng)]
         others = [other for other in details if other not in detail]
         return self._say.text("moment", self._number, {}, {**self._sky, "detail": detail, "detail2": others})
 
     # --- texts ---------------------------------------------------------------------------------
 
-    def _text(self, part: _Part, rule: str, lists: Lists | None = None) -> str:
+    def _text(self, part: Part, rule: str, lists: Lists | None = None) -> str:
         known = {**self._sky, **self._lore.manner(part.actor.person.name), **(lists or {})}
         return self._say.text(rule, part.number, part.slots, known)
 
-    def _entry(self, part: _Part, order: int) -> dict[str, JsonValue]:
+    def _entry(self, part: Part, order: int) -> dict[str, JsonValue]:
         (mood, other), deed = part.mood, part.deed
         good = part.outcome == "success"
         slots = {**part.slots, "b": other} if other is not None else part.slots
         tried = _TRIED.get(deed.kind, "tried_do" if deed.do else "tried_own")
         aims, goal = self._lore.aims(part.id), part.actor.external_intent
-        if deed.aim is not None and (good or part.hindered or part.gives_up):
-            goal = aims[(aims.index(deed.aim) + 1) % len(aims)].want
+        ends = deed.aim is not None and (good or part.hindered or part.gives_up)
+        if not part.stops and (ends or (deed.kind == "craft" and good)):
+            goal = self._next_goal(part, [aim.want for aim in aims])
         think = f"think_{mood or ('good' if good else 'bad')}"
         doubts = {"block": self._say.rules["doubt"]}
+        came = self._say.text(f"came_{part.outcome}", part.number, slots, doubts)
+        tells = self._say.text(tried, part.number, slots)
+        if part.stops:
+            tells = self._say.text_drawn("tried_listen", self._rng, slots)
         return {
             "order": order,
             "event": part.event,
@@ -300,12 +347,21 @@ class Master:
             "to": part.to,
             "state": self._state(part, slots),
             "goal": goal or aims[0].want,
-            "tried": self._say.text(tried, part.number, slots),
-            "came_of_it": self._say.text(f"came_{part.outcome}", part.number, slots, doubts),
+            "tried": part.told or tells,
+            "came_of_it": self._talk.learned(part) if part.learned else came,
             "interpretation": self._say.text(think, part.number, slots),
         }
 
-    def _state(self, part: _Part, slots: dict[str, Form | str]) -> str:
+    def _next_goal(self, part: Part, wants: list[str]) -> str:
+        """Another goal: work of one's own, or now and then one of the character's aims."""
+        goal = part.actor.external_intent
+        if goal in wants and self._rng.random() < 0.35:
+            return wants[(wants.index(goal) + 1) % len(wants)]
+        if goal not in wants and self._rng.random() < 0.3:
+            return self._rng.choice(wants)
+        return self._say.drawn("craft_goal", self._rng, {"do": self._say.drawn("craft", self._rng)})
+
+    def _state(self, part: Part, slots: dict[str, Form | str]) -> str:
         mood, _ = part.mood
         if not mood and part.deed.kind in ("move", "wait"):
             return part.actor.internal_state
@@ -315,13 +371,13 @@ class Master:
         states = [self._say.phrase(rule, part.number + at, slots) for at in range(7)]
         return next((state for state in states if not state.startswith(tuple(taken))), states[0])
 
-    def _fired(self, part: _Part) -> list[JsonValue]:
+    def _fired(self, part: Part) -> list[JsonValue]:
         """The numbers of the triggers that share words with others' intentions or influences here."""
         heard = [*(one.actor.intention for one in self._parts if one is not part), *self._facts.influences]
         stems = _stems(" ".join(heard)) - _stems(part.actor.person.name)
         return [number for number, trigger in enumerate(part.actor.triggers, 1) if stems & _stems(trigger)]
 
-    def _unnoticed(self, part: _Part) -> list[JsonValue]:
+    def _unnoticed(self, part: Part) -> list[JsonValue]:
         others = [one.id for one in self._parts if one.id not in (part.id, part.deed.person)]
         secret = part.deed.kind in ("aim", "take") and self._rng.random() < 0.1
         return [self._rng.choice(others)] if others and secret else []

@@ -21,16 +21,16 @@ class Narrator:
 
     def told(self) -> str:
         """Return the scene's story."""
-        if not self._people and not self._events and self._rng.random() < 0.9:
-            return self._empty()
+        if not self._people and not self._events:
+            return self._empty() if self._rng.random() < 0.2 else self._say.text_drawn("glimpse", self._rng, {})
         parts = [self._empty() if not self._people else self._place.moment]
         parts += [self._linked(at, event.text) for at, event in enumerate(self._events)]
         parts += filter(None, [self._colour(), self._looming()])
         return " ".join(sentence(part) for part in parts if part.strip())
 
     def _linked(self, at: int, text: str) -> str:
-        """An event, linked to the previous one if it starts with a name."""
-        named = any(text.startswith(one.name) for one in self._people)
+        """An event, linked to the previous one if it starts with a name and nobody speaks in it."""
+        named = any(text.startswith(one.name) for one in self._people) and not any(mark in text for mark in '"«')
         return (self._say.phrase("link", self._rng.randrange(99), {}) if at and named else "") + text
 
     def _empty(self) -> str:
@@ -44,7 +44,7 @@ class Narrator:
 
     def _colour(self) -> str:
         staying = [one for one in self._people if not self._left(one.name)]
-        if not staying or self._rng.random() < 0.35:
+        if not staying or self._rng.random() < 0.7:
             return ""
         if len(staying) == 1:
             return self._text("gaze", staying[0], None) if self._rng.random() < 0.4 else ""

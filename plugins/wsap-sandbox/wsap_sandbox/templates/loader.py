@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from importlib import resources
@@ -276,6 +276,65 @@ def _for_the_storyteller(shape: TemplateShape) -> Iterator[str]:
             yield f"{where} worse has {given} clauses; give {wanted}, one for each stage."
         if not stake.work:
             yield f"{where} work is empty; list what can be done."
+    yield from _truths(shape)
+    yield from _guests(shape)
+    yield from _words(shape)
+
+
+def _truths(shape: TemplateShape) -> Iterator[str]:
+    for one in shape.characters:
+        for number, aim in enumerate(one.aims, 1):
+            if aim.truth and not (aim.person and one.truth):
+                needs = "it needs a person, and the character a truth."
+                yield f"characters {one.id!r}: aim {number} has truth = true; {needs}"
+
+
+def _guests(shape: TemplateShape) -> Iterator[str]:
+    places = [one.id for one in shape.places]
+    for guest in shape.guests:
+        if guest.place not in places:
+            yield f"guests {guest.name!r}: place = {guest.place!r} does not exist; there are {_list(places)}."
+
+
+_GIVEN = {"way_first", "way_mid", "way_last"}
+"""Lists of phrases that a character has."""
+
+
+def _words(shape: TemplateShape) -> Iterator[str]:
+    """The faults of the lists of phrases."""
+    if not shape.words:
+        return
+    from wsap_sandbox.storyteller.lore import grammar_of  # which imports this module
+
+    lists = {**grammar_of(shape.world.language).rules, **shape.words}
+    for name, phrases in shape.words.items():
+        if not phrases:
+            yield f"words: {name} is empty; write at least one phrase, or remove it."
+        unknown = sorted({one for one in _meant(phrases) if one not in lists and one not in _GIVEN})
+        yield from (f"words: {name} mentions <{one}>, and there is no list {one}; add it." for one in unknown)
+        if _within_itself(name, lists):
+            yield f"words: {name} contains itself by way of its <...>; remove the circle."
+    for name, form in (("pasts", "carve|carved"), ("builds", "put up|There is {x} here now")):
+        for wrong in (one for one in shape.words.get(name, ()) if "|" not in one or "" in one.split("|")):
+            yield f"words: {name} has {wrong!r}; write it like {form!r}."
+
+
+def _meant(phrases: Iterable[str]) -> set[str]:
+    """The lists that phrases mention."""
+    return {one[:1].lower() + one[1:] for phrase in phrases for one in re.findall(r"<(\w+)>", phrase)}
+
+
+def _within_itself(name: str, lists: Mapping[str, Sequence[str]]) -> bool:
+    seen: set[str] = set()
+    left = list(_meant(lists[name]))
+    while left:
+        one = left.pop()
+        if one == name:
+            return True
+        if one not in seen:
+            seen.add(one)
+            left += _meant(lists.get(one, ()))
+    return False
 
 
 def _list(names: Iterable[str]) -> str:

@@ -32,6 +32,8 @@ class Aim(_Shape):
     """The id of the object that it requires."""
     person: str = ""
     """The id of the other character that it requires."""
+    truth: bool = False
+    """For the storyteller: if it succeeds, the character tells the other its `truth`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class CharacterShape(_Shape):
     """Its nature, known only to itself and the game master."""
     secret: str = ""
     """Known only to itself, not even to the game master."""
+    truth: str = ""
+    """For the storyteller: its secret in words in which anybody can tell it: "There is a flaw in the bolt"."""
     triggers: tuple[str, ...] = ()
     """What it always reacts to, and how."""
     state: str = ""
@@ -144,6 +148,22 @@ class StakeShape(_Shape):
 
 
 @dataclass(frozen=True, slots=True)
+class GuestShape(_Shape):
+    """Somebody who comes by, stays for some ticks, tells tales and leaves; for the storyteller."""
+
+    name: str
+    """What it is called in a sentence: "the tinker"."""
+    place: str
+    """The id of the place where it stays."""
+    comes: str
+    """A sentence for how it arrives."""
+    goes: str
+    """A sentence for how it leaves."""
+    gender: Gender = "m"
+    """Its grammatical gender."""
+
+
+@dataclass(frozen=True, slots=True)
 class TopologyShape(_Shape):
     """How places are connected."""
 
@@ -190,3 +210,7 @@ class TemplateShape(_Shape):
     """Its objects."""
     stakes: tuple[StakeShape, ...] = ()
     """For the storyteller: what can be lost."""
+    guests: tuple[GuestShape, ...] = ()
+    """For the storyteller: who comes by, one after another."""
+    words: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """For the storyteller: lists of phrases of its grammar that are different in this world, such as `tale`."""
