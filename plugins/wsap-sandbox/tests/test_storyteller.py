@@ -19,9 +19,9 @@ from wsap_core.protocol.values import validate_value
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Message, Request
 from wsap_core.seams.model_errors import BadRequestError
+from wsap_sandbox.phrases.grammar import Form, Grammar, fill, grammar_of, sentence
 from wsap_sandbox.storyteller.backend import Storyteller, create
-from wsap_sandbox.storyteller.grammar import Form, Grammar, fill, sentence
-from wsap_sandbox.storyteller.lore import ARC, declined, grammar_of
+from wsap_sandbox.storyteller.lore import ARC, declined
 from wsap_sandbox.templates.loader import read_template, world_of
 from wsap_sandbox.tick.facts import Facts, facts_data, intent_facts
 from wsap_sandbox.tick.replies import schema_of

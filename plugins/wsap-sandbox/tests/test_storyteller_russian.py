@@ -62,7 +62,7 @@ def test_thousands_of_sentences_are_russian() -> None:
 
 def test_no_phrase_puts_a_deed_behind_a_verb_of_phase() -> None:
     # What is done is perfective: "починить засов", not "чинить".
-    text = resources.files("wsap_sandbox").joinpath("storyteller/ru.toml").read_text("utf-8")
+    text = resources.files("wsap_sandbox").joinpath("phrases/ru.toml").read_text("utf-8")
     phrases = [one for value in tomllib.loads(text).values() for one in (value if isinstance(value, list) else [value])]
     forms = [re.sub(r"\{\w+:(\w+)[^}]*\}", r"\1", phrase) for phrase in phrases]
     assert any("хотел было {do}" in form for form in forms)

@@ -16,8 +16,9 @@ import pytest
 from wsap_core.seams.model import Reply, Request
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Character, LedgerEvent, TickRecord
+from wsap_sandbox.phrases.grammar import grammar_of
 from wsap_sandbox.storyteller.backend import Storyteller
-from wsap_sandbox.storyteller.lore import COMES, STAYS, grammar_of
+from wsap_sandbox.storyteller.lore import COMES, STAYS
 from wsap_sandbox.storyteller.news import LONGEST, speech_of
 from wsap_sandbox.storyteller.talk import EVENING, EVERY
 from wsap_sandbox.templates.loader import read_template, world_of

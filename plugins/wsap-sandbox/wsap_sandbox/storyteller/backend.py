@@ -13,7 +13,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.model import Abilities, Finish, JsonConstraint, OnText, Reply, Request
 from wsap_core.seams.model_errors import BadRequestError
-from wsap_sandbox.storyteller.grammar import number_of
+from wsap_sandbox.phrases.grammar import number_of
 from wsap_sandbox.storyteller.intentions import Mind, summary
 from wsap_sandbox.storyteller.lore import lore_of
 from wsap_sandbox.storyteller.master import Master

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from wsap_sandbox.storyteller.grammar import Form
+from wsap_sandbox.phrases.grammar import Form
 from wsap_sandbox.storyteller.intentions import Deed, mood_towards
 from wsap_sandbox.storyteller.lore import Lore
 from wsap_sandbox.storyteller.news import LONGEST_SPEECH, quotable, remembered, shortened

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from importlib import resources
-from tomllib import loads
+from functools import cached_property, lru_cache
 
-from wsap_sandbox.model import LANGUAGES, WorldObject
-from wsap_sandbox.storyteller.grammar import Form, Grammar, Lists
+from wsap_sandbox.model import WorldObject
+from wsap_sandbox.phrases.grammar import Form, Grammar, Lists, grammar_of
 from wsap_sandbox.templates import shape as shapes
 from wsap_sandbox.templates.loader import bundled_templates, exits_of
 from wsap_sandbox.templates.shape import Aim, GuestShape, ObjectShape, StakeShape, TemplateShape
@@ -219,14 +217,6 @@ class Lore:
 def phase_of(tick: int) -> int:
     """Return a tick's position in its arc, 0 to `ARC` - 1."""
     return (tick - 1) % ARC
-
-
-@cache
-def grammar_of(language: str) -> Grammar:
-    """Return the rules of a language; English if it is unknown."""
-    home = resources.files("wsap_sandbox") / "storyteller"
-    file = home / (f"{language if language in LANGUAGES else 'en'}.toml")
-    return Grammar(loads(file.read_text("utf-8")))
 
 
 def lore_of(facts: Facts, own: TemplateShape | None = None) -> Lore:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 
 from wsap_core.protocol.values import JsonValue
+from wsap_sandbox.phrases.grammar import Form, Lists, number_of, one_of, sentence
 from wsap_sandbox.storyteller.dialogue import HEARD, Dialogue, Mood, Part
-from wsap_sandbox.storyteller.grammar import Form, Lists, number_of, one_of, sentence
 from wsap_sandbox.storyteller.intentions import deed_of, mood_towards
 from wsap_sandbox.storyteller.lore import ARC, LOST, STAYS, WORSE_AT, Lore, phase_of
 from wsap_sandbox.storyteller.news import quotable, remembered

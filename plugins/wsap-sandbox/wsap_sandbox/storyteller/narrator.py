@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from wsap_sandbox.model import WorldObject
-from wsap_sandbox.storyteller.grammar import Form, one_of, sentence
+from wsap_sandbox.phrases.grammar import Form, one_of, sentence
 from wsap_sandbox.storyteller.lore import Lore
 from wsap_sandbox.tick.facts import Person, StoryFacts
 

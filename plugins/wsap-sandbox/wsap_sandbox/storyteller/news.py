@@ -9,7 +9,7 @@ from typing import Literal
 
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import Cell
-from wsap_sandbox.storyteller.grammar import Form, Slots, sentence
+from wsap_sandbox.phrases.grammar import Form, Slots, sentence
 from wsap_sandbox.storyteller.lore import Lore
 
 Kind = Literal["news", "tale", "invite"]

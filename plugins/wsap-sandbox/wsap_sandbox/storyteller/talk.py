@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from wsap_sandbox.storyteller.grammar import Form
+from wsap_sandbox.phrases.grammar import Form
 from wsap_sandbox.storyteller.lore import Lore
 from wsap_sandbox.storyteller.news import LONGEST, News, news_of, quotable, shortened
 from wsap_sandbox.tick.facts import IntentFacts, Person

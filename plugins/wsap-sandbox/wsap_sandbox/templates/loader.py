@@ -17,6 +17,7 @@ from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_core.textfile import read_text
 from wsap_sandbox.model import LANGUAGES, Character, Place, World, WorldObject, adapter_of, faults
 from wsap_sandbox.names import DISTINCT, name_faults, skeleton
+from wsap_sandbox.phrases.grammar import grammar_of
 from wsap_sandbox.templates import shape as shapes
 from wsap_sandbox.templates.shape import CharacterShape, ObjectShape, PlaceShape, TemplateShape
 
@@ -304,8 +305,6 @@ def _words(shape: TemplateShape) -> Iterator[str]:
     """The faults of the lists of phrases."""
     if not shape.words:
         return
-    from wsap_sandbox.storyteller.lore import grammar_of  # which imports this module
-
     lists = {**grammar_of(shape.world.language).rules, **shape.words}
     for name, phrases in shape.words.items():
         if not phrases:

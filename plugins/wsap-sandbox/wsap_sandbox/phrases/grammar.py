@@ -7,8 +7,12 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
+from tomllib import loads
 from zlib import crc32
+
+from wsap_sandbox.model import LANGUAGES
 
 _RULE = re.compile(r"<(\w+)>")
 _SLOT = re.compile(r"\{(\w+)(?:\.([gdaip]))?(?::([^{}]*))?\}")
@@ -166,3 +170,10 @@ def _step(size: int) -> int:
     while math.gcd(step, size) != 1:
         step += 1
     return step
+
+
+@cache
+def grammar_of(language: str) -> Grammar:
+    """Return the rules of a language; English if it is unknown."""
+    file = resources.files(__package__) / f"{language if language in LANGUAGES else 'en'}.toml"
+    return Grammar(loads(file.read_text("utf-8")))
