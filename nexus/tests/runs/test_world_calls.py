@@ -7,6 +7,7 @@ import json
 import random
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from several_seats import Log
 
 from wsap_core import Observation
 from wsap_core.cli import main
-from wsap_core.errors import RecordMismatchError, UsageError
+from wsap_core.errors import RecordMismatchError, StorageUnavailableError, UsageError
 from wsap_core.protocol.wire import dumps, encode
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Reply, Request
@@ -463,6 +464,23 @@ def test_a_failure_that_ended_the_run_is_forgotten_and_one_that_was_lived_with_i
         found = kept.find("1/a", "r")
         assert found is not None
         assert isinstance(found.answer, ServerFailedError)
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_record_that_could_not_be_read_on_is_never_taken_for_its_end(lives: bool) -> None:
+    # Else the world would ask its model again for what is recorded, and go another way than before.
+    def record() -> Iterator[EventRecord]:
+        yield call(0, "1/a", "one")
+        yield tick(1, 1) if lives else event(1, "step", "ada")
+        raise StorageUnavailableError("The server is away.")
+
+    kept = WorldJournal(Recorder(None, None), record(), lives=lives)
+    assert text(kept.find("1/a", "r")) == "one"
+    for _ in range(2):
+        with pytest.raises(StorageUnavailableError, match="away"):
+            kept.find("2/a", "r")
+        with pytest.raises(StorageUnavailableError, match="away"):
+            kept.abilities("script/it")
 
 
 # --- where it may be ----------------------------------------------------------------------

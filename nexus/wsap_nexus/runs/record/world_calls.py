@@ -109,6 +109,7 @@ class WorldJournal:
         self._strict = strict
         self._lives = lives
         self._parts = _read(past, lives=lives)
+        self._unreadable: Exception | None = None
         self._kept: dict[str, list[Recorded]] = {}
         self._settled: set[str] = set()
         self._models: dict[str, Abilities] = {}
@@ -294,8 +295,18 @@ class WorldJournal:
         return found
 
     def _read_on(self) -> bool:
-        """Read the next part of the record; return False if there is none before the next rewind."""
-        if self._rewound or (part := next(self._parts, None)) is None:
+        """Read the next part of the record; return False if there is none before the next rewind.
+
+        What could not be read once is not read again: without it, nothing that comes later could be trusted.
+        """
+        if self._unreadable is not None:
+            raise self._unreadable
+        try:
+            part = None if self._rewound else next(self._parts, None)
+        except Exception as error:
+            self._unreadable = error
+            raise
+        if part is None:
             return False
         self._models |= part.models
         self._rewound = part.rewound
