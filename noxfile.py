@@ -119,7 +119,7 @@ def extras(session: nox.Session) -> None:
     session.run(*install, "--no-deps", "--ignore-requires-python", "every-eval-ever==0.3.0")
     session.run("python", "-c", "import inspect_ai, litellm, pandas, ray")  # without one the tests would be skipped
     # Its packages exclude those of wsap-mcp, so that its programs get an environment of their own.
-    theirs = Path(session.create_tmp()) / "openenv"
+    theirs = Path(__file__).resolve().parent / ".nox" / "openenv"
     programs = theirs / ("Scripts" if sys.platform == "win32" else "bin")
     session.run("python", "-m", "venv", "--clear", str(theirs))
     session.run(str(programs / "python"), *install[1:], OPENENV, external=True)

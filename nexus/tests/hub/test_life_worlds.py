@@ -26,6 +26,7 @@ from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.agents.messages import HUMAN_SENDER, inbox
 from wsap_nexus.agents.metagoals import TEMPLATES
+from wsap_nexus.hub.agents import desk
 from wsap_nexus.hub.agents.place import NexusObservation
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.play.seating import KeptVenue
@@ -409,7 +410,9 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
 
 
 @pytest.mark.slow
-def test_a_visit_that_was_cut_short_buys_no_reply_twice(tmp_path: Path) -> None:
+def test_a_visit_that_was_cut_short_buys_no_reply_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "MOST_ASIDE", 100)  # it looks and notes more often in a row than an agent may
+
     async def live(decisions: int) -> list[str]:
         script = Script({"decide": '{"action": "review_achievements", "params": {}}'})
         policies = {"*": Policy("llm", {**MODEL, "memory": "none"})}
@@ -605,26 +608,28 @@ def test_an_agent_that_comes_home_writes_anew_what_it_keeps_in_mind_and_takes_it
     asyncio.run(test())
 
 
-def test_an_agent_sets_in_the_nexus_what_it_keeps_in_mind(tmp_path: Path) -> None:
+def test_an_agent_sets_in_the_nexus_what_it_keeps_in_mind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "MOST_ASIDE", 100)  # it looks and notes more often in a row than an agent may
+
     async def test() -> None:
         async with nexus_at(tmp_path, {"w21": {"nexus": EXTERNAL}}, host=host_with(ROVER)) as place:
-            desk = at_desk(place.nexus, "w21")
+            own = at_desk(place.nexus, "w21")
             keeps = partial(Action, "keep_in_mind")
             for given in (("memory", "Lava kills."), ("strategy", "Look first."), ("strategy", "Eat.")):
-                assert (await desk.act(keeps({"what": given[0], "text": given[1]}))).success
-            assert list(desk.observe().in_mind) == ["memory: Lava kills.", "strategy: Look first.", "strategy: Eat."]
-            text = desk.observe().to_text()
+                assert (await own.act(keeps({"what": given[0], "text": given[1]}))).success
+            assert list(own.observe().in_mind) == ["memory: Lava kills.", "strategy: Look first.", "strategy: Eat."]
+            text = own.observe().to_text()
             assert "YOU KEEP IN MIND:\n1. memory: Lava kills.\n2. strategy: Look first.\n3. strategy: Eat." in text
-            await desk.act(keeps({"what": "strategy", "text": "Drink.", "instead_of": 2}))
-            await desk.act(Action("let_go_of", {"number": 1}))
-            assert list(desk.observe().in_mind) == ["strategy: Eat.", "strategy: Drink."]
-            refused = await desk.act(Action("let_go_of", {"number": 9}))
+            await own.act(keeps({"what": "strategy", "text": "Drink.", "instead_of": 2}))
+            await own.act(Action("let_go_of", {"number": 1}))
+            assert list(own.observe().in_mind) == ["strategy: Eat.", "strategy: Drink."]
+            refused = await own.act(Action("let_go_of", {"number": 9}))
             assert (refused.success, refused.message) == (False, "You keep no 9 in mind; there are 2.")
-            long = await desk.act(keeps({"what": "memory", "text": "x" * 201}))
+            long = await own.act(keeps({"what": "memory", "text": "x" * 201}))
             assert "at most 200 fit" in long.message
             for number in range(lore.MOST - 2):
-                await desk.act(keeps({"what": "strategy", "text": f"Way {number}."}))
-            full = await desk.act(keeps({"what": "strategy", "text": "One more."}))
+                await own.act(keeps({"what": "strategy", "text": f"Way {number}."}))
+            full = await own.act(keeps({"what": "strategy", "text": "One more."}))
             assert "Let go of one first" in full.message
 
     asyncio.run(test())

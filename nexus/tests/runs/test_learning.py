@@ -286,8 +286,9 @@ def test_a_run_that_is_killed_goes_on_to_the_same_trajectory_and_the_same_memory
     whole, memory = second_run(True)
     place.play(Model())
     before = place.memory()
-    here = str(Path(__file__).parents[1] / "kit")
-    killed = begin_python(SCRIPT, str(tmp_path), str(die_at), here, str(Path(hosts.__file__).parent))
+    here = Path(__file__).parent
+    folders = (here, here.parent / "kit", Path(hosts.__file__).parent)
+    killed = begin_python(SCRIPT, str(tmp_path), str(die_at), *map(str, folders))
     _, errors = killed.communicate()
     assert killed.returncode == -signal.SIGKILL, errors
     assert place.memory() == before

@@ -35,7 +35,7 @@ class Made:
 
 
 ALL = (
-    *(Made(kind, f"my-{kind}") for kind in KINDS),
+    *(Made(kind, f"made-{kind}") for kind in KINDS),
     Made("game", "duel", seats=2),
     # A class of this name is imported by the game; and the longest name.
     Made("game", "goal"),
@@ -95,7 +95,7 @@ def test_it_is_tidy_by_its_own_rules(made: Made, folder: Path, environment: dict
         run(("ruff", *words, "."), folder / made.name, environment)
 
 
-@pytest.mark.parametrize("reference", ["duel", "./duel/duel/game.py:Duel", "my-game", "my-world"])
+@pytest.mark.parametrize("reference", ["duel", "./duel/duel/game.py:Duel", "made-game", "made-world"])
 @pytest.mark.slow
 def test_a_game_conforms_without_a_warning(reference: str, folder: Path, environment: dict[str, str]) -> None:
     done = run_wsap(["check", reference], env=environment, cwd=folder)

@@ -27,5 +27,5 @@ _OF_LISTS = ("Question", "questions")
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "question_lists" if name in _OF_LISTS else "frames"
+    module = "planning.question_lists" if name in _OF_LISTS else "frames"
     return getattr(importlib.import_module(f"wsap_eval.{module}"), name)  # deferred for weight
