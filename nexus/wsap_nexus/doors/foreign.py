@@ -1,4 +1,4 @@
-"""What doors to foreign games share: their drawings as observations.
+"""What doors to foreign games share: their drawings as observations, the refusal of actions, and their score.
 
 seen = TextObservation(drawing=drawn(environment.render()), available_actions=possible)
 """
@@ -6,12 +6,23 @@ seen = TextObservation(drawing=drawn(environment.render()), available_actions=po
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wsap_core.protocol import ActionAvailability, Observation, Possible, TextBlock, View
+from wsap_core.protocol import (
+    Action,
+    ActionAvailability,
+    ActionDef,
+    ActionResult,
+    Observation,
+    Possible,
+    TextBlock,
+    View,
+)
 from wsap_core.protocol.observation import render_observation
+from wsap_core.specs import EpisodeSummary
 from wsap_core.untrusted import strip_control
+from wsap_core.worlds.legality import check_action
 
 LONGEST = 7000
 """Maximum characters of a drawing with the list of possible actions."""
@@ -57,6 +68,30 @@ def _first(words: Sequence[str], room: int) -> Sequence[str]:
             break
         kept.append(word)
     return [*kept, f"... and {len(words) - len(kept)} more, written alike"]
+
+
+def mean_return(episodes: Sequence[EpisodeSummary]) -> float:
+    """Return the mean return of episodes; 0 without any."""
+    return sum(episode.reward for episode in episodes) / len(episodes) if episodes else 0.0
+
+
+def checked(
+    action: Action, declared: Mapping[str, ActionDef], seen: Observation, *, done: bool
+) -> tuple[Action, ActionResult | None]:
+    """Return an action as the game has declared it, and why it can't be taken; None if it can.
+
+    Args:
+        declared: the game's actions, by name.
+        seen: what is seen now, with the availability of each action.
+        done: whether the episode is over.
+    """
+    if done:
+        return action, ActionResult(False, "The game is over.", done=True, observation=seen)
+    action, why = check_action(action, declared)
+    offered = {each.name: each for each in seen.available_actions or ()}
+    if why or not offered[action.name].available:
+        return action, ActionResult(False, why or f"{action.name}: {offered[action.name].reason}.", observation=seen)
+    return action, None
 
 
 def drawn(text: str) -> str:

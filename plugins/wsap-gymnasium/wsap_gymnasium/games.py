@@ -26,7 +26,6 @@ from wsap_core.protocol import (
 from wsap_core.seams.context import SEED_LIMIT, Context
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import error_line
-from wsap_core.worlds.legality import check_action
 from wsap_gymnasium.plugin import DEFAULT
 from wsap_gymnasium.telling import (
     MOST_NUMBERS,
@@ -37,7 +36,7 @@ from wsap_gymnasium.telling import (
     told,
     word,
 )
-from wsap_nexus.doors.foreign import TextObservation, drawn
+from wsap_nexus.doors.foreign import TextObservation, checked, drawn
 
 # Any, in this module: environments, and what they observe.
 
@@ -150,12 +149,9 @@ class GymnasiumGame:
 
     def act(self, action: Action) -> ActionResult:
         """Take a step."""
-        if self.done:
-            return ActionResult(False, "The game is over.", done=True, observation=self._seen)
-        action, why = check_action(action, self._actions)
-        offered = {each.name: each for each in self._seen.available_actions or ()}
-        if why or not offered[action.name].available:
-            return ActionResult(False, why or f"{action.name}: {offered[action.name].reason}.", observation=self._seen)
+        action, refused = checked(action, self._actions, self._seen, done=self.done)
+        if refused is not None:
+            return refused
         given = self._value(action)
         self._log.append(given)
         reward, truncated = self._step(given)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.specs import AdapterSpec, EpisodeSummary, OptionDef, ScoreMetric
+from wsap_core.specs import AdapterSpec, OptionDef, ScoreMetric
 
 DEFAULT = "FrozenLake-v1"
 """The environment that is played if none is named."""
@@ -14,14 +14,9 @@ ZOO_DEFAULT = "classic/tictactoe-v3"
 MOST_SEATS = 20
 """Maximum number of agents of an environment."""
 _SCORES = (
-    ScoreMetric("return", "Mean sum of rewards of an episode.", "wsap_gymnasium.plugin:mean_return", of_set=True),
+    ScoreMetric("return", "Mean sum of rewards of an episode.", "wsap_nexus.doors.foreign:mean_return", of_set=True),
 )
 _KWARGS = OptionDef("kwargs", "Arguments of the environment, as a JSON object.", "{}", "JSON", names="program")
-
-
-def mean_return(episodes: Sequence[EpisodeSummary]) -> float:
-    """Return the mean return of episodes; 0 without any."""
-    return sum(episode.reward for episode in episodes) / len(episodes) if episodes else 0.0
 
 
 @hookimpl

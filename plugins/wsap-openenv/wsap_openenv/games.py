@@ -12,7 +12,8 @@ from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.options import read_option
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line, strip_control
-from wsap_core.worlds.legality import check_action, index_actions
+from wsap_core.worlds.legality import index_actions
+from wsap_nexus.doors.foreign import checked
 from wsap_openenv.connection import Connection, RefusedError
 from wsap_openenv.plugin import DEFAULT, SEEDED, TIMEOUT
 from wsap_openenv.telling import data_of, form_of, is_told, observed, space_of, told_of
@@ -97,12 +98,9 @@ class OpenEnvGame:
 
     def act(self, action: Action) -> ActionResult:
         """Take a step."""
-        if self.done:
-            return ActionResult(False, "The game is over.", done=True, observation=self._seen)
-        action, why = check_action(action, self._actions)
-        offered = {each.name: each for each in self._seen.available_actions or ()}
-        if why or not offered[action.name].available:
-            return ActionResult(False, why or f"{action.name}: {offered[action.name].reason}.", observation=self._seen)
+        action, refused = checked(action, self._actions, self._seen, done=self.done)
+        if refused is not None:
+            return refused
         try:
             told = self._connection.ask("step", data_of(self._form, action))
         except RefusedError as error:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.specs import AdapterSpec, CommandSpec, EpisodeSummary, OptionDef, ScoreMetric
+from wsap_core.specs import AdapterSpec, CommandSpec, OptionDef, ScoreMetric
 
 DEFAULT = "http://127.0.0.1:8000"
 """The environment that is played if none is named."""
 SEEDED = OptionDef("seeded", "Whether it keeps to seeds; many do not.", "no", "yes|no")
 TIMEOUT = OptionDef("timeout", "Seconds to wait for its answer.", "60", "1-3600")
-
-
-def mean_return(episodes: Sequence[EpisodeSummary]) -> float:
-    """Return the mean return of episodes; 0 without any."""
-    return sum(episode.reward for episode in episodes) / len(episodes) if episodes else 0.0
 
 
 @hookimpl
@@ -40,7 +35,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             default_agent="random-legal",
             score_metrics=(
                 ScoreMetric(
-                    "return", "Mean sum of rewards of an episode.", "wsap_openenv.plugin:mean_return", of_set=True
+                    "return", "Mean sum of rewards of an episode.", "wsap_nexus.doors.foreign:mean_return", of_set=True
                 ),
             ),
             wire_types=("wsap_openenv.telling:ForeignObservation",),

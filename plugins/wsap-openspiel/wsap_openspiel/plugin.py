@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.specs import AdapterSpec, EpisodeSummary, OptionDef, ScoreMetric
+from wsap_core.specs import AdapterSpec, OptionDef, ScoreMetric
 
 DEFAULT = "kuhn_poker"
 """The game that is played if none is named."""
 MOST_SEATS = 20
 """Maximum number of players."""
-
-
-def mean_return(episodes: Sequence[EpisodeSummary]) -> float:
-    """Return the mean return of episodes; 0 without any."""
-    return sum(episode.reward for episode in episodes) / len(episodes) if episodes else 0.0
 
 
 @hookimpl
@@ -36,7 +31,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             default_agent="random-legal",
             objective="Your goal is to end the game with the highest return that you can get.",
             score_metrics=(
-                ScoreMetric("return", "Mean return of a seat.", "wsap_openspiel.plugin:mean_return", of_set=True),
+                ScoreMetric("return", "Mean return of a seat.", "wsap_nexus.doors.foreign:mean_return", of_set=True),
             ),
             wire_types=("wsap_nexus.doors.foreign:TextObservation",),
             genre="foreign",
