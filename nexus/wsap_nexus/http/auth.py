@@ -118,9 +118,14 @@ def own_token(path: Path) -> str:
 def _read_token(path: Path) -> str:
     if os.name == "posix" and path.stat().st_mode & 0o077:
         raise ConfigError(f"Other users can read {path}, so its token is not secret; run: chmod 600 {path}")
+    return given_token(path, advice="; delete it to create a new one")
+
+
+def given_token(path: Path, *, advice: str = "") -> str:
+    """Return the token in a file that somebody else has written; ConfigError, with `advice`, if it has none."""
     token = path.read_text(encoding="ascii", errors="replace").strip()
     if len(token) < SHORTEST or not token.isascii() or not token.isprintable():
-        raise ConfigError(f"{path} has no token of at least {SHORTEST} characters; delete it to create a new one.")
+        raise ConfigError(f"{path} has no token of at least {SHORTEST} characters{advice}.")
     return token
 
 

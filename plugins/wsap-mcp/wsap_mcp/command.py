@@ -13,7 +13,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import FiniteRange, WholeNumber, typed_pairs
-from wsap_core.errors import ConfigError, UsageError
+from wsap_core.errors import UsageError
 
 # Any, in this module: options of games.
 
@@ -124,8 +124,9 @@ async def _served(
     from wsap_mcp.play import Play, Terms, instructions_of
     from wsap_mcp.tools import server_of
     from wsap_nexus.doors import outside
+    from wsap_nexus.http.auth import given_token
 
-    token = None if token_file is None else _token(token_file)
+    token = None if token_file is None else given_token(token_file)
 
     async def serve(server: Any) -> None:
         if port is None:
@@ -149,13 +150,6 @@ async def _served(
             told += f" A game is open already: its handle is {opened.handle!r}; look at it with show_game."
         server = server_of("wsap", told, play.tools(), play.resources())
         await serving.with_idle_closed(games, serve(server))
-
-
-def _token(path: Path) -> str:
-    token = path.read_text(encoding="ascii", errors="replace").strip()
-    if len(token) < 20 or not token.isascii() or not token.isprintable():
-        raise ConfigError(f"{path} has no token of at least 20 characters.")
-    return token
 
 
 def _say(text: str) -> None:

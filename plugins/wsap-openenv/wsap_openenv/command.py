@@ -10,7 +10,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import FiniteRange, WholeNumber, typed_pairs
-from wsap_core.errors import ConfigError, UsageError
+from wsap_core.errors import UsageError
 
 # Any, in this module: options of games.
 
@@ -111,22 +111,16 @@ async def _served(
     idle: float,
 ) -> None:
     from wsap_nexus.doors import outside
+    from wsap_nexus.http.auth import given_token
     from wsap_nexus.http.listening import Address
     from wsap_openenv.serving import serve
     from wsap_openenv.sessions import Sessions, Terms
 
-    token = None if token_file is None else _token(token_file)
+    token = None if token_file is None else given_token(token_file)
     terms = Terms(game, seat, opponents_of(opponents), typed_pairs("--option", options), structured)
     with outside.opened(database, tell=lambda text: click.echo(text, err=True)) as runs:
         sessions = Sessions(runs, terms, most=most, idle=idle)
         await serve(sessions, Address(host, port), token=token, ready=_ready)
-
-
-def _token(path: Path) -> str:
-    token = path.read_text(encoding="ascii", errors="replace").strip()
-    if len(token) < 20 or not token.isascii() or not token.isprintable():
-        raise ConfigError(f"{path} has no token of at least 20 characters.")
-    return token
 
 
 def _ready(url: str) -> None:
