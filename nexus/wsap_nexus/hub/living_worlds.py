@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
@@ -48,8 +49,8 @@ class LivingWorlds(Generic[World]):
     games: dict[str, str] = field(default_factory=dict)
     """The game of each that was to be played."""
     in_play: dict[str, World] = field(default_factory=dict)
-    again: list[str] = field(default_factory=list)
-    """Those that have failed and will be started again."""
+    again: dict[asyncio.Task[None], str] = field(default_factory=dict)
+    """Those that have failed, by the task that waits until they can be started again."""
 
     def entered(self, game: str) -> dict[str, World]:
         """Return the worlds of a game that can be entered: those in play that do not wait for their model."""
@@ -68,7 +69,7 @@ class LivingWorlds(Generic[World]):
             if world in self.waiting:
                 return "maintenance", f"The world {world!r} waits for its model."
         for world in own:
-            if world in self.again:
+            if world in self.again.values():
                 return "maintenance", f"The world {world!r} has failed and will be started again."
         return "offline", no_world(spec)
 

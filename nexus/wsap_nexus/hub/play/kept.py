@@ -151,7 +151,6 @@ class KeptWorlds:
     """What ended the workers of each world since its last tick."""
     _failed: dict[str, int] = field(default_factory=dict)
     """Failures of each world since its last tick."""
-    _again: set[asyncio.Task[None]] = field(default_factory=set)
     _interrupted: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """By world, the task that goes on with it after a fault of the machine; it may be done."""
 
@@ -176,7 +175,7 @@ class KeptWorlds:
 
     async def stop(self) -> None:
         """Stop retrying failed worlds."""
-        await ended(*self._again)
+        await ended(*self.worlds.again)
 
     def _try(self, world: KeptWorld) -> None:
         self.worlds.games[world.name] = world.game
@@ -206,14 +205,8 @@ class KeptWorlds:
                 self._try(world)
 
         task = asyncio.create_task(again(), name=f"again {world.name}")
-        self._again.add(task)
-        self.worlds.again.append(world.name)
-
-        def begun(done: asyncio.Task[None]) -> None:
-            self._again.discard(done)
-            self.worlds.again.remove(world.name)
-
-        task.add_done_callback(begun)
+        self.worlds.again[task] = world.name
+        task.add_done_callback(self.worlds.again.pop)
         self._interrupted.pop(world.name, None)
         if passing:
             self._interrupted[world.name] = task
