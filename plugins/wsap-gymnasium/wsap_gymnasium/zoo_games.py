@@ -182,8 +182,9 @@ class PettingZooGame(RoundGame):
         """Make a move, and step agents that are done."""
         ((seat, action),) = moves.items()
         given, moves_of = str(action.parameters["move"]), self._moves(seat)
-        # The kit has accepted it, in any case and with blanks around it.
-        self._take(next(number for name, number in moves_of.items() if name.lower() == given.strip().lower()))
+        if given not in moves_of:  # the kit has accepted it, in any case and with blanks around it
+            given = next(name for name in moves_of if name.lower() == given.strip().lower())
+        self._take(moves_of[given])
 
     def see(self, seat: str) -> Observation:
         """Return what an agent saw last."""
