@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wsap_core.authoring.rules import OVER
 from wsap_core.protocol import (
     Action,
     ActionAvailability,
@@ -86,7 +87,7 @@ def checked(
         done: whether the episode is over.
     """
     if done:
-        return action, ActionResult(False, "The game is over.", done=True, observation=seen)
+        return action, ActionResult(False, OVER, done=True, observation=seen)
     action, why = check_action(action, declared)
     offered = {each.name: each for each in seen.available_actions or ()}
     if why or not offered[action.name].available:

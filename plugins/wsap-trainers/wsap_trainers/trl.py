@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wsap_core.authoring.rules import OVER
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.protocol import Action, ActionDef, ParamDef
 from wsap_core.seams.context import SEED_LIMIT
@@ -28,7 +29,6 @@ from wsap_nexus.doors.driven import Driven
 _TYPES: Mapping[str, type] = {
     "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict,
 }  # fmt: skip
-_OVER = "The game is over."
 
 
 class WsapEnvironment:
@@ -71,7 +71,7 @@ class WsapEnvironment:
         if self._failed is not None:
             raise self._failed
         if self._is_over():
-            return _OVER
+            return OVER
         if self._max_steps is not None and self._taken >= self._max_steps:
             return f"No step is left: the game ends after {self._max_steps}."
         self._taken += 1
@@ -81,7 +81,7 @@ class WsapEnvironment:
             self._failed = error  # TRL tells the model of errors, and would pay for what came before
             raise
         self._reward += float(result.reward)
-        return "\n\n".join((result.message, _OVER if self._is_over() else result.observation.to_text()))
+        return "\n\n".join((result.message, OVER if self._is_over() else result.observation.to_text()))
 
     def _is_over(self) -> bool:
         return self._driven.done
