@@ -66,7 +66,7 @@ def test_a_copy_made_while_the_nexus_runs_is_whole_and_can_be_gone_on_with(
     assert before["events"] <= nexus_json(environ, "status")["events"] <= left["events"]
     assert nexus_json(environ, "status", "--database", told["kept"])["events"] == left["events"]
     with running(environ) as hub:
-        assert hub.status()["answers"]
+        assert hub.answering()
 
 
 @pytest.mark.slow
@@ -424,7 +424,7 @@ def test_pruning_at_the_command_line_says_what_and_how_large_and_zero_days_keep_
         assert would["nexus_events"] > 0
         assert would["bytes"] > 0
         assert nexus_json(environ, "prune", "--all")["nexus_events"] > 0
-        assert hub.status()["answers"], "it goes on meanwhile"
+        assert hub.answering(), "it goes on meanwhile"
         hub.tell(signal.SIGTERM)
         assert hub.ended()[0] == 0
     assert "Nothing is older than 3000 days." in nexus(environ, "prune", "--keep-days", "3000")
@@ -433,7 +433,7 @@ def test_pruning_at_the_command_line_says_what_and_how_large_and_zero_days_keep_
     assert nexus_json(environ, "prune", "--all")["compacted"]
     assert nexus_json(environ, "status")["bytes"] <= before
     with running(environ) as hub:
-        assert hub.status()["answers"]
+        assert hub.answering()
 
 
 # --- the list of runs -------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def test_everybody_is_shown_one_is_looked_at_and_leaving_changes_nothing(hub: Hu
         terminal.press("q")
         assert terminal.ended() == 0
         assert terminal.restored()
-    assert hub.status()["answers"]
+    assert hub.answering()
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ from wsap_nexus.errors import AgentPausedError, GameUnavailableError
 from wsap_nexus.hub.play import passages
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs import run as played
+from wsap_nexus.runs.open_run import OpenRun
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.play import saving
 from wsap_nexus.runs.play.asking import MOST
@@ -43,6 +44,7 @@ from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.upkeep.prune import prune
 from wsap_nexus.tasks import TURNS
+from wsap_nexus.worlds.port import LocalWorld
 
 pytestmark = pytest.mark.every_database
 
@@ -134,6 +136,7 @@ STUBBORN = AgentSpec("stubborn", "Can't be stopped.", Stubborn, abilities=("snap
 QUITTER = AgentSpec("quitter", "Leaves.", Quitter, abilities=("snapshot",))
 CLUMSY = AgentSpec("clumsy", "Fails.", Clumsy, abilities=("snapshot",))
 PLANTER = AgentSpec("planter", "Plants.", Planter, abilities=("snapshot",))
+PERSON = AgentSpec("person", "Plants, and decides elsewhere.", Planter, interactive=True)
 RESTLESS = AgentSpec("restless", "Plants, and can't be saved.", Planter)
 
 
@@ -143,7 +146,7 @@ async def glade(
 ) -> AsyncIterator[Place]:
     policies = {agent: {"*": Policy(decider), "nexus": Policy(decider)} for agent in agents}
     given = {"worlds": (GLADE,), "games": ("echo",), "pace": 100.0, **settings}
-    host = host_with(MEADOW, FAIR, SWAMP, PLANTER, RESTLESS, CLUMSY, QUITTER, STUBBORN)
+    host = host_with(MEADOW, FAIR, SWAMP, PLANTER, RESTLESS, CLUMSY, QUITTER, STUBBORN, PERSON)
     async with nexus_at(path, policies, host=host, **given) as place:
         yield place
 
@@ -744,6 +747,50 @@ def test_an_agent_called_home_while_it_thinks_about_having_left_keeps_no_restart
         forget_states(tmp_path)
         looked_at(tmp_path)
         asyncio.run(goes_on(tmp_path, decider="planter"))
+
+
+@pytest.mark.parametrize("where", ["let in", "out of its seat", "let out"])
+@pytest.mark.slow
+def test_a_world_that_is_stopped_while_somebody_comes_or_goes_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """It is stopped at the moment at which the world and the seats of its run don't match."""
+    monkeypatch.setattr(saving, "PAUSE", 0.0)
+    monkeypatch.setattr(saving, "SHARE", 0)
+    there = asyncio.Event()
+
+    def stops_after(owner: object, name: str, run: OpenRun) -> None:
+        inner = getattr(owner, name)
+
+        async def carried_out(*given: Any, **named: Any) -> Any:
+            done = await inner(*given, **named)
+            there.set()
+            if where == "let out":  # the task that plays its seat has not gone on yet
+                run.controls.stop()
+            else:
+                await asyncio.Event().wait()
+            return done
+
+        monkeypatch.setattr(owner, name, carried_out)
+
+    async def begin() -> None:
+        async with glade(tmp_path, agents=("ada",), decider="person") as place:
+            await until_tick(place, 3)
+            run = place.nexus.kept.open[0].passages.run
+            if where == "let in":
+                stops_after(passages, "enter_world", run)
+            coming = asyncio.create_task(place.nexus.enter("ada", "meadow", EntryRequest(steps=3)))
+            if where == "out of its seat":
+                stops_after(LocalWorld, "close_seat", run)
+            elif where == "let out":
+                stops_after(passages.WorldPassages, "_let_out", run)
+            await there.wait()
+        coming.cancel()
+
+    asyncio.run(begin())
+    monkeypatch.undo()
+    asyncio.run(goes_on(tmp_path))
+    looked_at(tmp_path)
 
 
 @pytest.mark.parametrize("decider", ["planter", "restless"])

@@ -87,6 +87,10 @@ class Hub:
     def status(self) -> Any:
         return nexus_json(self.environ, "status")
 
+    def answering(self) -> Any:
+        """The status, once it responds; a busy machine may keep it from that for seconds."""
+        return until(lambda: (s := self.status())["answers"] and s, "a response")
+
     def someone_was_away(self) -> Any:
         """The status, once a stay has been ended or begun."""
         return until(lambda: (s := self.status())["sessions"] and s, "a stay")

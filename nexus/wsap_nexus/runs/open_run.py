@@ -143,4 +143,7 @@ class OpenRun(Run):
         if self._order is not None:
             self._order.deadlock.leave(name)  # it waits to be let out, and nothing recorded waits for it
         await self._passages.departed(name)
-        self._loops.remove(loop)
+
+    def vacated(self, seat: str) -> None:
+        """Take notice that the world has closed a seat: what is saved from now on is without it."""
+        self._loops[:] = [loop for loop in self._loops if loop.seat.agent_id != seat]

@@ -427,8 +427,10 @@ class Run:
             raise stuck_at(stuck, self.spec.name, self._loops, again=self._past.again)
         if self._life is not None:
             await self._life.port.settle()
-            # Then a version with other ticks can resume it, too, or show its last tick.
-            if not self._loops and not self._life.interrupted:
+            if self._life.interrupted or self._life.passing:
+                return  # the state is none between two ticks, and the last one that was kept serves
+            if not self._loops:
+                # Then a version with other ticks can resume it, too, or show its last tick.
                 await self._saver.save_at_stop(self._episode, self._life.number)
             elif not self._life.done:
                 await self._saver.keep_after_tick(self._life.number, now=True)

@@ -127,9 +127,9 @@ class NexusHttp:
         self.running = running
 
     def health(self) -> dict[str, Any] | None:
-        """Return its health; None if it does not respond within two seconds. Any: the shape is the API's."""
+        """Return its health; None if it does not respond within five seconds. Any: the shape is the API's."""
         try:
-            found: dict[str, Any] = self.get("nexus", "health", timeout=2.0)
+            found: dict[str, Any] = self.get("nexus", "health", timeout=5.0)
             return found
         except RefusedError as error:
             return error.health

@@ -443,6 +443,7 @@ class WorldPassages:
             self.recorder.write("departed", departure, seat=name, episode=episode)
             self.context.store.writer.flush()
         await self._port.close_seat(name)
+        self.run.vacated(name)
         self.controls.pop(name, None)
         if stay is None:
             return

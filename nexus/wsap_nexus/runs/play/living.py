@@ -99,6 +99,8 @@ class Life:
     done: bool = False
     interrupted: bool = False
     """Whether the world was stopped in the middle of a tick."""
+    passing: bool = False
+    """Whether agents are being let in or out, so that world and seats don't match; also if that was interrupted."""
     ticking_since: float | None = None
     """When the current tick began, in seconds of the monotonic clock; None between two ticks."""
     _taken: set[int] = field(default_factory=set)
@@ -139,7 +141,9 @@ class Life:
             last = self.controls.clock.now()
             async with alone_in(self.port):
                 if self.passages is not None and (self.order is None or self.order.over):
+                    self.passing = True
                     await self.passages.take(episode)
+                    self.passing = False
                 await self._take_influences(episode)
             await self._new_tick(episode)
 
