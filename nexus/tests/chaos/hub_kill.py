@@ -198,8 +198,10 @@ def served(options: argparse.Namespace) -> Iterator[None]:
     if options.database == "sqlite":
         yield
         return
-    with postgres_kit.private_server() as options.server:
+    with postgres_kit.private_server(keep=bool(vars(options).get("keep"))) as options.server:
         yield
+        if vars(options).get("keep"):
+            print(f"Stopped, but kept: {options.server.folder}", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -457,7 +457,7 @@ def main() -> int:
     parser.add_argument("--agents", type=int, default=6)
     parser.add_argument("--workers", type=int, default=0, help="worker processes")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--keep", action="store_true", help="keep the new file, and print where it is")
+    parser.add_argument("--keep", action="store_true", help="keep the database, or its server, and print where it is")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:

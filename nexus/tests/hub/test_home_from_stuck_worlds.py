@@ -15,7 +15,7 @@ from living_worlds import FAIR, Fair
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Context, Observation
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Entry, PortableItem, Receipt, Tick, TransitPackage
-from wsap_nexus.hub.play import kept
+from wsap_nexus.hub.play import kept, passages
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.worlds.workers.pool import WorkerTimeouts
@@ -178,6 +178,45 @@ def test_an_agent_comes_home_from_a_tick_that_does_not_end(tmp_path: Path, by: s
             assert not place.events("world_rewound", "game_failed")
 
     asyncio.run(test())
+
+
+def test_an_agent_that_came_home_from_such_a_tick_is_let_out_of_the_world_before_it_is_let_in_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passages, "INSISTED", 0.0)
+
+    async def begin() -> None:
+        async with nexus(tmp_path) as place:
+            await place.nexus.enter("ada", "bog", EntryRequest())
+            await place.until(lambda: len(place.logged(RUN, "step")) > 2)
+            stuck = bog(place)
+            stuck.held = "tick"
+            run = place.nexus.kept.open[0].passages.run
+            await place.until(lambda: run.ticking is not None)
+            assert place.nexus.recall("ada")
+            await place.until_events("left", agent="ada")
+            assert not place.logged(RUN, "departed")
+            place.nexus.store.repository.drop_kept_states(RUN)
+
+    async def again() -> None:
+        async with nexus(tmp_path) as place:
+            # It asks to come in while the world still repeats what it did the last time.
+            await place.nexus.enter("ada", "bog", EntryRequest(steps=2))
+            _, left = await place.until_events("left", 2, agent="ada")
+            assert (left.body["reason"], left.body["steps"]) == ("step_limit", 2)
+            await go_on(place)
+            logged = place.logged(RUN, "joined", "departed")
+            assert [event.kind for event in logged] == ["joined", "departed", "joined", "departed"]
+            place.nexus.store.repository.drop_kept_states(RUN)
+
+    async def repeated() -> None:
+        async with nexus(tmp_path) as place:
+            await go_on(place)
+            assert not place.events("world_rewound", "game_failed")
+            assert not hub_checks.problems(place.nexus.store.database)
+
+    for part in (begin, again, repeated):
+        asyncio.run(part())
 
 
 @pytest.mark.parametrize("where", ["tick", "admit"])

@@ -140,10 +140,16 @@ class Server:
 
 
 @contextmanager
-def private_server(*, durable: bool = False) -> Iterator[Server]:
-    """Give a server of one's own; gone at the end of the block. `durable`: commits wait for the disk."""
+def private_server(*, durable: bool = False, keep: bool = False) -> Iterator[Server]:
+    """Give a server of one's own; gone at the end of the block, or only stopped with `keep`.
+
+    `durable`: commits wait for the disk.
+    """
     server = Server(durable=durable)
     try:
         yield server
     finally:
-        server.close()
+        if keep:
+            server.stop()
+        else:
+            server.close()

@@ -23,7 +23,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_llm.secrets import redacted
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.memory import AgentMemories
-from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError
+from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, GameUnavailableError
 from wsap_nexus.hub.agents.agent_context import AgentContext
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.live_session import LiveSession, SessionStats
@@ -177,6 +177,12 @@ class WorldPassages:
     async def arrive(self, prepared: PreparedEntry, episode: int) -> None:
         """Let an agent in; WsapError if the world or the nexus refuses it."""
         name = prepared.terms.seat or prepared.agent_id
+        if name in self._going:
+            await self._let_out(name, episode, None)  # who sat here before goes first
+        if name in self._visits:
+            raise GameUnavailableError(
+                f"The seat {name!r} of the world {self.record.id!r} is not free yet; it is after the current tick."
+            )
         prepared = replace(prepared, avatar=self._body_of(name, prepared.agent_id))
         arrived = await enter_world(
             self.context.nexus_store, self._port, self.record, prepared, seat_name=name, kept=None
