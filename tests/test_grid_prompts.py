@@ -42,7 +42,7 @@ GAMES: dict[str, tuple[Any, Callable[[], Any], AdapterSpec]] = {
     "minigrid": (MiniGridAdapter, Finder, next(iter(minigrid_specs()))),
 }
 WHY = "There is a tree two steps to the west, and I need wood for a table."
-FULL_CEILINGS = {"crafter": (1250, 1850), "minigrid": (550, 1150)}
+FULL_CEILINGS = {"crafter": (1050, 1550), "minigrid": (550, 1150)}
 """Tokens of a full prompt at the first decision, and at any of the first hundred with the default history."""
 CEILINGS = {"crafter": (900, 250), "minigrid": (500, 250)}
 """Tokens of a brief prompt in all, and of them new in a step."""

@@ -17,7 +17,7 @@ from wsap_core.protocol import AgentMessage, Event
 from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_nexus.agents import messages
 from wsap_nexus.agents.skills import GameEntry, Suggestion
-from wsap_nexus.hub.agents.desk import NexusAdapter
+from wsap_nexus.hub.agents.desk import MOST_ASIDE, NexusAdapter
 from wsap_nexus.hub.agents.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusObservation
 from wsap_nexus.hub.lobby import Entrance
 from wsap_nexus.hub.nexus import Nexus, Settings
@@ -200,6 +200,22 @@ def test_who_only_looks_and_notes_is_offered_nothing_else_until_it_goes_waits_or
     assert "go into a world, or wait" in why
     assert did("wait_for_game", timeout=1)[0]
     assert aside <= offered()
+
+
+def test_who_has_looked_and_noted_enough_may_look_again_to_answer_a_message(nexus: Nexus) -> None:
+    desk = at_desk(nexus, "ida")
+
+    def did(name: str, **given: Any) -> bool:
+        return asyncio.run(desk.act(Action(name, given))).success
+
+    for number in range(MOST_ASIDE - 1):
+        assert did("keep_in_mind", what="memory", text=f"Thought {number}.")
+    assert act(nexus, "tell", "udo", to="ida", text="What have you achieved?") == (True, "ida will hear it.")
+    assert did("keep_in_mind", what="memory", text="Lava kills.")  # decided before it could see the message
+    assert [m.content for m in desk.observe().messages] == ["What have you achieved?"]
+    assert did("review_achievements")
+    assert did("tell", to="udo", text="Nothing yet.")
+    assert [m.content for m in at_desk(nexus, "udo").observe().messages] == ["Nothing yet."]
 
 
 def test_who_keeps_nothing_in_mind_replaces_nothing(nexus: Nexus) -> None:

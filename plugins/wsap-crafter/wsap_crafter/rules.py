@@ -231,7 +231,7 @@ def _action_space() -> ActionSpace:
         "sleep": ActionDef("sleep", "Fall asleep until rested or hurt", (), ("energy below 9",), "rest"),
     }
     for name, direction in MOVES.items():
-        description = f"Turn {direction}, and step if that is free"
+        description = f"Turn and step {direction}"
         definitions[name] = ActionDef(name, description, (), (), "movement")
     for thing, rule in constants.place.items():
         name = f"place_{thing}"

@@ -133,6 +133,29 @@ def test_what_a_known_model_costs_is_told(server: ModelServer, stream: bool) -> 
 
 
 @real
+@both
+def test_tokens_from_a_cache_cost_what_the_provider_takes_for_them(server: ModelServer, stream: bool) -> None:
+    server.models["gpt-4o-mini"] = server.models["qwen3:8b"]
+    server.say(Say(cached=8))
+    reply = ask(server.base_url, name="openai/gpt-4o-mini", stream=stream)
+    # $0.15, $0.075 from the cache, and $0.60 per million tokens, as published by OpenAI.
+    assert reply.usage.cost == pytest.approx((3 * 0.15 + 8 * 0.075 + 2 * 0.60) / 1e6)
+
+
+@real
+def test_a_model_that_litellm_does_not_know_is_tried_with_a_schema() -> None:
+    async def main() -> tuple[bool, bool]:
+        found = []
+        for name in ("openai/qwen3:8b", "openai/gpt-4"):  # litellm knows that the second takes none
+            backend = LiteLLMBackend(name)
+            await backend.prepare()
+            found.append(backend.abilities.json_schema)
+        return found[0], found[1]
+
+    assert asyncio.run(main()) == (True, False)
+
+
+@real
 @pytest.mark.parametrize("provider", ["openai", "mistral"])
 def test_a_redirect_is_refused_and_nothing_is_sent_there(server: ModelServer, provider: str) -> None:
     server.say(Say(status=307, headers={"Location": f"{server.address.replace('127.0.0.1', 'localhost')}/other"}))

@@ -19,7 +19,7 @@ from wsap_core.untrusted import single_line
 if TYPE_CHECKING:
     from jinja2 import Template
 
-FORMAT = 7
+FORMAT = 8
 """The version of the other parts of requests: observations as text, listed options, the order of parts, seeds."""
 
 

@@ -24,7 +24,11 @@ from wsap_nexus.store.entities import AvatarRecord, EntryRequest, SessionRecord
 _DECLARED = index_actions(NEXUS_ACTIONS)
 _MESSAGES = {"say": "broadcast", "tell": "direct", "tell_team": "team"}
 MOST_ASIDE = 5
-"""Looks and notes in a row, after which an agent has to go into a world, to wait or to speak."""
+"""Looks and notes in a row, after which an agent has to go into a world, to wait or to speak.
+
+A message begins the count anew, so that what it asks can be looked up before it is answered with `tell`. A person's
+question to an agent here takes no action: it is answered in a call of its own (`AgentTalk.talk`), whatever the count.
+"""
 _GOES_ON = frozenset({"enter_game", "wait_for_game", *_MESSAGES})
 _ASIDE = frozenset(action.name for action in NEXUS_ACTIONS.listed().actions) - _GOES_ON
 _ENOUGH = f"you have looked and noted {MOST_ASIDE} times in a row; go into a world, or wait for something to happen"
@@ -150,6 +154,8 @@ class NexusAdapter:
             carried = [record.item.name for record in tx.items(own, place="escrow")]
             happened = news(tx, own)
         self._unread = tuple(letter.id for letter in letters)
+        if letters:
+            self._aside = 0
         in_mind = lore.told(agent)
         writers = (letter.message.sender for letter in letters if letter.message.sender != messages.HUMAN_SENDER)
         reachable = list(dict.fromkeys((*present, *writers)))

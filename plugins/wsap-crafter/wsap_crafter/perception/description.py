@@ -8,14 +8,13 @@ Crafter is a survival game on a map of 64 by 64 cells, with a day of 300 steps a
 Goal: unlock as many of the 22 achievements as you can, and stay alive. Each new one is worth 1, a point of health
 lost or regained -0.1 or +0.1. At health 0 you are dead and the episode is over.
 
-You see 9 cells west to east and 7 north to south, yourself in the middle. Coordinates grow to the east and south.
-You act on the cell you face; a move turns you first, and steps if the cell is free grass, sand or path. Stepping
-into lava kills at once.
+The map shows the 9 by 7 cells around you. Coordinates grow to the east and south. You act on the cell you face; a
+move turns you first, and steps if the cell is free grass, sand or path. Stepping into lava kills at once.
 
 Health, food, drink and energy go from 0 to 9. Food falls by 1 about every 25 steps, drink every 20, energy every 30
 while you are awake. With all above 0 you regain 1 health about every 25 steps (twice as fast asleep); with any at 0
 you lose 1 about every 15. Water gives 1 drink, a cow after several hits 6 food, a ripe plant 4 food. Asleep you gain
-energy and do nothing else, until it is full or you are hurt.
+energy and do nothing else.
 
 A tree gives wood and becomes grass, grass a sapling 1 time in 10; stone and coal take a wood_pickaxe, iron a
 stone_pickaxe, diamond an iron_pickaxe. Nothing wears out. You can carry 9 of each. Mined cells become path.

@@ -45,8 +45,6 @@ VISION_RANGE = float(max(DISTANCES))
 
 DARK = 0.4
 """Daylight below which brief observations mention the night."""
-MOST_GOALS = 5
-"""Maximum number of goals with hints in the text."""
 _REST = (0.0, 0.0)
 
 
@@ -79,8 +77,8 @@ class CrafterObservation(EmbodiedObservation):
     def to_text(self) -> str:
         """Return the observation as text for a language model.
 
-        To keep prompts short, the terrain takes one line, the legend covers only the characters on the map, only the
-        goals that can be reached next have hints, and reasons that the rules name are left out.
+        To keep prompts short, the terrain takes one line, the legend covers only the characters on the map, and hints
+        and reasons that the rules name are left out.
         """
         # Deferred: agents that use the structured observation need no text.
         from wsap_core.protocol.observation import render_observation
@@ -296,23 +294,22 @@ def _map(rows: tuple[str, ...]) -> str:
 
 
 def _told(actions: Sequence[ActionAvailability], sleeping: bool) -> Sequence[ActionAvailability]:
-    """Return the availability of actions without reasons that are told elsewhere: of recipes, whose requirements the
-    rules name, and of sleep, which is an effect."""
+    """Return the availability of actions without reasons that are told elsewhere: of recipes and sleep, whose
+    requirements the rules name, and of any action while asleep, which is an effect."""
     return [
-        replace(action, reason="") if sleeping or action.name.startswith(("make_", "place_")) else action
+        replace(action, reason="") if sleeping or action.name.startswith(("make_", "place_", "sleep")) else action
         for action in actions
     ]
 
 
 def _short_goals(goals: Sequence[Goal]) -> tuple[Goal, ...]:
-    """Return the next goals with hints, except recipes, which are in the rules, and one line for the others."""
+    """Return a line for the goals that can be reached next and one for the others; the rules say how each is
+    reached."""
     ready = [goal.id for goal in telling.in_order(goals)]
-    hints = {goal.id: () if goal.id.startswith(("make_", "place_")) else goal.hints for goal in goals}
-    short = [Goal(name, name, "achievement", None, hints[name]) for name in ready[:MOST_GOALS]]
-    for title, names in (("then", ready[MOST_GOALS:]), ("later", [goal.id for goal in goals if goal.progress != NEXT])):
-        if names:
-            short.append(Goal(title, f"{title}: {_by_verb(names)}"))
-    return tuple(short)
+    later = [goal.id for goal in goals if goal.progress != NEXT]
+    return tuple(
+        Goal(title, f"{title}: {_by_verb(names)}") for title, names in (("next", ready), ("later", later)) if names
+    )
 
 
 def _by_verb(names: Sequence[str]) -> str:

@@ -84,7 +84,7 @@ def whole(model: str, say: Say, made: Plan) -> dict[str, Any]:
         "stop_reason": made.stop,  # vLLM's
     }
     found = {"id": IDENTITY, "object": "chat.completion", "created": CREATED, "model": model, "choices": [choice]}
-    return found | ({"usage": usage(made)} if say.usage else {})
+    return found | ({"usage": usage(made, say)} if say.usage else {})
 
 
 def calls(say: Say) -> list[dict[str, Any]]:
@@ -117,17 +117,18 @@ def chunks(model: str, say: Say, made: Plan, *, counted: bool) -> list[dict[str,
     if made.finish is not None:
         found.append(chunk({}, "tool_calls" if say.calls else made.finish, stop_reason=made.stop))
     if counted and say.usage:
-        found.append({**chunk({}), "choices": [], "usage": usage(made)})
+        found.append({**chunk({}), "choices": [], "usage": usage(made, say)})
     return found
 
 
-def usage(made: Plan) -> dict[str, Any]:
+def usage(made: Plan, say: Say) -> dict[str, Any]:
     """Return the token counts."""
     total = made.prompt_tokens + made.completion_tokens
     return {
         "prompt_tokens": made.prompt_tokens,
         "completion_tokens": made.completion_tokens,
         "total_tokens": total,
+        "prompt_tokens_details": {"cached_tokens": say.cached},
         "completion_tokens_details": {"reasoning_tokens": len(made.thinking)},
     }
 

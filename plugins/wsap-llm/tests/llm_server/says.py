@@ -45,6 +45,8 @@ class Say:
     unstreamed: bool = False
     """Send the reply as a whole although streaming was requested."""
     usage: bool = True
+    cached: int = 0
+    """The number of prompt tokens that came from a cache."""
     style: Style = "plain"
     raw: bytes | None = None
     """Send exactly these bytes as the body."""

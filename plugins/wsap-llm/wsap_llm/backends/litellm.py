@@ -52,7 +52,7 @@ class LiteLLMOptions:
     stream: bool | None = None
     """Stream replies; if None, while they are shown, except function calls."""
     json_schema: bool | None = None
-    """Whether the model supports JSON Schema; if None, as litellm reports."""
+    """Whether the model supports JSON Schema; if None, as litellm reports, else it is tried."""
     schema_subset: bool | None = None
     """Whether the provider supports only OpenAI's strict subset of JSON Schema; if None, OpenAI and Azure do."""
     calls: bool | None = None
@@ -136,26 +136,29 @@ class LiteLLMBackend:
     async def _reply(self, arguments: Mapping[str, Any], reader: ReplyReader, on_text: OnText | None) -> Reply:
         answer = await self._library.acompletion(**arguments)
         if "stream" not in arguments:
-            return reader.whole(answer.model_dump_json().encode())
+            return self._priced(reader.whole(answer.model_dump_json().encode()), answer.get("usage"))
+        counted: Any = None
         try:
             async for part in answer:
                 reader.event(part.model_dump_json())
+                counted = part.get("usage") or counted
                 if on_text is not None:
                     on_text(reader.draft)
         finally:
             if (close := getattr(answer, "aclose", None)) is not None:
                 await close()
-        return reader.close()
+        return self._priced(reader.close(), counted)
 
     def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Return the cost in US dollars by litellm's price list; None if unknown. litellm returns 0 for models without
         a price and for free models, so 0 counts as unknown."""
+        return self._cost(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+
+    def _cost(self, **counted: Any) -> float | None:
         if self._library is None:
             return None
         try:
-            prompt, completion = self._library.cost_per_token(
-                model=self._name, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
-            )
+            prompt, completion = self._library.cost_per_token(model=self._name, **counted)
             return (float(prompt) + float(completion)) or None
         except Exception:
             return None
@@ -168,7 +171,8 @@ class LiteLLMBackend:
 
     def _abilities(self, found: Mapping[str, Any]) -> Abilities:
         options = self.options
-        schema = found.get("supports_response_schema")
+        # Of a model that litellm does not know, it is tried; a refusal is learned from.
+        schema = found.get("supports_response_schema") if found else True
         # A model in litellm's map without this flag does not accept images; for other models it is unknown.
         images = bool(found.get("supports_vision")) if found else None
         context = found.get("max_input_tokens")
@@ -182,11 +186,14 @@ class LiteLLMBackend:
             context=options.context or (context if isinstance(context, int) else None),
         )
 
-    def _priced(self, reply: Reply) -> Reply:
+    def _priced(self, reply: Reply, counted: Any = None) -> Reply:
+        """Return a reply with its cost, by the usage that litellm reports, in which tokens from a cache are cheaper."""
         usage = reply.usage
         if usage.cost is not None:
             return reply
-        cost = self.cost_of(usage.prompt_tokens, usage.completion_tokens)
+        cost = None if counted is None else self._cost(usage_object=counted)
+        if cost is None:
+            cost = self.cost_of(usage.prompt_tokens, usage.completion_tokens)
         return replace(reply, finish=replace(reply.finish, usage=replace(usage, cost=cost)))
 
     def _error(self, error: Exception, asked: Asked) -> BackendError:
