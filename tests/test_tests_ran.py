@@ -1,11 +1,19 @@
-"""`tools/check_tests_ran.py`: a test that no stage runs is named."""
+"""`tools/check_tests_ran.py`: a test that no stage runs is named.
+
+It knows that only after all stages. What a stage installs for its tests is known before: it names the tests that need
+one of these packages.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -118,3 +126,68 @@ def test_what_is_accepted_to_run_nowhere_is_named_with_its_price_and_excuses_not
     assert checked_with(("test_b.py::test_dear", "ran", ""))[1] == [
         "2 tests ran in some stage; 0 are accepted to run in none."
     ]
+
+
+STAGES = ("dashboard", "extras", "models")
+"""Stages of `noxfile.py` that install packages and run the tests that need them."""
+INSTALLED = re.compile(r"import (.+)")
+
+
+@cache
+def texts_of_stages() -> dict[str, list[str]]:
+    """Each stage -> its texts in `noxfile.py`."""
+    noxfile = (ROOT / "noxfile.py").read_text(encoding="utf-8").replace("{town}", "plugins/wsap-tossim/tests")
+    functions = {node.name: node for node in ast.parse(noxfile).body if isinstance(node, ast.FunctionDef)}
+    return {
+        stage: [
+            node.value
+            for node in ast.walk(functions[stage])
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        for stage in STAGES
+    }
+
+
+def packages_of(stage: str) -> set[str]:
+    """The packages without which a stage would skip tests; it imports them first."""
+    found = [imports[1] for text in texts_of_stages()[stage] if (imports := INSTALLED.fullmatch(text))]
+    return {name.split(".")[0] for names in found for name in names.split(", ")}
+
+
+def needs(node: ast.AST) -> set[str]:
+    """The packages without which the tests in a part of a file are skipped, and fixtures that it takes."""
+    found = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute | ast.Name) and each.args:
+            called = each.func.attr if isinstance(each.func, ast.Attribute) else each.func.id
+            if called in ("importorskip", "find_spec") and isinstance(each.args[0], ast.Constant):
+                found.add(str(each.args[0].value).split(".")[0])
+        elif isinstance(each, ast.FunctionDef) and any(arg.arg == "browser" for arg in each.args.args):
+            found.add("playwright")
+    return found
+
+
+def with_needs(path: Path) -> Iterator[tuple[str, set[str]]]:
+    """What needs packages in a file: ids of tests, and the file itself for what stands outside of them."""
+    where = path.relative_to(ROOT).as_posix()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        is_test = isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if needed := needs(node):
+            yield (f"{where}::{node.name}" if is_test else where), needed
+
+
+def names_of(test: str) -> list[str]:
+    """What a stage may name to run a test: itself, its file or a folder."""
+    file = Path(test.partition("::")[0])
+    return [test, file.as_posix(), *(folder.as_posix() for folder in file.parents)]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_names_the_tests_that_need_what_only_it_installs(stage: str) -> None:
+    installed = packages_of(stage)
+    assert installed, "they are found"
+    named = set(texts_of_stages()[stage])
+    files = [path for top in ("tests", "nexus/tests", "plugins/*/tests") for path in ROOT.glob(f"{top}/**/test_*.py")]
+    found = {test for path in files for test, needed in with_needs(path) if needed & installed}
+    assert found, "they are found"
+    assert {test for test in found if not named.intersection(names_of(test))} == set()
