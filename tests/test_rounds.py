@@ -128,6 +128,20 @@ def test_a_seat_that_never_came_to_move_is_paid_and_not_asked() -> None:
     assert {seat: [r.reward for r in mine] for seat, mine in results.items()} == {"ann": [2], "bob": [-1], "cid": [-1]}
 
 
+def test_a_game_says_that_a_limit_ended_it_and_not_its_rules() -> None:
+    class Timed(Standoff):
+        def truncated(self, seat: str) -> bool:
+            return not self.taken
+
+    def last(game: type[RoundGame], name: str) -> dict[str, list[bool]]:
+        results = asyncio.run(play(world_of(game), lambda seat, seen: Action(name), dict.fromkeys(game.seats, 0)))
+        return {seat: [result.truncated for result in mine] for seat, mine in results.items()}
+
+    assert last(Timed, "pass") == {seat: [False, True] for seat in Timed.seats}  # six passes are its limit
+    assert last(Timed, "take") == {seat: [False] for seat in Timed.seats}
+    assert last(Standoff, "pass") == {seat: [False, False] for seat in Standoff.seats}
+
+
 def test_who_misses_the_deadline_that_ends_the_game_is_paid_when_it_acts() -> None:
     async def late() -> tuple[ActionResult, ActionResult]:
         world = world_of(AUCTION)

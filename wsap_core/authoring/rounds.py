@@ -116,8 +116,7 @@ class RoundGame(GameRules, keeps={}):
         self._barrier.restart(round_number=self.round)
 
     def _restore(self, state: Mapping[str, JsonValue]) -> None:
-        (seed, episode), number, told = state["seed"], state["round"], state["told"]
-        given = state["paid"]
+        (seed, episode), number, told, given = (state[name] for name in ("seed", "round", "told", "paid"))
         paid = {seat: float(given.get(seat, 0.0)) for seat in self.seats}
         if not all(type(n) is int for n in (seed, episode, number)) or number < 0 or not set(told) <= set(self.seats):
             raise ValueError("the seed, the round or the seats told of the end are invalid")
@@ -167,8 +166,7 @@ class RoundGame(GameRules, keeps={}):
         if why:
             return ActionResult(False, why, done=self.done(seat), observation=self.observation(seat))
         if tool:
-            success, message = self.look_up(seat, action)
-            return ActionResult(success, message, observation=self.observation(seat))
+            return ActionResult(*self.look_up(seat, action), observation=self.observation(seat))
         if self.done(seat) and seat not in self._told and any(seat == late for _, late, _ in self._barrier.forced):
             return replace(self._tell(seat), success=False)  # it missed the deadline at which the game ended
         if not asked and self._is_out(seat):
@@ -215,9 +213,9 @@ class RoundGame(GameRules, keeps={}):
         return result
 
     def _result(self, seat: str) -> ActionResult:
-        pay = self.returns()[seat] - self._paid[seat]
-        words, earned = self.message(seat, pay), tuple(self.achieved(seat))
-        return ActionResult(True, words, pay, earned, self.done(seat), self.observation(seat))
+        pay, done = self.returns()[seat] - self._paid[seat], self.done(seat)
+        words, earned, cut = self.message(seat, pay), tuple(self.achieved(seat)), done and self.truncated(seat)
+        return ActionResult(True, words, pay, earned, done, self.observation(seat), truncated=cut)
 
     @property
     def _header(self) -> bytes:

@@ -130,6 +130,11 @@ class GameRules(Guarded, keeps={}):
         its last result with its pay so far at once, and none for what it is paid later."""
         return False
 
+    def truncated(self, seat: str) -> bool:
+        """Return whether a limit of rounds or time has ended the episode for a seat, rather than the rules of the game:
+        what trainers call truncated. It is asked when the seat is told of the end."""
+        return False
+
     def hears(self) -> Sequence[str]:
         """Return seats that get their held-back results now, in addition to those to move next."""
         return ()

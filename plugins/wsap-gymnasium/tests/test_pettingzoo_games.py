@@ -17,7 +17,7 @@ from wsap_core.errors import MissingServiceError, PluginError, SnapshotError, Us
 from wsap_core.protocol import Action
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.context import Context, derive_seed
-from wsap_gymnasium.multi import aec
+from wsap_gymnasium.multi import aec, parallel
 from wsap_gymnasium.zoo_games import PLAY, PettingZooGame, environments
 from wsap_nexus import api
 
@@ -184,13 +184,13 @@ OWN = """
     class Race(AECEnv):
         "Two runners; the second pays what it is told to."
         metadata = {"name": "race"}
-        def __init__(self, pay=1.0, pictures=False):
+        def __init__(self, pay=1.0, pictures=False, limit=None):
             super().__init__()
             self.possible_agents = ["runner_0", "runner_1"]
             shape = (64, 64, 3) if pictures else (2,)
             self.space = gymnasium.spaces.Box(0, 9, shape)
             self.moves = gymnasium.spaces.Discrete(3)
-            self.pay = pay
+            self.pay, self.limit = pay, limit
         def observation_space(self, agent):
             return self.space
         def action_space(self, agent):
@@ -208,13 +208,15 @@ OWN = """
             self.steps, self.agent_selection = 0, "runner_0"
         def step(self, action):
             agent = self.agent_selection
-            if self.terminations[agent]:
+            if self.terminations[agent] or self.truncations[agent]:
                 return self._was_dead_step(action)
             self.steps += 1
             self._clear_rewards()
             if self.steps == 4:
                 self.rewards = {"runner_0": 1.0, "runner_1": self.pay}
                 self.terminations = dict.fromkeys(self.agents, True)
+            if self.steps == self.limit:
+                self.truncations = dict.fromkeys(self.agents, True)
             self.agent_selection = self.agents[self.steps % 2]
 
     def parallel(**how):
@@ -239,3 +241,26 @@ def test_one_s_own_environment_is_played_and_one_that_pays_no_number_is_an_error
         begun("own_race:Race", pictures=True)
     with pytest.raises(WsapError, match="own_race:parallel"):
         begun("own_race:parallel")
+
+
+@pytest.mark.parametrize(("limit", "late"), [(2, True), (4, False), (None, False)])
+def test_an_end_by_a_limit_is_told_from_one_by_the_rules_there_and_back_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, late: bool
+) -> None:
+    (tmp_path / "own_race.py").write_text(textwrap.dedent(OWN), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name, how = "pettingzoo", {"id": "own_race:Race", "kwargs": {"limit": limit}}
+    played = api.play(name, "random-legal", episodes=1, record=False, options=how).to_json()
+    assert [seat.get("truncated", False) for seat in played["seats"]] == [late, late]
+    env = aec(name, options=how)
+    env.reset(seed=1)
+    while not any(env.terminations.values()) and not any(env.truncations.values()):
+        env.step(0)
+    assert set(env.truncations.values()) == {late}
+    assert set(env.terminations.values()) == {not late}
+    together = parallel(name, options=how)
+    together.reset(seed=1)
+    while together.agents:
+        _, _, terminations, truncations, _ = together.step(dict.fromkeys(together.agents, 0))
+    assert set(truncations.values()) == {late}
+    assert set(terminations.values()) == {not late}

@@ -79,6 +79,7 @@ class _Table:
                 raise UsageError(f"No action of {name} in {self.world.spec.display_title} can be numbered.")
         self.text, self.max_steps = text, max_steps
         self.rounds = 0
+        self._cut: set[str] = set()
         self.chance = seeding.np_random(None)[0]
         self.action_spaces = {name: spaces.Discrete(len(numbers)) for name, numbers in self.numberings.items()}
         self.observation_spaces = {name: self._space(name) for name in self.names}
@@ -95,13 +96,16 @@ class _Table:
             self.chance = seeding.np_random(seed)[0]
         chosen = int(self.chance.integers(SEED_LIMIT + 1)) if seed is None else seed % (SEED_LIMIT + 1)
         self.rounds = 0
+        self._cut.clear()
         self.world.reset(chosen)
         return {name: {"observation": self.observation(name), "seed": chosen} for name in self.names}
 
     def step(self, numbers: Mapping[str, Any]) -> dict[str, Outcome]:
         """Let ready seats take the actions of these numbers, and return what seats were told."""
         self.rounds += 1
-        return self.world.step({name: self.action(name, number) for name, number in numbers.items()})
+        told = self.world.step({name: self.action(name, number) for name, number in numbers.items()})
+        self._cut |= {name for name, outcome in told.items() if outcome.result.truncated}
+        return told
 
     def action(self, name: str, number: Any) -> Action:
         """Return the action of a number."""
@@ -123,10 +127,14 @@ class _Table:
     def _nothing(self, name: str) -> npt.NDArray[np.int8]:
         return np.zeros(len(self.numberings[name]), np.int8)
 
-    @property
-    def late(self) -> bool:
-        """Whether the limit of rounds is reached."""
-        return self.max_steps is not None and self.rounds >= self.max_steps
+    def terminated(self, name: str) -> bool:
+        """Return whether the game is over for a seat by its own rules."""
+        return name in self.world.done and name not in self._cut
+
+    def truncated(self, name: str) -> bool:
+        """Return whether a limit ended the episode of a seat: of the game's own, or `max_steps`."""
+        late = self.max_steps is not None and self.rounds >= self.max_steps
+        return name in self._cut or (late and name not in self.world.done)
 
     def info(self, name: str, outcome: Outcome | None) -> dict[str, Any]:
         """Return what is told beside an observation."""
@@ -214,8 +222,8 @@ class WsapAEC(AECEnv[str, Seen, np.int64]):  # type: ignore[misc]  # it may be i
             if outcome is not None:
                 self.rewards[name] = float(outcome.result.reward)
             self.infos[name] = self.table.info(name, outcome)
-            self.terminations[name] = self.terminations[name] or name in self.table.world.done
-            self.truncations[name] = self.table.late and not self.terminations[name]
+            self.terminations[name] = self.table.terminated(name)
+            self.truncations[name] = self.table.truncated(name)
 
     def render(self) -> str | None:
         """Return what all agents see."""
@@ -269,10 +277,9 @@ class WsapParallel(ParallelEnv[str, Seen, np.int64]):  # type: ignore[misc]  # a
         """Take the actions of all agents that are asked."""
         ready = self.table.world.ready
         told = self.table.step({name: number for name, number in actions.items() if name in ready})
-        over, late = self.table.world.done, self.table.late
         agents = self.agents
-        terminations = {name: name in over for name in agents}
-        truncations = {name: late and name not in over for name in agents}
+        terminations = {name: self.table.terminated(name) for name in agents}
+        truncations = {name: self.table.truncated(name) for name in agents}
         self.agents = [name for name in agents if not terminations[name] and not truncations[name]]
         return (
             {name: self.table.seen(name) for name in agents},

@@ -167,6 +167,7 @@ class PettingZooGame(RoundGame):
     def _start(self) -> None:
         self._env.reset(seed=derive_seed(self.seed, self.episode))
         self._log: list[int] = []
+        self._cut: set[str] = set()
         self._paid_so_far = dict.fromkeys(self.seats, 0.0)
         self._look()
 
@@ -193,6 +194,10 @@ class PettingZooGame(RoundGame):
     def out(self, seat: str) -> bool:
         """Return whether an agent is done while others go on."""
         return bool(self._env.agents) and seat not in self._env.agents
+
+    def truncated(self, seat: str) -> bool:
+        """Return whether the environment truncated an agent's episode."""
+        return seat in self._cut
 
     def returns(self) -> Mapping[str, float]:
         """Return the rewards so far."""
@@ -222,6 +227,7 @@ class PettingZooGame(RoundGame):
             if not math.isfinite(reward):
                 raise ValueError(f"{self._name} gave {agent} the reward {reward}, which is no number")
             self._paid_so_far[str(agent)] += float(reward)
+        self._cut |= {str(agent) for agent, cut in env.truncations.items() if cut and not env.terminations[agent]}
         self._look()
         while env.agents and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
             env.step(None)
