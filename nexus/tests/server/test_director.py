@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_nexus.server.director import WEIGHTS, Moment, Shot, Standing, heats, next_shot, reason
+from wsap_nexus.runs.record.moments import WEIGHTS
+from wsap_nexus.server.director import PERIOD, Moment, Shot, Standing, heats, next_shot, reason, watched
 
 PLAYED, LIVING, EMPTY = Standing(False, 1), Standing(True, 0), Standing(False, 0)
 
 
 def moment(kind: str, time: float, world: str, words: str = "") -> Moment:
-    return Moment(time, world, "ada", kind, words or f"{kind} in {world}", public=True)
+    return Moment(time, world, "ada", kind, WEIGHTS[kind], words or f"{kind} in {world}", public=True)
 
 
 @pytest.mark.parametrize(
@@ -83,3 +84,27 @@ def test_a_shot_lasts_and_the_order_of_moments_does_not_matter(moments: list[Mom
             assert found.world != shot.world
             assert now - shot.since >= 4.0
         shot = found
+
+
+@given(
+    st.lists(
+        st.builds(moment, st.sampled_from(sorted(WEIGHTS)), st.floats(0, 900), st.sampled_from("abc")), max_size=12
+    ),
+    st.lists(st.integers(0, 1200), min_size=1, max_size=20).map(sorted),
+)
+def test_who_looked_all_the_time_sees_the_same_as_who_never_looked_before(
+    moments: list[Moment], seconds: list[int]
+) -> None:
+    worlds, seen = {"a": LIVING, "b": PLAYED, "c": PLAYED}, sorted(moments, key=lambda one: one.time)
+    before = None
+    for second in seconds:
+        # Only what has happened by then is known.
+        before = watched(before, worlds, [one for one in seen if one.time <= second], second)
+        assert before.shot == watched(None, worlds, seen, second).shot
+
+
+def test_a_watch_begins_between_one_and_two_periods_ago() -> None:
+    died = [moment("died", 5.0, "c")]
+    assert watched(None, {"b": PLAYED, "c": PLAYED}, died, 20).shot == Shot("c", 5.0)
+    late = watched(None, {"b": PLAYED, "c": PLAYED}, died, 3 * PERIOD)
+    assert (late.since, late.shot) == (2 * PERIOD, Shot("b", 2.0 * PERIOD))  # the death is forgotten

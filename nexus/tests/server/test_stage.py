@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from dashboard_kit import Served
 
 from wsap_core.host import PluginHost
 from wsap_nexus.hub.nexus import Nexus, Settings
+from wsap_nexus.server.stage import Stage
 from wsap_nexus.store.entities import EntryRequest, Policy
 
 pytestmark = pytest.mark.every_database
@@ -93,3 +95,51 @@ def test_entries_are_still_there_after_a_start(opened: Callable[[], Served]) -> 
     kept = [moment for moment in before["moments"] if moment["kind"] in ("entered", "left")]
     assert [moment for moment in again["moments"] if moment["kind"] in ("entered", "left")] == kept
     assert [moment["words"] for moment in kept] == ["Ada comes home from Crafter", "Ada arrives in Crafter"]
+
+
+def test_moments_and_the_choice_are_the_same_after_a_start(opened: Callable[[], Served]) -> None:
+    served = opened()
+    served.within(served.nexus.enter("ada", "crafter", EntryRequest()))
+    then = until(served, lambda found: kinds(found).count("achievement") > 1)["now"]
+
+    def shown(here: Served, private: bool) -> dict[str, Any]:
+        return here.do(lambda: Stage(here.nexus, clock=lambda: then).seen_by(private=private))
+
+    before = {private: shown(served, private) for private in (True, False)}
+    served.stop()
+    again = opened()
+    until(again, lambda found: found["on_stage"] is not None)
+    assert "achievement" in kinds(before[True])
+    assert "achievement" not in kinds(before[False])
+    assert {private: shown(again, private) for private in (True, False)} == before
+
+
+def test_a_run_tells_its_moments_to_the_owner_and_its_agent(opened: Callable[[], Served]) -> None:
+    served = opened()
+    stay = served.within(served.nexus.enter("ada", "crafter", EntryRequest()))
+    until(served, lambda found: "achievement" in kinds(found))
+    path = f"/nexus/runs/{stay.session.run_id}"
+    found = served.read(f"{path}/moments")
+    first = found["moments"][0]
+    assert first["words"].startswith("Ada, for the first time: ")
+    step = served.read(f"{path}/steps?position={first['position'] - 1}&limit=1")["steps"][0]
+    assert step["achievements"] == [first["words"].removeprefix("Ada, for the first time: ").replace(" ", "_")]
+    russian = served.read(f"{path}/moments?language=ru")["moments"][0]["words"]
+    assert russian == first["words"].replace("for the first time", "впервые")
+    assert served.read_public(f"{path}/moments") == {"moments": [], "more": 0}
+    for agent, number in (("ada", len(found["moments"])), ("ben", 0)):
+        status, _, body = served.ask(f"/nexus/agents/{agent}/token", method="POST", body={}, headers=served.authorized)
+        assert status == 201, body
+        token = json.loads(body)["token"]
+        status, _, body = served.ask(f"{path}/moments", headers={"Authorization": f"Bearer {token}"})
+        assert (status, len(json.loads(body)["moments"]) >= number, b"Ada" in body) == (200, True, agent == "ada")
+
+
+def test_what_happened_is_told_in_russian_too(opened: Callable[[], Served]) -> None:
+    served = opened()
+    served.within(served.nexus.enter("ada", "crafter", EntryRequest(steps=5)))
+    until(served, lambda found: kinds(found)[:1] == ["left"])
+    told = [moment["words"] for moment in served.read("/nexus/stage?language=ru")["moments"]]
+    assert told[0] == "Ada возвращается домой из мира Crafter"
+    assert told[-1] == "Ada приходит в мир Crafter"
+    assert served.ask("/nexus/stage?language=fr")[0] == 400

@@ -6,6 +6,7 @@ among its moments: otherwise a cut would betray it.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,18 +23,10 @@ WORTH_IT = 20.0
 CALM = 10.0
 """The heat below which nothing happens in a world."""
 
-WEIGHTS: Mapping[str, float] = {
-    "died": 100.0,
-    "meta_goal_reached": 70.0,
-    "achievement": 50.0,
-    "brought_home": 50.0,
-    "talked": 30.0,
-    "hit": 25.0,
-    "entered": 15.0,
-    "again": 10.0,
-    "left": 10.0,
-}
-"""Kind of moment -> how much it draws the eye, from 0 to 100."""
+FORGOTTEN = 180.0
+"""Seconds after which a moment counts nothing: even a death is below 0.1 then."""
+PERIOD = 300
+"""Seconds between two beginnings of the director's watch; see `watched`."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,8 @@ class Moment:
     world: str
     agent: str
     kind: str
-    """A key of `WEIGHTS`."""
+    weight: float
+    """How much it draws the eye, from 0 to 100."""
     words: str
     """A sentence without a full stop."""
     public: bool
@@ -56,10 +50,10 @@ class Moment:
     """The number of the decision in the run, from 1; None if it is unknown."""
 
     def heat(self, now: float) -> float:
-        """Return how much it counts at a time: its weight, halved each `HALF_LIFE`; 0 before it."""
-        if now < self.time:
+        """Return how much it counts at a time: its weight, halved each `HALF_LIFE`; 0 before it, and once forgotten."""
+        if not self.time <= now < self.time + FORGOTTEN:
             return 0.0
-        return float(WEIGHTS[self.kind] * 2 ** ((self.time - now) / HALF_LIFE))
+        return float(self.weight * 2 ** ((self.time - now) / HALF_LIFE))
 
 
 @dataclass(frozen=True)
@@ -111,6 +105,37 @@ def next_shot(on: Shot | None, worlds: Mapping[str, Standing], moments: Sequence
     if others[best] >= 1.5 * counts + CALM and lasted >= (SHORTEST_FOR_DEATH if died else SHORTEST):
         return Shot(best, now)
     return on
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What the director has shown since a time."""
+
+    since: int
+    """The second with which it began, since 1970."""
+    until: int
+    """The last second that it has watched."""
+    shot: Shot | None
+
+
+def watched(before: Watch | None, worlds: Mapping[str, Standing], moments: Sequence[Moment], second: int) -> Watch:
+    """Return what is on stage in a second, chosen anew in each second since the watch began.
+
+    A watch begins with nothing on stage, between one and two `PERIOD`s ago, at a time that depends on the clock alone.
+    So whoever knows the moments and the worlds comes to the same shot, whether it looked all the time or never before.
+
+    Args:
+        before: an earlier watch, to go on from if it began at the same time; the result is the same without.
+        moments: those of the time of the watch and `FORGOTTEN` before it, oldest first.
+    """
+    since = (second // PERIOD - 1) * PERIOD
+    if before is None or before.since != since or before.until > second:
+        before = Watch(since, since - 1, None)
+    times, shot = [moment.time for moment in moments], before.shot
+    for now in range(before.until + 1, second + 1):
+        recent = moments[bisect_left(times, now - FORGOTTEN) : bisect_right(times, now)]
+        shot = next_shot(shot, worlds, recent, float(now))
+    return Watch(since, second, shot)
 
 
 def _first(shown: Mapping[str, Standing], hot: Mapping[str, float]) -> str:

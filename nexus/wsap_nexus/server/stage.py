@@ -1,6 +1,7 @@
 """What is on stage: the moments of a nexus, and the worlds between which the director chooses.
 
-Moments are kept in memory for `KEPT` seconds; after a start, those are there of which the nexus' log tells.
+Moments of steps are read from the database, those of arrivals, departures and talks from the nexus' log. So what is
+shown is the same after a start.
 """
 
 from __future__ import annotations
@@ -10,27 +11,26 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
-from wsap_core.protocol import ActionResult
-from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.runs.play.observers import StepTaken
-from wsap_nexus.server.director import Moment, Shot, Standing, heats, next_shot, reason
+from wsap_nexus.runs.record.moments import WEIGHTS
+from wsap_nexus.server.director import Moment, Shot, Standing, Watch, heats, reason, watched
 from wsap_nexus.server.places import Place, places
 from wsap_nexus.store.events import Names, NexusEvent, kind_of
 from wsap_nexus.store.events.agents import MetaGoalReached, Talked, Whispered
 from wsap_nexus.store.events.base import plain, short
 from wsap_nexus.store.events.sessions import Died, Entered, Left
+from wsap_nexus.store.records import EVERYONE, MomentRecord
 
 # Any, in this module: JSON.
 
 KEPT = 900.0
 """Seconds for which moments are kept."""
 MOST = 2000
-"""Maximum number of moments kept."""
-BEHIND = 120
-"""Maximum seconds that the director makes up for when nobody has looked."""
+"""Maximum number of moments of steps, and of those of the log."""
+LATE = 1
+"""Seconds that the director is behind, so that everything that happened in its second is committed."""
 WORLDS_SHOWN = 24
 """Maximum number of worlds."""
 AGENTS_SHOWN = 16
@@ -38,52 +38,51 @@ AGENTS_SHOWN = 16
 MOMENTS_SHOWN = 12
 """Maximum number of moments."""
 APART = 10.0
-"""Seconds after which the same kind of moment of an agent is told again: hits, and things that it achieved before."""
+"""Seconds after which the same kind of moment of an agent is told again: deaths, hits, and things achieved before."""
+
+Language = Literal["en", "ru"]
+
+_SELDOM_TOLD = ("died", "hit", "again")
 
 _TOLD = (Entered, Left, Died, MetaGoalReached, Talked, Whispered)
 
 
 @dataclass(frozen=True)
 class _Note:
-    """A moment whose words depend on how agents are called now."""
+    """A moment whose words depend on the language, and on how agents are called now."""
 
     moment: Moment
-    tell: Callable[[Names], str]
-
-    def told(self, names: Names) -> Moment:
-        """Return it with its words."""
-        return replace(self.moment, words=self.tell(names))
+    tell: Callable[[Names, Language], str]
 
 
 class Stage:
-    """Collects moments, and says who is on stage for the owner and for everybody else."""
+    """Says who is on stage for the owner and for everybody else."""
 
     def __init__(self, nexus: Nexus, *, clock: Callable[[], float] = time.time) -> None:
         self._nexus = nexus
         self._clock = clock
-        self._notes: deque[_Note] = deque(maxlen=MOST)
-        self._shots: dict[bool, Shot | None] = {True: None, False: None}
-        self._chosen: dict[bool, float] = {}
+        self._heard_of: deque[_Note] = deque(maxlen=MOST)
+        self._steps: tuple[int, list[_Note]] = (-1, [])
+        self._watches: dict[bool, tuple[dict[str, Standing], Watch | None]] = {}
         with nexus.nexus_store.look() as tx:
             before = tx.event_page(kinds=[kind_of(event) for event in _TOLD], limit=200)
         for event, _ in reversed(before):
             if event.time > clock() - KEPT:  # older ones are never shown
                 self._heard(event)
-        nexus.on_step(self._stepped)
         nexus.nexus_store.listen(self._heard)
 
-    def seen_by(self, *, private: bool) -> dict[str, Any]:
+    def seen_by(self, *, private: bool, language: Language = "en") -> dict[str, Any]:
         """Return what the stage shows now, JSON-ready; `private` is whether everything may be read."""
         now = self._clock()
         worlds = {place.id: place for place in places(self._nexus)}
         standing = {place.id: _standing(place) for place in worlds.values()}
-        notes = [note for note in self._notes if note.moment.time > now - KEPT and (private or note.moment.public)]
+        notes = self._notes(now, private=private)
         with self._nexus.nexus_store.look() as tx:
             home = tx.agents(place="nexus", limit=AGENTS_SHOWN)
             here = [stay.session.agent_id for place in worlds.values() for stay in place.stays]
             names = Names(tx.names_of([*here, *(note.moment.agent for note in notes)]))
-        moments = [note.told(names) for note in notes]
-        shot = self._shot(private, standing, moments, now)
+        moments = [replace(note.moment, words=note.tell(names, language)) for note in notes]
+        shot = self._shot(private, standing, moments, int(now) - LATE)
         hot = heats(worlds, moments, now)
         shown = sorted(
             worlds.values(), key=lambda place: (place.id != (shot and shot.world), -len(place.stays), place.id)
@@ -102,13 +101,12 @@ class Stage:
             "moments": [_told(moment, names) for moment in list(reversed(moments))[:MOMENTS_SHOWN]],
         }  # fmt: skip
 
-    def _shot(self, private: bool, standing: dict[str, Standing], moments: list[Moment], now: float) -> Shot | None:
-        """Return what is on stage for an audience, chosen once for each second since the last time."""
-        before = self._chosen.get(private, now)
-        for second in range(min(BEHIND, int(now - before)), -1, -1):
-            self._shots[private] = next_shot(self._shots[private], standing, moments, now - second)
-        self._chosen[private] = now
-        return self._shots[private]
+    def _shot(self, private: bool, standing: dict[str, Standing], moments: list[Moment], second: int) -> Shot | None:
+        """Return what is on stage for an audience, as if the worlds had been as they are since the watch began."""
+        worlds, before = self._watches.get(private, (standing, None))
+        watch = watched(before if worlds == standing else None, standing, moments, second)
+        self._watches[private] = standing, watch
+        return watch.shot
 
     def _world(self, place: Place, heat: float, names: Names, moments: list[Moment]) -> dict[str, Any]:
         last = next((moment for moment in reversed(moments) if moment.world == place.id), None)
@@ -134,31 +132,37 @@ class Stage:
 
     # --- what happens -------------------------------------------------------------------------------
 
-    def _stepped(self, stay: LiveSession, step: StepTaken) -> None:
-        for name in list(step.result.achievements)[:MOMENTS_SHOWN]:
-            again = stay.stats.done[f"achievement:{name}"] > 1
-            how = "again" if again else "for the first time"
-            self._add(stay, step, "again" if again else "achievement", f", {how}: {plain(name)}")
-        if death := _event_of(step.result, "death"):
-            self._add(stay, step, "died", f": {death}")
-        elif hit := _event_of(step.result, "damage"):
-            self._add(stay, step, "hit", f": {hit}")
+    def _notes(self, now: float, *, private: bool) -> list[_Note]:
+        """Return what an audience may know of what happened lately, oldest first.
 
-    def _add(self, stay: LiveSession, step: StepTaken, kind: str, words: str) -> None:
-        session, now = stay.session, self._clock()
-        moment = Moment(now, session.world_id, session.agent_id, kind, "", False, session.run_id, step.step)
-        if kind in ("again", "hit") and self._just_told(moment):
-            return
-        said = short(words, 200).rstrip(".")
-        self._notes.append(_Note(moment, lambda names: f"{names.who(session.agent_id)}{said}"))
+        What an agent goes through again and again is told only now and then.
+        """
+        if self._steps[0] != int(now):
+            self._steps = int(now), self._of_steps(now)
+        both = [note for note in self._heard_of if now - KEPT < note.moment.time <= now] + self._steps[1]
+        told: dict[tuple[str, str], float] = {}
+        kept = []
+        for note in sorted(both, key=_order):
+            moment = note.moment
+            if not (private or moment.public):
+                continue  # before anything else: what is secret must not hide what everybody may read
+            which = moment.kind, moment.agent
+            if moment.kind in _SELDOM_TOLD and moment.time < told.get(which, -APART) + APART:
+                continue
+            told[which] = moment.time
+            kept.append(note)
+        return kept
 
-    def _just_told(self, moment: Moment) -> bool:
-        for note in reversed(self._notes):
-            if note.moment.time < moment.time - APART:
-                return False
-            if (note.moment.kind, note.moment.agent) == (moment.kind, moment.agent):
-                return True
-        return False
+    def _of_steps(self, now: float) -> list[_Note]:
+        found = self._nexus.store.repository.moments_between(now - KEPT, now, limit=MOST)
+        with self._nexus.nexus_store.look() as tx:
+            players = tx.players({one.run_id for one in found})
+        worlds = {(run, agent): world for run, those in players.items() for agent, _, world in those}
+        return [
+            _Note(_moment(one, worlds[one.run_id, one.agent]), partial(_words_of_step, one))
+            for one in found
+            if (one.run_id, one.agent) in worlds
+        ]
 
     def _heard(self, event: NexusEvent) -> None:
         if isinstance(event, _TOLD) and (where := self._where(event)) is not None:
@@ -168,8 +172,9 @@ class Stage:
                 kind = "talked"
             elif isinstance(event, Left) and event.items:
                 kind = "brought_home"
-            moment = Moment(event.time, world, event.agent_id, kind, "", event.PUBLIC is not None, run)
-            self._notes.append(_Note(moment, partial(_words, event, self._title(event.game))))
+            public = event.PUBLIC is not None
+            moment = Moment(event.time, world, event.agent_id, kind, WEIGHTS[kind], "", public, run)
+            self._heard_of.append(_Note(moment, partial(_words, event, self._title(event.game))))
 
     def _title(self, game: str | None) -> str:
         return next((info.name for info in self._nexus.entrance.games() if info.id == game), plain(game or ""))
@@ -178,12 +183,12 @@ class Stage:
         """Return the world and the run of an event; None if it is about no world."""
         if isinstance(event, Entered | Left):
             return event.world, event.run
-        stay = self._nexus.live.sessions.get(event.agent_id or "")
-        session = None if stay is None else stay.session
-        if isinstance(event, Died) and event.session_id is not None:
+        if event.session_id is not None:
             with self._nexus.nexus_store.look() as tx:
                 session = tx.session(event.session_id)
-        return None if session is None else (session.world_id, session.run_id)
+            return session.world_id, session.run_id
+        stay = self._nexus.live.sessions.get(event.agent_id or "")
+        return None if stay is None else (stay.session.world_id, stay.session.run_id)
 
 
 # --- parts ------------------------------------------------------------------------------------------
@@ -200,19 +205,46 @@ def _leading(place: Place, moments: Iterable[Moment]) -> str | None:
     return latest[-1] if latest else here[0] if here else None
 
 
-def _words(event: NexusEvent, title: str, names: Names) -> str:
-    """Return an event as a sentence; of arrivals and departures it has only what everybody may read."""
-    if isinstance(event, Entered):
-        how = "comes back to life in" if event.respawned else "wakes up in" if event.woken else "arrives in"
-        return f"{names.who(event.agent_id)} {how} {title}"
-    if isinstance(event, Left):
-        return f"{names.who(event.agent_id)} comes home from {title}"
-    return event.sentence(names)
+def _order(note: _Note) -> tuple[float, str, str, int, str]:
+    moment = note.moment
+    return moment.time, moment.run, moment.agent, moment.step or 0, moment.kind
 
 
-def _event_of(result: ActionResult, kind: str) -> str:
-    """Return what a step's observation tells of an event of a kind; empty if it tells of none."""
-    return next((event.description or kind for event in result.observation.recent_events if event.type == kind), "")
+def _moment(one: MomentRecord, world: str) -> Moment:
+    return Moment(one.time, world, one.agent, one.kind, one.weight, "", one.audience == EVERYONE, one.run_id, one.step)
+
+
+def _words_of_step(one: MomentRecord, names: Names, language: Language) -> str:
+    return f"{names.who(one.agent)}{short(one.told(language))}"
+
+
+def _words(event: NexusEvent, title: str, names: Names, language: Language) -> str:
+    """Return an event as a sentence; of arrivals, deaths and departures it has only what everybody may read."""
+    who = names.who(str(event.agent_id))
+    match event:
+        case Entered():
+            english, russian = (
+                ("comes back to life in", "возвращается к жизни в мире") if event.respawned
+                else ("wakes up in", "просыпается в мире") if event.woken
+                else ("arrives in", "приходит в мир")
+            )  # fmt: skip
+            return f"{who} {russian if language == 'ru' else english} {title}"
+        case Died():
+            return f"{who}: смерть в мире {title}" if language == "ru" else f"{who} died in {title}"
+        case Left():
+            return f"{who} {'возвращается домой из мира' if language == 'ru' else 'comes home from'} {title}"
+    return _in_russian(event, who) if language == "ru" else event.sentence(names)
+
+
+def _in_russian(event: NexusEvent, who: str) -> str:
+    match event:
+        case MetaGoalReached():
+            return f"{who} достигает своей цели: {short(event.description) or plain(event.goal)}"
+        case Talked():
+            return f"Сказано для {who}: {short(event.text)}. Ответ: {short(event.reply)}"
+        case Whispered():
+            return f"Шёпот для {who}: {short(event.text)}"
+    return event.sentence()
 
 
 def _told(moment: Moment, names: Names) -> dict[str, Any]:

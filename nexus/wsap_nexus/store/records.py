@@ -107,6 +107,51 @@ class EventRecord:
             ) from None
 
 
+SEAT, EVERYONE = "seat", "everyone"
+"""The audiences of moments: the owner with whoever may see what is private to the player, and everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewMoment:
+    """Something that happened in a step and is worth telling, as it is written with the step."""
+
+    kind: str
+    """`achievement`, `again` (one that the player has achieved before), `died` or `hit`."""
+    weight: float
+    """How much it draws the eye, from 0 to 100."""
+    audience: str
+    """Who may read it: `SEAT` or `EVERYONE`."""
+    words: Mapping[str, str]
+    """Language, `en` or `ru` -> what follows the player's name in the sentence."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MomentRecord:
+    """A moment of a run in the database."""
+
+    run_id: str
+    seq: int
+    """The event that it was written with."""
+    number: int
+    """Its number among the moments of that event, from 0."""
+    seat: str
+    agent: str
+    """The agent of the nexus in the seat; elsewhere the seat."""
+    step: int
+    """The number of the seat's decision in the run, from 1."""
+    time: float
+    """When the event was appended: seconds since 1970."""
+    kind: str
+    weight: float
+    audience: str
+    words: Mapping[str, str]
+    """As in `NewMoment`."""
+
+    def told(self, language: str) -> str:
+        """Return what follows the player's name, in English where the language is not known."""
+        return self.words.get(language) or self.words.get("en", "")
+
+
 _LONGEST_SLUG = 24
 
 

@@ -34,7 +34,7 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import check_run
 from wsap_nexus.store.log.bodies import BodyDecoder, Encoded
-from wsap_nexus.store.records import EventRecord, NewRun, RunRecord, RunStatus, new_run_id
+from wsap_nexus.store.records import EventRecord, MomentRecord, NewRun, RunRecord, RunStatus, new_run_id
 from wsap_nexus.store.tables import IS_SELDOM, METADATA, SELDOM
 
 _RUN = METADATA.tables["run"]
@@ -44,6 +44,7 @@ _INBOX = METADATA.tables["inbox"]
 _SAVED = METADATA.tables["saved_state"]
 _SESSION = METADATA.tables["session"]
 _COUNTER = METADATA.tables["counter"]
+_MOMENT = METADATA.tables["moment"]
 
 _IS_REPLAY: ColumnElement[bool] = _RUN.c.config["replay"].as_string().is_not(None)
 
@@ -267,7 +268,7 @@ class Repository:
                 pass
         with self.database.write() as connection:
             for run_id in run_ids:
-                for table in (_EVENT, _DICTIONARY, _INBOX, _SAVED):
+                for table in (_MOMENT, _EVENT, _DICTIONARY, _INBOX, _SAVED):
                     connection.execute(table.delete().where(table.c.run_id == run_id))
                 if not connection.execute(_RUN.delete().where(_RUN.c.id == run_id)).rowcount:
                     raise self._unknown(run_id)
@@ -430,6 +431,25 @@ class Repository:
         query = select(func.count()).select_from(_EVENT).where(_EVENT.c.run_id == run_id, _EVENT.c.seq >= from_seq)
         query = _of(query, None if kind is None else (kind,), seat)
         return int(self._rows(query)[0][0])
+
+    # --- moments -----------------------------------------------------------------------------
+
+    def moments_of(self, run_id: str, *, limit: int) -> list[MomentRecord]:
+        """Return the first moments of a run, oldest first."""
+        query = select(_MOMENT).where(_MOMENT.c.run_id == run_id)
+        return [_moment(row) for row in self._rows(query.order_by(_MOMENT.c.seq, _MOMENT.c.number).limit(limit))]
+
+    def moments_between(self, since: float, until: float, *, limit: int) -> list[MomentRecord]:
+        """Return the last moments of all runs after one time and up to another, seconds since 1970, oldest first."""
+        query = select(_MOMENT).where(_MOMENT.c.time > since, _MOMENT.c.time <= until)
+        newest = query.order_by(
+            _MOMENT.c.time.desc(), _MOMENT.c.run_id.desc(), _MOMENT.c.seq.desc(), _MOMENT.c.number.desc()
+        )
+        return [_moment(row) for row in self._rows(newest.limit(limit))][::-1]
+
+
+def _moment(row: Row[Any]) -> MomentRecord:
+    return MomentRecord(**{**row._asdict(), "words": json.loads(row.words)})
 
 
 def _taken(run_id: str) -> UsageError:

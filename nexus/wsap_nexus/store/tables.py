@@ -113,6 +113,30 @@ class SavedStateRow(Base, table=True):
     """The body of an event `snapshot`, compressed with zlib."""
 
 
+class MomentRow(Base, table=True):
+    """A moment of a run, written in the transaction of the event that it comes from."""
+
+    __table_args__ = (Index("moment_time", "time"),)
+
+    run_id: str = Field(sa_column=Column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True))
+    seq: int = Field(primary_key=True)
+    """The event."""
+    number: int = Field(primary_key=True)
+    """Counts the moments of one event, from 0."""
+    seat: str = Field(max_length=LONGEST_NAME)
+    agent: str = Field(max_length=LONGEST_NAME)
+    """The agent of the nexus in the seat; elsewhere the seat."""
+    step: int
+    """The number of the seat's decision in the run, from 1."""
+    time: float
+    kind: str = Field(max_length=20)
+    weight: float
+    audience: str = Field(max_length=20)
+    """"seat" or "everyone"."""
+    words: str = Field(sa_column=Column(Text, nullable=False))
+    """Language -> words, as canonical JSON."""
+
+
 class InboxRow(Base, table=True):
     """An influence on a living world, stored for the process that plays its run."""
 

@@ -65,7 +65,7 @@ export function cost(dollars) {
 }
 
 const SIGNS = {
-  entered: ['→', 'in'], left: ['←', 'out'], died: ['✕', 'bad'], achievement: ['★', 'good'], skill_gained: ['↑', 'good'],
+  entered: ['→', 'in'], left: ['←', 'out'], died: ['✕', 'bad'], hit: ['♥', 'bad'], achievement: ['★', 'good'], skill_gained: ['↑', 'good'],
   item_found: ['◆', 'good'], item_moved: ['◇', ''], world_crashed: ['!', 'bad'], entry_refused: ['!', 'bad'], listener_failed: ['!', 'bad'], agent_failed: ['!', 'bad'],
   transfer_cancelled: ['↩', 'warn'], transfer_in_doubt: ['?', 'warn'], transfer_settled: ['✓', 'good'], game_offline: ['!', 'bad'], game_failed: ['!', 'bad'],
   diary: ['✎', ''], message_sent: ['✉', ''], meta_goal_set: ['◎', 'in'], meta_goal_reached: ['◉', 'good'], agent_registered: ['+', 'in'], agent_paused: ['❚❚', 'warn'], agent_resumed: ['▶', 'good'],

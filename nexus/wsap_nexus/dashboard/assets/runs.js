@@ -6,9 +6,10 @@ import { add, el, empty, fill, link, say, table, to } from './dom.js';
 import { inspector } from './inspector.js';
 import { runLook } from './look.js';
 import { windowList } from './list.js';
-import { count, figure, plain, usage, when } from './format.js';
+import { count, figure, plain, sign, usage, when } from './format.js';
 
 const SPEEDS = [1, 2, 4, 8, 16];
+const BEFORE = 10; // steps before a moment at which it is shown from
 
 export async function runsPage(context) {
   const { root, signal } = context;
@@ -75,6 +76,7 @@ export async function runPage(context) {
 
   const position = el('input.scrub', { type: 'range', min: 0, max: Math.max(0, total - 1), value: 0, step: 1, 'aria-label': 'Step', disabled: !total });
   const where = el('output.n', { for: 'scrub' });
+  const ticks = el('ol.ticks', { 'aria-label': 'Moments', hidden: true });
   const play = el('button', { type: 'button', title: 'Play or pause (space)' }, '▶ Play');
   const speed = el('select', { 'aria-label': 'Steps per second' }, SPEEDS.map((s) => el('option', { value: s }, `${s} per second`)));
   speed.value = '4';
@@ -148,6 +150,34 @@ export async function runPage(context) {
     return seqs.get(n);
   }
 
+  // Marks what happened above the steps; a press starts a little before it.
+  let moments = [];
+  async function mark() {
+    moments = (await get(`${path}/moments`, signal)).moments;
+    ticks.hidden = !moments.length || total < 2;
+    const places = Math.max(8, Math.floor(ticks.clientWidth / 26)); // so that none covers another
+    const marked = new Map();
+    for (const moment of moments) {
+      const place = Math.floor(places * moment.position / (total + 1));
+      marked.set(place, [...(marked.get(place) || []), moment]);
+    }
+    fill(ticks, [...marked].map(([place, together]) => {
+      const moment = together.reduce((best, one) => (one.weight > best.weight ? one : best));
+      const words = together.map((one) => one.words).join('; ');
+      const tick = el('button.tick', { type: 'button', title: words, 'aria-label': `Step ${moment.position}: ${words}`, onclick: () => go(before(moment)) },
+        sign(moment.kind === 'again' ? 'achievement' : moment.kind));
+      const item = el('li', {}, tick);
+      item.style.insetInlineStart = `${100 * (place + 0.5) / places}%`;
+      return item;
+    }));
+  }
+  const before = (moment) => Math.max(0, moment.position - 1 - BEFORE);
+  function toMoment(way) {
+    const places = moments.map((moment) => moment.position - 1);
+    const found = way > 0 ? places.find((place) => place > at) : places.findLast((place) => place < at);
+    if (found !== undefined) go(found);
+  }
+
   // Goes to a step; while one is loading, only the latest request counts.
   function go(n) {
     if (!total) return;
@@ -218,7 +248,7 @@ export async function runPage(context) {
 
   const keys = (event) => {
     if (event.target.closest('input, select, textarea, button, a, summary, dialog, .list') || event.ctrlKey || event.metaKey || event.altKey) return;
-    const moves = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(total - 1), PageDown: null, ' ': toggle };
+    const moves = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(total - 1), PageDown: null, ' ': toggle, n: () => toMoment(1), p: () => toMoment(-1) };
     if (!moves[event.key]) return;
     event.preventDefault();
     moves[event.key]();
@@ -234,7 +264,7 @@ export async function runPage(context) {
     el('section.panel.player', {},
       el('div.buttons', { role: 'group', 'aria-label': 'Playback' }, firstButton, backButton, play, onButton, lastButton, speed,
         el('label', { for: 'jump' }, 'Go to'), jump, follow, el('span.grow', {}), where),
-      position),
+      el('div.track', {}, ticks, position)),
     el('div.columns.run', {},
       el('div', {}, el('section.panel', {}, afterward, stage), el('section.panel.flush', {}, el('h2', {}, 'Steps'), list.node)),
       el('section.panel', {}, decided, look.node)),
@@ -245,9 +275,13 @@ export async function runPage(context) {
     look.none();
   }
   showWhere();
-  await Promise.all([view?.load(), list.start()]);
+  await Promise.all([view?.load(), list.start(), mark()]);
   if (total) go(Math.max(0, Number(query.get('step') || 1) - 1));
   if (query.get('play')) startPlaying();
+  else if (!query.has('step') && !live && moments.length) { // a replay opens playing, a little before what weighs most
+    go(before(moments.reduce((best, one) => (one.weight > best.weight ? one : best))));
+    startPlaying();
+  }
   context.on('pulse', (pulse) => {
     const mine = pulse.agents.find((s) => s.run === id);
     if (!mine) return;

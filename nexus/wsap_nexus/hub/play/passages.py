@@ -354,6 +354,7 @@ class WorldPassages:
         stay = LiveSession(session, name, controls, live.tell, stats)
         stay.take_up(last, repeats=self.run.repeats)
         self.controls[name] = controls
+        self.recorder.agents[name] = session.agent_id
         self.stays[name] = live.sessions[session.agent_id] = stay
         if (reason := live.to_leave.pop(session.id, None)) is not None:
             stay.stop(reason)
@@ -447,6 +448,7 @@ class WorldPassages:
         if record:
             departure = {"agent": session.agent_id, "transfer": transfer, "reason": reason}
             self.recorder.write("departed", departure, seat=name, episode=episode)
+            self.recorder.agents.pop(name, None)
             self.context.store.writer.flush()
         await self._port.close_seat(name)
         self.run.vacated(name)

@@ -276,6 +276,7 @@ class SessionRunner:
             stay = LiveSession(session, seat, controls, self.context.live.tell, stats.get(seat) or SessionStats())
             stay.take_up((last or {}).get(seat), repeats=past is not None)
             stays[seat] = self.context.live.sessions[session.agent_id] = stay
+            recorder.agents[seat] = session.agent_id
 
         alone = len(plan.seats) == 1
         run_id = next(iter(sessions.values())).run_id

@@ -327,7 +327,7 @@ class SeatLoop:
         seat, number, action, result = self.seat.agent_id, self.tally.steps, outcome.action, outcome.result
         line = step_line(seat, action, result)
         self.tally.add(line, action.name, result, info)
-        self._recorder.step(seat, episode, number, line, action, result, info)
+        self._recorder.step(seat, episode, number, line, action, result, info, self.tally.worked)
         if outcome.death is not None:
             self._recorder.death(seat, episode, number, outcome.death)
         await self._think(lambda: self.agent.reflect(result))

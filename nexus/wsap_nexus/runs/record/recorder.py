@@ -17,6 +17,7 @@ from wsap_core.protocol import Action, ActionResult, DeathEvent, Observation
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.agent import DecisionInfo
 from wsap_nexus.runs.record.logged import decision_body, snapshot_body
+from wsap_nexus.runs.record.moments import moment_of_death, moments_of_step
 from wsap_nexus.runs.record.replay_order import OpenChoices
 from wsap_nexus.runs.record.trajectory import WORLD
 
@@ -45,6 +46,9 @@ class Recorder:
         """The number of the last event; -1 before the first."""
         self.moved = -1
         """The number of the last event whose order counts in a replay: a seat observed, chose, or was removed."""
+        self.agents: dict[str, str] = {}
+        """Seat -> the agent of the nexus in it."""
+        self._died: dict[str, tuple[int, int]] = {}
 
     def episode(self, episode: int, seed: int) -> None:
         """Record the start of an episode for all seats."""
@@ -75,15 +79,23 @@ class Recorder:
         action: Action,
         result: ActionResult,
         info: DecisionInfo | None,
+        worked: Mapping[str, int],
     ) -> None:
-        """Record a resolved step: its canonical line, the reasoning, and the decision's info."""
+        """Record a resolved step with its moments: its canonical line, the reasoning, and the decision's info.
+
+        `worked` is how often the seat has succeeded at what, with this step: `achievement:NAME` -> number.
+        """
         if self._log is None:
             return
+        moments = moments_of_step(result, worked)
+        if any(moment.kind == "died" for moment in moments):
+            self._died[seat] = (episode, step)
         self._shown[seat] = dumps(result.observation)
         body = (
             '{"decision":' + decision_body(info) + ',"reasoning":' + dumps(action.reasoning) + ',"step":' + line + "}"
         )
-        self._write("step", body, seat=seat, episode=episode, step=step)
+        told = {"moments": moments, "agent": self.agents.get(seat, "")} if moments else {}
+        self._write("step", body, seat=seat, episode=episode, step=step, **told)
         self.open_choices.resolved(seat)
 
     def chosen(
@@ -110,8 +122,10 @@ class Recorder:
         self._move("left", "{}", seat=seat, episode=episode, step=step)
 
     def death(self, seat: str, episode: int, step: int, death: DeathEvent) -> None:
-        """Record an avatar's death."""
-        self._write("death", dumps(death), seat=seat, episode=episode, step=step)
+        """Record an avatar's death, as a moment if its step did not tell of it."""
+        told = {} if self._died.get(seat) == (episode, step) else {"moments": (moment_of_death(death),)}
+        agent = self.agents.get(seat, "")
+        self._write("death", dumps(death), seat=seat, episode=episode, step=step, agent=agent, **told)
 
     def lessons(self, seat: str, episode: int, step: int, lines: Sequence[str]) -> None:
         """Record an agent's lessons after a decision, possibly none."""

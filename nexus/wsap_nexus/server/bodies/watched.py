@@ -306,6 +306,32 @@ class StageAnswer(Answer):
     """Newest first."""
 
 
+class MomentOfRun(Answer):
+    """Something worth telling that happened to a player of a run."""
+
+    position: int
+    """The number of the step among those of all seats, from 1."""
+    seat: str
+    step: int
+    """The number of the seat's decision in the run, from 1."""
+    time: float
+    """Seconds since 1970."""
+    kind: str
+    """`achievement`, `again` (one that it has achieved before), `died` or `hit`."""
+    weight: float
+    """How much it draws the eye, from 0 to 100."""
+    words: str
+
+
+class MomentsOfRun(Answer):
+    """The moments of a run."""
+
+    moments: list[MomentOfRun]
+    """In their order."""
+    more: int
+    """The number of those left out, which weigh less."""
+
+
 # --- worlds -------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,8 @@ from wsap_core.errors import WsapError
 from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import NO_USAGE, Usage
-from wsap_nexus.http.auth import is_owner
+from wsap_core.untrusted import single_line
+from wsap_nexus.http.auth import is_owner, sees
 from wsap_nexus.http.callers import Admin, Reader
 from wsap_nexus.hub.agents.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.nexus import Nexus
@@ -25,9 +26,10 @@ from wsap_nexus.runs.views.restoring import Runs, spec_with_views, view_of_run
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import RunId, page_start, replies
 from wsap_nexus.server.serializers import json_response, view_json
+from wsap_nexus.server.stage import Language
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.nexus_store import Transaction
-from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
+from wsap_nexus.store.records import EVERYONE, EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.step_index import StepIndexes
 from wsap_nexus.terminal.recorded import game_to_read, note_of_event
 from wsap_nexus.terminal.spending import spending_of, spending_so_far
@@ -119,6 +121,39 @@ async def steps(
     return json_response({"steps": [step_in_short(e) for e in events], "first": first, "total": index.count})
 
 
+@router.get("/{run_id}/moments", responses=replies(watched.MomentsOfRun))
+async def moments(nexus: Hub, request: Request, run_id: RunId, who: Reader, language: Language = "en") -> Response:
+    """What is worth telling of a run, in its order; if there is more, what weighs most.
+
+    The owner reads everything, an agent what happened to it, and everybody else only what is public.
+    """
+    record = nexus.store.repository.get_run(run_id)
+    with nexus.nexus_store.look() as tx:
+        players = tx.players([record.id]).get(record.id, ())
+    names = {agent: name for agent, name, _ in players}
+    found = [
+        one
+        for one in nexus.store.repository.moments_of(record.id, limit=_MOMENTS_READ)
+        if is_owner(who) or one.audience == EVERYONE or (one.agent in names and sees(who, one.agent))
+    ]
+    top = sorted(found, key=lambda one: -one.weight)[:_MOMENTS_SHOWN]
+    rows = []
+    for one in sorted(top, key=lambda one: (one.seq, one.number)):
+        name = names.get(one.agent, one.seat)
+        rows.append(
+            {
+                "position": await indexes_of(request).position_of(record.id, one.seq + 1),
+                "seat": one.seat,
+                "step": one.step,
+                "time": one.time,
+                "kind": one.kind,
+                "weight": one.weight,
+                "words": f"{single_line(name)[:80]}{one.told(language)}",
+            }
+        )
+    return json_response({"moments": rows, "more": len(found) - len(rows)})
+
+
 @router.get("/{run_id}/view", responses=replies(watched.ViewOfRun))
 async def view(nexus: Hub, request: Request, run_id: RunId, by: Admin) -> Response:
     """The game's view of a run; the query's parameters are the view's selections."""
@@ -134,6 +169,12 @@ async def view(nexus: Hub, request: Request, run_id: RunId, by: Admin) -> Respon
         return json_response({"view": None, "remark": str(error)})
     etag = hashlib.sha256(dumps(found).encode()).hexdigest()[:24]
     return json_response({"view": found, "remark": "" if found else "Nothing has happened yet."}, request, etag=etag)
+
+
+_MOMENTS_READ = 5000
+"""Maximum number of moments of a run that are looked through, the first ones."""
+_MOMENTS_SHOWN = 200
+"""Maximum number of moments of a run that are told."""
 
 
 # --- parts ------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import atexit
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -36,7 +36,7 @@ from wsap_nexus.store.log.admission import check_name, checked_count, found_run,
 from wsap_nexus.store.log.bodies import BodyEncoder
 from wsap_nexus.store.log.sinks import BUSY_SECONDS, Change, Item, Kept, Made, Sink, State, make_group, open_sink
 from wsap_nexus.store.log.waiters import CommitWaiters
-from wsap_nexus.store.records import RunStatus
+from wsap_nexus.store.records import NewMoment, RunStatus
 
 GROUP = 256
 """The maximum number of events in one commit."""
@@ -117,6 +117,8 @@ class LogWriter:
         episode: int = 0,
         step: int | None = None,
         takes: int | None = None,
+        moments: Sequence[NewMoment] = (),
+        agent: str = "",
     ) -> int:
         """Add an event to a run and return its number; it is recorded once `flush` has returned.
 
@@ -126,6 +128,8 @@ class LogWriter:
             episode: counted from 0.
             step: the step in the episode.
             takes: the number of an inbox row to delete in the same transaction.
+            moments: what is told of the event, written in the same transaction.
+            agent: the agent in the seat, for the moments; empty for the seat itself.
 
         Raises:
             StorageError: an argument is out of range, or an earlier event could not be written.
@@ -144,7 +148,7 @@ class LogWriter:
             if self._failure is not None or self._closing or self._crowded():
                 raise self._refusal()
             seq = self._next_of(run_id)
-            item = Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), form, packed, takes)
+            item = Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), form, packed, takes, moments, agent)
             try:
                 self._next[run_id] = seq + 1
                 self._add(item, len(packed))

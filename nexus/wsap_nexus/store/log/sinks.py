@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.log.bodies import BodyEncoder, NewDictionary
-from wsap_nexus.store.records import RunStatus
+from wsap_nexus.store.records import NewMoment, RunStatus
 from wsap_nexus.store.tables import METADATA
 
 
@@ -38,6 +38,10 @@ class Item(NamedTuple):
     body: bytes
     takes: int | None = None
     """The inbox row to delete with it."""
+    moments: Sequence[NewMoment] = ()
+    """What is told of it."""
+    agent: str = ""
+    """The agent of the moments."""
 
 
 class Made(NamedTuple):
@@ -73,6 +77,9 @@ class Kept(NamedTuple):
 Change = Made | Item | State | Kept
 """What is committed, in the order in which it was told."""
 
+MomentValues = tuple[str, int, int, str, str, int, float, str, float, str, str]
+"""A row of the table of moments, in the order of its columns."""
+
 EventValues = tuple[str, int, str, str | None, int, int | None, float, str, str, int | None, bytes]
 """A row of the event table, in the order of its columns."""
 
@@ -87,6 +94,7 @@ class Group:
     dictionaries: list[NewDictionary] = field(default_factory=list)
     states: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     """Run -> new status, and the summary as JSON text or None to keep it."""
+    moments: list[MomentValues] = field(default_factory=list)
     taken: list[int] = field(default_factory=list)
     """Inbox rows to delete."""
     kept: dict[tuple[str, bool], Kept] = field(default_factory=dict)
@@ -103,6 +111,7 @@ class Group:
             [row for row in self.events if row[0] in there],
             [row for row in self.dictionaries if row[0] in there],
             {run: state for run, state in self.states.items() if run in there},
+            [row for row in self.moments if row[0] in there],
             self.taken,
             {key: kept for key, kept in self.kept.items() if kept.run_id in there},
             {run: when for run, when in self.touched.items() if run in there},
@@ -127,6 +136,7 @@ def make_group(batch: Iterable[Change], encoder: BodyEncoder) -> Group:
         else:
             streams.setdefault((item.run_id, item.kind), []).append(len(events))
             events.append(item)
+            group.moments += _moments_of(item)
             if item.takes is not None:
                 group.taken.append(item.takes)
     group.touched = {run: datetime.fromtimestamp(t, UTC).isoformat() for run, t in latest.items()}
@@ -136,10 +146,18 @@ def make_group(batch: Iterable[Change], encoder: BodyEncoder) -> Group:
         if made is not None:
             group.dictionaries.append(made)
         for place, (codec, dictionary, body) in zip(places, encoded, strict=True):
-            _, seq, _, seat, episode, step, when, form, _, _ = events[place]
-            rows[place] = (run_id, seq, kind, seat, episode, step, when, form, codec, dictionary, body)
+            told = events[place]
+            head = (run_id, told.seq, kind, told.seat, told.episode, told.step, told.time, told.form)
+            rows[place] = (*head, codec, dictionary, body)
     group.events = [row for row in rows if row is not None]
     return group
+
+
+def _moments_of(item: Item) -> Iterator[MomentValues]:
+    seat, step = item.seat or "", (item.step or 0) + 1
+    for number, told in enumerate(item.moments):
+        where = (item.run_id, item.seq, number, seat, item.agent or seat, step, item.time)
+        yield *where, told.kind, told.weight, told.audience, dumps(dict(told.words))
 
 
 fcntl: ModuleType | None
@@ -164,6 +182,7 @@ _DICTIONARY = METADATA.tables["dictionary"]
 _RUN = METADATA.tables["run"]
 _INBOX = METADATA.tables["inbox"]
 _SAVED = METADATA.tables["saved_state"]
+_MOMENT = METADATA.tables["moment"]
 
 
 _BLOCKS = (64, 16, 4, 1)
@@ -192,6 +211,7 @@ class SqliteSink:
     _RUNS: ClassVar = {size: _insert_sql("run", _RUN.columns.keys(), rows=size) for size in _BLOCKS}
     _DICTIONARIES = _insert_sql("dictionary", _DICTIONARY.columns.keys())
     _KEPT = _insert_sql("saved_state", _SAVED.columns.keys())
+    _MOMENTS = _insert_sql("moment", _MOMENT.columns.keys())
 
     def __init__(self, database: Database, *, busy_seconds: float) -> None:
         self._database = database
@@ -267,6 +287,8 @@ class SqliteSink:
         for start, size in _blocks(len(group.events)):
             rows = group.events[start : start + size]
             raw.execute(self._EVENTS[size], [value for row in rows for value in row])
+        if group.moments:
+            raw.executemany(self._MOMENTS, group.moments)
         for number in group.taken:
             raw.execute("DELETE FROM inbox WHERE number = ?", (number,))
         for kept in group.kept.values():
@@ -327,7 +349,7 @@ class CoreSink:
             asked = select(_RUN.c.id).where(_RUN.c.id.in_(list(group.touched)))
             there = connection.execute(asked.with_for_update(read=True, key_share=True)).scalars()
             group = group.of_runs(set(there))
-            for table, rows in ((_DICTIONARY, group.dictionaries), (_EVENT, group.events)):
+            for table, rows in ((_DICTIONARY, group.dictionaries), (_EVENT, group.events), (_MOMENT, group.moments)):
                 if rows:
                     names = table.columns.keys()
                     connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])

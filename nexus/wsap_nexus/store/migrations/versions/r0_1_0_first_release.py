@@ -31,7 +31,7 @@ def downgrade() -> None:
     for tables in (
         ("transfer", "skill", "session", "metagoal", "item", "evidence", "avatar", "achievement"),
         ("world", "token", "nexus_event", "listener", "letter", "game", "counter", "answer", "agent"),
-        ("inbox", "saved_state", "dictionary", "event", "run"),
+        ("moment", "inbox", "saved_state", "dictionary", "event", "run"),
     ):
         for table in tables:
             op.drop_table(table)
@@ -95,6 +95,21 @@ def _create_runs() -> None:
         sa.Column("time", sa.Float(), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
     )
+    op.create_table(
+        "moment",
+        sa.Column("run_id", _NAME, _of("run"), primary_key=True),
+        sa.Column("seq", _WHOLE, primary_key=True),
+        sa.Column("number", _WHOLE, primary_key=True),
+        sa.Column("seat", _NAME, nullable=False),
+        sa.Column("agent", _NAME, nullable=False),
+        sa.Column("step", _WHOLE, nullable=False),
+        sa.Column("time", sa.Float(), nullable=False),
+        sa.Column("kind", _WORD, nullable=False),
+        sa.Column("weight", sa.Float(), nullable=False),
+        sa.Column("audience", _WORD, nullable=False),
+        sa.Column("words", sa.Text(), nullable=False),
+    )
+    op.create_index("moment_time", "moment", ["time"])
     op.create_table(
         "inbox",
         sa.Column("number", _WHOLE, primary_key=True, autoincrement=True),
