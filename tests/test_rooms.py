@@ -36,7 +36,6 @@ MOST_PARAMETERS = 8
 MORE_PARAMETERS = {
     "LLMAgent": 10,
     "ModelPool": 9,
-    "Playing": 9,
 }
 """Classes with more. The list only shrinks, and so does each number in it."""
 

@@ -43,24 +43,26 @@ class Capacity:
         wanted = math.ceil((waiting + 1) / spec.seats[1])
         return bool(self._taken(spec) + wanted > spec.max_worlds)
 
-    async def enter_together(self, ways: Sequence[PreparedEntry], spec: AdapterSpec, play: EnterTogether) -> str | None:
+    async def enter_together(
+        self, entries: Sequence[PreparedEntry], spec: AdapterSpec, play: EnterTogether
+    ) -> str | None:
         """Bring agents into one world by `play` if one is free, and return the run; None otherwise."""
         if spec.max_worlds is None:
-            return await play(ways, spec)
+            return await play(entries, spec)
         if self._taken(spec) >= spec.max_worlds:
             # They came too late for the others' world, and none is left for them.
             error = _full(spec)
             with self._context.nexus_store.change() as tx:
-                for way in ways:
-                    cancel_entry(tx, way.transfer_id, way.agent_id, str(error))
-            for way in ways:
-                self._context.live.arriving.resolve(way.agent_id, error)
+                for entry in entries:
+                    cancel_entry(tx, entry.transfer_id, entry.agent_id, str(error))
+            for entry in entries:
+                self._context.live.arriving.resolve(entry.agent_id, error)
             return None
         sitting = self._sitting.setdefault(spec.name, [])
-        mine = frozenset(way.transfer_id for way in ways)
+        mine = frozenset(entry.transfer_id for entry in entries)
         sitting.append(mine)
         try:
-            return await play(ways, spec)
+            return await play(entries, spec)
         finally:
             sitting.remove(mine)
 
@@ -106,13 +108,13 @@ class Lobby:
         self._begun: asyncio.Future[str | None] | None = None
         self._timer: asyncio.Task[None] | None = None
 
-    async def join(self, way: PreparedEntry) -> str | None:
+    async def join(self, entry: PreparedEntry) -> str | None:
         """Wait for others and return the run; None if the world refused them."""
         if self._begun is None:
             self._begun = asyncio.get_running_loop().create_future()
             self._timer = asyncio.create_task(self._wait())
         begun = self._begun
-        self._waiting.append(way)
+        self._waiting.append(entry)
         if len(self._waiting) == self._most:
             await self._begin()
         return await asyncio.shield(begun)
@@ -124,14 +126,14 @@ class Lobby:
             await self._begin()
 
     async def _begin(self) -> None:
-        ways, begun, timer = self._waiting, self._begun, self._timer
+        entries, begun, timer = self._waiting, self._begun, self._timer
         self._waiting, self._begun, self._timer = [], None, None
         if timer is not None:
             timer.cancel()
         if begun is None:
             return
         try:
-            begun.set_result(await self._enter_together(ways, self._spec))
+            begun.set_result(await self._enter_together(entries, self._spec))
         except BaseException as error:
             begun.set_exception(error)
             begun.exception()  # the waiters may be gone
@@ -184,6 +186,6 @@ class Entrance:
             )
         self.worlds.check(self._context.catalog.spec(game), terms.world, terms.seat)
         with self._context.nexus_store.change() as tx:
-            way = prepare_enter(tx, agent_id, self._context.catalog.spec(game), terms)
-        self._context.live.entries[agent_id] = way
+            entry = prepare_enter(tx, agent_id, self._context.catalog.spec(game), terms)
+        self._context.live.entries[agent_id] = entry
         return f"You are on your way to {info.name}."

@@ -221,7 +221,7 @@ class VisitorSeat:
 
 
 def seat_again(
-    face: SeatPort,
+    seat_port: SeatPort,
     arrival: Mapping[str, Any],
     *,
     recorder: Recorder | None = None,
@@ -233,7 +233,7 @@ def seat_again(
         arrival: the recorded arrival, of which only `goals` and `destinations` are used. Any: JSON.
     """
     return VisitorSeat(
-        face, goals=tuple(arrival.get("goals") or ()), destinations=tuple(arrival.get("destinations") or ()),
+        seat_port, goals=tuple(arrival.get("goals") or ()), destinations=tuple(arrival.get("destinations") or ()),
         recorder=recorder, hearing=hearing,
     )  # fmt: skip
 

@@ -56,11 +56,11 @@ class Frames:
         return frame
 
     async def _draw(self, run_id: str, now: float) -> Frame:
-        face = self._nexus.live.ports.get(run_id)
-        if face is None:
+        port = self._nexus.live.ports.get(run_id)
+        if port is None:
             return Frame(None, "asleep", "Nobody is in this world now.", now)
         try:
-            view = view_json(await face.render())
+            view = view_json(await port.render())
         except Exception as error:  # the game's own code
             return Frame(None, "failed", f"The game's view failed: {error_line(error, 200)}", now, error=True)
         if view is None:

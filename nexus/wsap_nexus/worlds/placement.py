@@ -106,6 +106,6 @@ class Placement:
             await self.pool.close()
 
 
-def saved_on_the_way(face: WorldPort) -> bytes | None:
+def saved_on_the_way(port: WorldPort) -> bytes | None:
     """Return the newest state saved during play; None for a world in this process."""
-    return getattr(face, "last_state", None)
+    return getattr(port, "last_state", None)

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from wsap_core.errors import MissingServiceError, UsageError
+from wsap_eval.jobs.runner import Progress, Reports
 from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.records import SCORE_COLUMNS
-from wsap_eval.run import NO_BUDGET, Evaluation, Progress, evaluate
+from wsap_eval.run import NO_BUDGET, Evaluation, evaluate
 from wsap_llm.kit import BudgetLimits
 
 
@@ -59,7 +60,7 @@ def test_a_lost_node_changes_nothing(tmp_path: Path) -> None:
             if so_far.played == 6:
                 cluster.remove_node(lost, allow_graceful=False)
 
-        there = evaluate(evaluation(game), tmp_path / "there", progress=lose)
+        there = evaluate(evaluation(game), tmp_path / "there", Reports(progress=lose))
         assert lost not in cluster.worker_nodes
     finally:
         ray.shutdown()

@@ -13,6 +13,7 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.model_errors import BackendError
 from wsap_eval import frames
 from wsap_eval.commands.live import Live
+from wsap_eval.jobs.runner import Progress, Reports
 from wsap_eval.planning.plan import Plan, games_of
 from wsap_eval.planning.suite import (
     Entrant,
@@ -27,7 +28,7 @@ from wsap_eval.planning.suite import (
 )
 from wsap_eval.records import SCORE_COLUMNS, EpisodeKey, EpisodeRecord
 from wsap_eval.results import Results, read_results
-from wsap_eval.run import Evaluation, Progress, evaluate
+from wsap_eval.run import Evaluation, evaluate
 
 ROOMS = GameEntry(game="minigrid", steps=200, metric="levels")
 
@@ -47,10 +48,10 @@ def scores(records: Sequence[EpisodeRecord]) -> list[list[object]]:
 def test_the_finder_solves_what_random_play_does_not_and_nothing_is_played_twice(tmp_path: Path) -> None:
     told: list[Progress] = []
     one = suite("minigrid-finder", seeds=1)
-    first = evaluate(Evaluation(one, one.entrants), tmp_path, progress=told.append).records
+    first = evaluate(Evaluation(one, one.entrants), tmp_path, Reports(progress=told.append)).records
     assert [(r.value, r.outcome) for r in first] == [(8.0, "finished")]
     more = suite("minigrid-finder", "random")
-    second = evaluate(Evaluation(more, more.entrants), tmp_path, progress=told.append).records
+    second = evaluate(Evaluation(more, more.entrants), tmp_path, Reports(progress=told.append)).records
     assert [(p.played, p.of) for p in told] == [(1, 1), (2, 4), (3, 4), (4, 4)]
     assert second[0] == first[0]  # the seconds, too
     by_entrant = {r.key: (r.value, r.outcome) for r in second}
@@ -235,7 +236,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
         pytest.raises(RunInterruptedError, match=r"Finished episodes are in .*; the same command continues"),
         Live(tmp_path, quiet=True) as live,
     ):
-        evaluate(Evaluation(rooms, rooms.entrants), tmp_path, progress=interrupt)
+        evaluate(Evaluation(rooms, rooms.entrants), tmp_path, Reports(progress=interrupt))
     assert len(read_results(tmp_path)[1]) >= 1
     assert evaluate(Evaluation(rooms, rooms.entrants), tmp_path).missing == 0
 

@@ -18,11 +18,12 @@ from wsap_core.cli import main
 from wsap_core.errors import StorageError, UsageError
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.seams.model import Price
+from wsap_eval.jobs.runner import Progress, Reports
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.records import SCORE_COLUMNS, EpisodeRecord
 from wsap_eval.results import read_results
-from wsap_eval.run import Evaluation, Played, Progress, evaluate
+from wsap_eval.run import Evaluation, Played, evaluate
 from wsap_llm.kit import BudgetLimits
 
 
@@ -45,7 +46,7 @@ def play(
     entrants = (Entrant(agent="random"),)
     entry = GameEntry(game=game, label="hazard", options=options, metric="reward")
     suite = Suite(name="jobs", games=(entry,), entrants=entrants, seeds=Seeds(first=first, count=seeds))
-    return evaluate(Evaluation(suite, entrants, jobs=jobs), folder, progress=progress)
+    return evaluate(Evaluation(suite, entrants, jobs=jobs), folder, Reports(progress=progress))
 
 
 def scores(records: tuple[EpisodeRecord, ...]) -> list[list[object]]:

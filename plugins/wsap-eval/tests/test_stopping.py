@@ -21,6 +21,7 @@ from llm_server.server import ModelServer
 
 from wsap_core.errors import RunInterruptedError
 from wsap_eval.commands.live import Live
+from wsap_eval.jobs.runner import Reports
 from wsap_eval.planning.suite import Entrant, GameEntry, Seeds, Suite
 from wsap_eval.run import Evaluation, Played, evaluate
 from wsap_eval.tables.shown import cells, notes
@@ -69,7 +70,7 @@ def stopped(
     thread = threading.Thread(target=press)
     thread.start()
     with pytest.raises(RunInterruptedError) as error, Live(folder) as live:
-        evaluate(evaluation(server, own=own or {}), folder, progress=live, stopping=stopping)
+        evaluate(evaluation(server, own=own or {}), folder, Reports(live, stopping))
     thread.join()
     assert error.value.exit_code == 130
     return told

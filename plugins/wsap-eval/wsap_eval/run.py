@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +19,7 @@ from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import CommandModels, Services, runtime_services
 from wsap_eval.jobs.episodes import Episodes
-from wsap_eval.jobs.runner import Progress, Runner, Way
+from wsap_eval.jobs.runner import NOBODY, Progress, Reports, Runner, Way
 from wsap_eval.planning.conditions import Conditions
 from wsap_eval.planning.due import NO_BUDGET, NO_LIMITS, CellLimits, Due, is_over
 from wsap_eval.planning.plan import Game, Job, Plan, asks_models, games_of
@@ -32,10 +32,9 @@ from wsap_eval.stats import passes
 from wsap_eval.tables.apart import told_apart
 from wsap_eval.tables.metrics import scored_by, warned_once
 from wsap_eval.tables.rows import Row, Standing, rows_of, standings_of
-from wsap_llm.kit import BudgetLimits, ModelPool, Waited
+from wsap_llm.kit import BudgetLimits, ModelPool
 
 T = TypeVar("T")
-SoFar = Progress[EpisodeRecord]
 
 
 @dataclass(frozen=True)
@@ -146,20 +145,11 @@ def gathered(
     )  # fmt: skip
 
 
-def evaluate(
-    evaluation: Evaluation,
-    folder: Path,
-    *,
-    progress: Callable[[SoFar], None] = lambda so_far: None,
-    stopping: Callable[[int], None] = lambda calls: None,
-    watch: Callable[[Waited], None] = lambda waited: None,
-) -> Played:
+def evaluate(evaluation: Evaluation, folder: Path, reports: Reports[EpisodeRecord] = NOBODY) -> Played:
     """Play the missing and failed episodes, and return all results of the folder.
 
-    `watch` gets what models are waited for, before the first episode.
-
-    The first SIGINT (Ctrl-C) starts no further episode or call, calls `stopping` with the number of calls in flight,
-    and awaits these; the second stops at once.
+    The first SIGINT (Ctrl-C) starts no further episode or call, reports the number of calls in flight, and awaits
+    these; the second stops at once.
 
     Raises:
         KeyboardInterrupt: it was stopped; finished episodes are kept, and the others can be resumed.
@@ -194,9 +184,9 @@ def evaluate(
         results.score(games)
         results.keep_width(evaluation.cells.half_width)
         due = Due(plan, games, results.episodes, evaluation.cells, evaluation.limits)
-        with opened(evaluation, results, games, host, len(plan), progress, stopping) as playing:
+        with opened(evaluation, results, games, host, len(plan), reports) as playing:
             if isinstance(models := playing.models, ModelPool):
-                watch(models.waited)
+                reports.waiting(models.waited)
             try:
                 playing.run(playing.play(due))
                 limit = due.limit
@@ -210,12 +200,12 @@ class Playing:
 
     def __init__(
         self, evaluation: Evaluation, results: Results, games: Mapping[str, Game], host: PluginHost, services: Services,
-        setup: Episodes, of: int, progress: Callable[[SoFar], None], stopping: Callable[[int], None],
+        setup: Episodes, of: int, reports: Reports[EpisodeRecord],
     ) -> None:  # fmt: skip
         self.results, self.games, self.services = results, games, services
-        self._evaluation, self._host, self._setup, self._of, self._progress = evaluation, host, setup, of, progress
+        self._evaluation, self._host, self._setup, self._of, self._reports = evaluation, host, setup, of, reports
         self.models: CommandModels = services.require("models")
-        self._runner = Runner[Job](self.models, stopping)
+        self._runner = Runner[Job](self.models, reports.stopping)
         self._played = 0
         self._left = Counter[tuple[str, str]]()
         self._due: Due[Job] | None = None
@@ -256,7 +246,7 @@ class Playing:
         assert self._due is not None
         self._due.ended(record)
         self._left[record.game, record.entrant] -= 1
-        self._progress(Progress(self._played, self._of, record, dict(self._left)))
+        self._reports.progress(Progress(self._played, self._of, record, dict(self._left)))
 
     async def _open_models(self, entrants: Iterable[Entrant]) -> None:
         """Open the entrants' models, so that an unavailable one is reported before the first episode."""
@@ -269,11 +259,11 @@ class Playing:
 @contextmanager
 def opened(
     evaluation: Evaluation, results: Results, games: Mapping[str, Game], host: PluginHost, of: int,
-    progress: Callable[[SoFar], None], stopping: Callable[[int], None],
+    reports: Reports[EpisodeRecord],
 ) -> Iterator[Playing]:  # fmt: skip
     """Open the database of the runs with the remaining budget; see `Playing`."""
     database, limits = evaluation.database or results.database, evaluation.limits
     budgets = [limits.budget("whole evaluation", usage_of(results.episodes.values()))] if limits else []
     setup = Episodes(evaluation.suite, database, limited=bool(budgets))
     with runtime_services(database, budgets=budgets, prices=evaluation.prices) as services:
-        yield Playing(evaluation, results, games, host, services, setup, of, progress, stopping)
+        yield Playing(evaluation, results, games, host, services, setup, of, reports)

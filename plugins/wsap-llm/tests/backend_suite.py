@@ -1,6 +1,7 @@
 """The test suite of backends over HTTP, against `llm_server`, which misbehaves on request.
 
-Subclass `BackendSuite` in a class whose name starts with `Test`, and define how the backend is created.
+Subclass `BackendSuite` in a class whose name starts with `Test`, and define how the backend is created; `ErrorSuite`
+for a backend that talks to servers through the library of somebody else.
 """
 
 from __future__ import annotations
@@ -13,13 +14,24 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import pytest
-from llm_server import ModelServer, Say
+from llm_server import DEAF, ModelServer, Refusal, Say
 from llm_server.says import BAD
 
 from wsap_check.backends import BackendTests
 from wsap_core.seams.constraints import CallConstraint, FunctionDef
-from wsap_core.seams.model import Backend, Draft, FunctionCall, Message, Reply, Request, Sampling
-from wsap_core.seams.model_errors import BadRequestError, ServerFailedError
+from wsap_core.seams.model import Backend, Draft, FunctionCall, JsonConstraint, Message, Reply, Request, Sampling
+from wsap_core.seams.model_errors import (
+    AuthenticationError,
+    BackendError,
+    BackendTimeoutError,
+    BadRequestError,
+    ConstraintError,
+    ContextTooSmallError,
+    ModelNotFoundError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+)
 
 T = TypeVar("T")
 
@@ -27,25 +39,24 @@ REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
 LOOK = FunctionDef("look", "Look", {"type": "object", "properties": {"where": {"enum": ["east", "west"]}}})
 CALL = replace(REQUEST, constraint=CallConstraint([LOOK]))
 UNBOUNDED = replace(REQUEST, sampling=Sampling(max_tokens=None))
+SCHEMA = {"type": "object", "properties": {"action": {"const": "wait"}}, "required": ["action"]}
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
-class BackendSuite(BackendTests, ABC):
-    """The tests; each runs with whole and with streamed replies where both make sense."""
+class ErrorSuite(BackendTests, ABC):
+    """What a backend tells of a server that fails, with whole and with streamed replies."""
 
     address: ClassVar[str]
     """The address of the backend's model."""
-    broken_json: ClassVar[str]
-    """A part of the error for truncated JSON."""
-    too_long: ClassVar[str]
-    """A part of the error for a response of more than 30,000 bytes."""
-    each_piece: ClassVar[dict[str, Any]] = {}
-    """The options with which each piece of a streamed reply is passed on separately."""
 
     @abstractmethod
     def backend(self, server: ModelServer, **options: Any) -> Backend:
-        """Return the backend, with options such as `stream`, `timeout` and `max_bytes`."""
+        """Return the backend, with options such as `stream` and `timeout`."""
+
+    @abstractmethod
+    def backend_at(self, place: str, **options: Any) -> Backend:
+        """Return the backend for a server at `http://HOST:PORT`."""
 
     @pytest.fixture
     def make_backend(self, server: ModelServer) -> Callable[[], Backend]:
@@ -75,6 +86,76 @@ class BackendSuite(BackendTests, ABC):
 
     def ask(self, backend: Backend, request: Request = REQUEST) -> Reply:
         return self.using(backend, lambda backend: backend.complete(request))
+
+    @both
+    @pytest.mark.parametrize(
+        ("status", "kind"),
+        [
+            (500, ServerFailedError),
+            (502, ServerFailedError),
+            (429, RateLimitError),
+            (400, BadRequestError),
+            (401, AuthenticationError),
+            (403, AuthenticationError),
+            (404, ModelNotFoundError),
+        ],
+    )
+    def test_each_status_is_an_error_of_its_class_and_nothing_is_tried_again(
+        self, server: ModelServer, stream: bool, status: int, kind: type[BackendError]
+    ) -> None:
+        server.default = Say(status=status, error="Those are my words.", headers={"Retry-After": "7"})
+        with pytest.raises(BackendError, match="Those are my words") as caught:
+            self.ask(self.backend(server, stream=stream))
+        assert type(caught.value) is kind
+        assert getattr(caught.value, "retry_after", 7.0) == 7.0
+        assert len(server.asked) == 1
+
+    @both
+    def test_nobody_at_the_address_is_told(self, nowhere: str, stream: bool) -> None:
+        with pytest.raises(NoServerError):
+            self.ask(self.backend_at(nowhere, stream=stream))
+
+    @both
+    def test_a_prompt_that_does_not_fit_is_told(self, server: ModelServer, stream: bool) -> None:
+        with pytest.raises(ContextTooSmallError):
+            self.ask(self.backend(server, stream=stream), Request([Message("user", "word " * 50_000)]))
+
+    @both
+    def test_a_reply_that_does_not_come_in_time_is_given_up(self, server: ModelServer, stream: bool) -> None:
+        server.say(DEAF)
+        with pytest.raises(BackendTimeoutError):
+            self.ask(self.backend(server, stream=stream, timeout=0.3))
+
+    @both
+    @pytest.mark.parametrize(
+        "refusal",
+        [
+            Refusal(400, "This response_format type is unavailable now"),
+            Refusal(400, "Failed to initialize samplers: failed to parse grammar"),
+            Refusal(500, "invalid JSON schema in format"),
+        ],
+        ids=lambda refusal: refusal.words,
+    )
+    def test_a_server_that_can_not_constrain_says_so(self, server: ModelServer, stream: bool, refusal: Refusal) -> None:
+        server.models["qwen3:8b"] = replace(server.models["qwen3:8b"], refusal=refusal)
+        assert self.ask(self.backend(server, stream=stream)).text
+        with pytest.raises(ConstraintError):
+            self.ask(self.backend(server, stream=stream), replace(REQUEST, constraint=JsonConstraint(SCHEMA)))
+
+
+class BackendSuite(ErrorSuite, ABC):
+    """The tests of a client of our own; each runs with whole and with streamed replies where both make sense."""
+
+    broken_json: ClassVar[str]
+    """A part of the error for truncated JSON."""
+    too_long: ClassVar[str]
+    """A part of the error for a response of more than 30,000 bytes."""
+    each_piece: ClassVar[dict[str, Any]] = {}
+    """The options with which each piece of a streamed reply is passed on separately."""
+
+    @abstractmethod
+    def backend(self, server: ModelServer, **options: Any) -> Backend:
+        """Return the backend, with options such as `stream`, `timeout` and `max_bytes`."""
 
     # --- what comes back -------------------------------------------------------------------------
 
@@ -202,6 +283,45 @@ class BackendSuite(BackendTests, ABC):
         with pytest.raises(BadRequestError, match=r"redirects to another address \(http://localhost"):
             self.ask(self.backend(server))
         assert not [r for r in server.requests if r.path == "/other"]
+
+    @both
+    def test_an_error_after_the_reply_has_begun_is_told(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say("one two three", error_within="CUDA out of memory"))
+        with pytest.raises(ServerFailedError, match="CUDA out of memory"):
+            self.ask(self.backend(server, stream=stream))
+
+    @both
+    @pytest.mark.parametrize(
+        ("headers", "wait"),
+        [
+            ({}, None),
+            ({"Retry-After": "7"}, 7.0),
+            ({"Retry-After": "1.5"}, 1.5),
+            ({"Date": "Fri, 20 Jun 2025 10:00:00 GMT", "Retry-After": "Fri, 20 Jun 2025 10:00:30 GMT"}, 30.0),
+            ({"Date": "Fri, 20 Jun 2025 10:00:00 GMT", "Retry-After": "Fri, 20 Jun 2025 09:00:00 GMT"}, 0.0),
+            ({"retry-after-ms": "250", "Retry-After": "1"}, 0.25),
+            ({"Retry-After": "soon"}, None),
+            ({"Retry-After": "-5"}, None),
+            ({"Retry-After": "inf"}, None),
+        ],
+        ids=lambda value: str(value)[:60],
+    )
+    def test_too_many_requests_says_how_long_to_wait(
+        self, server: ModelServer, stream: bool, headers: dict[str, str], wait: float | None
+    ) -> None:
+        server.say(Say(status=429, error="Slow down.", headers=headers))
+        with pytest.raises(RateLimitError, match="Slow down") as caught:
+            self.ask(self.backend(server, stream=stream))
+        assert caught.value.retry_after == wait
+
+    @both
+    def test_words_of_a_server_are_made_harmless(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say(status=500, error="\x1b[2J\u202eboom\nbang " + "x" * 5000))
+        with pytest.raises(ServerFailedError) as caught:
+            self.ask(self.backend(server, stream=stream))
+        assert "\x1b" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 500
 
     # --- life ------------------------------------------------------------------------------------
 

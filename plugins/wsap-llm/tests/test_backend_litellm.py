@@ -8,14 +8,13 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from llm_server import DEAF, Card, ModelServer, Refusal, Say
+from backend_suite import ErrorSuite
+from llm_server import ModelServer, Say
 
-from wsap_check import BackendTests
 from wsap_core.errors import ConfigError, MissingServiceError
 from wsap_core.seams.constraints import CallConstraint, FunctionDef
 from wsap_core.seams.context import Context
@@ -23,14 +22,7 @@ from wsap_core.seams.model import FunctionCall, ImagePart, JsonConstraint, Messa
 from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendError,
-    BackendTimeoutError,
     BadRequestError,
-    ConstraintError,
-    ContextTooSmallError,
-    ModelNotFoundError,
-    NoServerError,
-    RateLimitError,
-    ServerFailedError,
 )
 from wsap_llm.backends.litellm import LiteLLMBackend, LiteLLMOptions, create, listing
 
@@ -57,17 +49,16 @@ def ask(place: str, request: Request = REQUEST, name: str = "openai/qwen3:8b", *
 
 
 @real
-class TestLiteLLM(BackendTests):
-    """The protocol, with litellm and a server on this machine."""
+class TestLiteLLM(ErrorSuite):
+    """The protocol and the errors of servers, with litellm and a server on this machine."""
 
-    @pytest.fixture
-    def make_backend(self, server: ModelServer) -> Callable[[], LiteLLMBackend]:
-        return lambda: LiteLLMBackend("openai/qwen3:8b", LiteLLMOptions(api_base=server.base_url, api_key="sk-test"))
+    address = "litellm/openai/qwen3:8b"
 
-    @pytest.fixture
-    def make_failing(self, server: ModelServer) -> Callable[[], LiteLLMBackend]:
-        server.default = Say("no", status=400)
-        return lambda: LiteLLMBackend("openai/qwen3:8b", LiteLLMOptions(api_base=server.base_url, api_key="sk-test"))
+    def backend(self, server: ModelServer, **more: Any) -> LiteLLMBackend:
+        return self.backend_at(server.address, **more)
+
+    def backend_at(self, place: str, **more: Any) -> LiteLLMBackend:
+        return LiteLLMBackend("openai/qwen3:8b", LiteLLMOptions(api_base=f"{place}/v1", api_key="sk-test", **more))
 
 
 @absent
@@ -209,51 +200,11 @@ def test_pictures_are_sent_to_a_model_of_which_it_is_not_known_whether_it_sees(
 
 @real
 @both
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [(500, ServerFailedError), (503, ServerFailedError), (429, RateLimitError), (400, BadRequestError),
-     (403, AuthenticationError), (404, ModelNotFoundError)],
-)  # fmt: skip
-def test_each_status_is_an_error_of_its_class_and_nothing_is_tried_again(
-    server: ModelServer, stream: bool, status: int, kind: type[BackendError]
-) -> None:
-    server.default = Say(status=status, error="Those are my words.", headers={"Retry-After": "7"})
-    with pytest.raises(BackendError, match="Those are my words") as caught:
-        ask(server.base_url, stream=stream)
-    assert type(caught.value) is kind
-    assert getattr(caught.value, "retry_after", 7.0) == 7.0
-    assert len(server.requests) == 1
-
-
-@real
-@both
 def test_a_wrong_key_is_never_repeated(server: ModelServer, stream: bool) -> None:
     server.key = "sk-secret"
     with pytest.raises(AuthenticationError) as caught:
         ask(server.base_url, stream=stream, api_key="sk-wrong-one")
     assert "sk-wrong-one" not in str(caught.value)
-
-
-@real
-@both
-def test_a_prompt_that_does_not_fit_is_told(server: ModelServer, stream: bool) -> None:
-    with pytest.raises(ContextTooSmallError):
-        ask(server.base_url, Request([Message("user", "word " * 50_000)]), stream=stream)
-
-
-@real
-@both
-def test_nobody_at_the_address_is_told(nowhere: str, stream: bool) -> None:
-    with pytest.raises(NoServerError):
-        ask(f"{nowhere}/v1", stream=stream)
-
-
-@real
-@both
-def test_a_reply_that_does_not_come_in_time_is_given_up(server: ModelServer, stream: bool) -> None:
-    server.say(DEAF)
-    with pytest.raises(BackendTimeoutError):
-        ask(server.base_url, stream=stream, timeout=0.3)
 
 
 @real
@@ -263,22 +214,3 @@ def test_a_connection_that_drops_in_mid_reply_can_be_tried_again(server: ModelSe
     with pytest.raises(BackendError) as caught:
         ask(server.base_url, stream=stream)
     assert caught.value.retryable
-
-
-@real
-@both
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        Refusal(400, "This response_format type is unavailable now"),
-        Refusal(400, "Failed to initialize samplers: failed to parse grammar"),
-        Refusal(500, "invalid JSON schema in format"),
-    ],
-    ids=lambda refusal: refusal.words,
-)
-def test_a_provider_that_can_not_constrain_says_so(server: ModelServer, stream: bool, refusal: Refusal) -> None:
-    server.models["qwen3:8b"] = Card(40960, refusal=refusal)
-    schema = JsonConstraint({"type": "object", "properties": {"action": {"const": "wait"}}, "required": ["action"]})
-    assert ask(server.base_url, stream=stream).text
-    with pytest.raises(ConstraintError):
-        ask(server.base_url, replace(REQUEST, constraint=schema), stream=stream)

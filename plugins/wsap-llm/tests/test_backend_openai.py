@@ -82,6 +82,9 @@ class TestOpenAI(BackendSuite):
     def backend(self, server: ModelServer, **more: Any) -> OpenAIBackend:
         return OpenAIBackend("qwen3:8b", options(server, server=self.dialect, **more))
 
+    def backend_at(self, place: str, **more: Any) -> OpenAIBackend:
+        return OpenAIBackend("qwen3:8b", OpenAIOptions(base_url=f"{place}/v1", server=self.dialect, **more))
+
 
 class TestVLLM(TestOpenAI):
     """The common tests, in the dialect of vLLM."""
@@ -374,13 +377,6 @@ def test_a_reply_that_does_not_begin_in_time_is_given_up_when_streamed(server: M
 
 
 @both
-def test_a_reply_that_does_not_come_in_time_is_given_up(server: ModelServer, stream: bool) -> None:
-    server.say(DEAF)
-    with pytest.raises(BackendTimeoutError, match=r"did not finish a reply of openai/qwen3:8b within 0\.05 s"):
-        ask(options(server, stream=stream, timeout=0.05))
-
-
-@both
 @pytest.mark.parametrize(
     "raw",
     [b"[]", b"null", b"{}", b'{"choices": []}', b'{"choices": 5}', b"[" * 100_000],
@@ -394,47 +390,17 @@ def test_json_that_is_no_reply_is_told(server: ModelServer, stream: bool, raw: b
 
 @both
 @pytest.mark.parametrize(
-    ("headers", "wait"),
-    [
-        ({}, None),
-        ({"Retry-After": "7"}, 7.0),
-        ({"Retry-After": "1.5"}, 1.5),
-        ({"Date": "Fri, 20 Jun 2025 10:00:00 GMT", "Retry-After": "Fri, 20 Jun 2025 10:00:30 GMT"}, 30.0),
-        ({"Date": "Fri, 20 Jun 2025 10:00:00 GMT", "Retry-After": "Fri, 20 Jun 2025 09:00:00 GMT"}, 0.0),
-        ({"retry-after-ms": "250", "Retry-After": "1"}, 0.25),
-        ({"Retry-After": "soon"}, None),
-        ({"Retry-After": "-5"}, None),
-        ({"Retry-After": "inf"}, None),
-    ],
-    ids=lambda value: str(value)[:60],
-)
-def test_too_many_requests_says_how_long_to_wait(
-    server: ModelServer, stream: bool, headers: dict[str, str], wait: float | None
-) -> None:
-    server.say(Say(status=429, error="Slow down.", headers=headers))
-    with pytest.raises(RateLimitError, match="Slow down") as caught:
-        ask(options(server, stream=stream))
-    assert caught.value.retry_after == wait
-
-
-@both
-@pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (500, ServerFailedError),
-        (502, ServerFailedError),
         (503, ServerFailedError),
         (529, ServerFailedError),
         (408, BackendTimeoutError),
-        (400, BadRequestError),
-        (403, AuthenticationError),
-        (404, ModelNotFoundError),
         (413, ContextTooSmallError),
         (422, BadRequestError),
         (302, BadRequestError),
     ],
 )
-def test_each_status_is_an_error_of_its_class(
+def test_a_rarer_status_is_an_error_of_its_class_and_names_the_server(
     server: ModelServer, stream: bool, status: int, kind: type[BackendError]
 ) -> None:
     server.say(Say(status=status, error="Those are my words."))
@@ -452,24 +418,12 @@ def test_an_account_with_nothing_left_is_not_asked_again(server: ModelServer) ->
         ask(options(server))
 
 
-def test_a_server_that_can_not_constrain_says_so(server: ModelServer) -> None:
-    server.say(Say(status=400, error="response_format of type json_schema is not supported"))
-    with pytest.raises(ConstraintError, match="can't constrain"):
-        ask(options(server), replace(REQUEST, constraint=JsonConstraint(SCHEMA)))
-
-
 @both
 def test_a_server_that_is_away_for_a_while_says_how_long_to_wait(server: ModelServer, stream: bool) -> None:
     server.say(Say(status=503, error="Down for a moment.", headers={"Retry-After": "12"}))
     with pytest.raises(RateLimitError, match=r"is unavailable and asks to wait 12 s: Down for a moment\.") as caught:
         ask(options(server, stream=stream))
     assert caught.value.retry_after == 12
-
-
-def test_an_error_in_the_middle_of_a_stream_is_told(server: ModelServer) -> None:
-    server.say(Say("one two three", error_within="CUDA out of memory"))
-    with pytest.raises(ServerFailedError, match="CUDA out of memory"):
-        ask(options(server, stream=True))
 
 
 def test_an_error_in_a_body_that_claims_success_is_told(server: ModelServer) -> None:
@@ -500,16 +454,6 @@ def test_a_wrong_base_url_is_explained(server: ModelServer) -> None:
 def test_nobody_at_the_address_is_told(nowhere: str, stream: bool) -> None:
     with pytest.raises(NoServerError, match=rf"No server answers at {nowhere}/v1; is it running\?"):
         ask(OpenAIOptions(base_url=f"{nowhere}/v1", stream=stream))
-
-
-@both
-def test_words_of_a_server_are_made_harmless(server: ModelServer, stream: bool) -> None:
-    server.say(Say(status=500, error="\x1b[2J\u202eboom\nbang " + "x" * 5000))
-    with pytest.raises(ServerFailedError) as caught:
-        ask(options(server, stream=stream))
-    assert "\x1b" not in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 500
 
 
 # --- keys --------------------------------------------------------------------------------------

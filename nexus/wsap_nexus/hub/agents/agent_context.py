@@ -149,10 +149,10 @@ class AgentContext:
 
     def with_memories(self, world_exit: WorldExit, session: SessionRecord, seat: str) -> WorldExit:
         """Return an exit with the agent's memories and its reason for leaving added."""
-        way = self.exit_of(session.agent_id)
-        told = {} if way is None else {"exit_reason": way.reason, "destination": way.destination}
+        chosen = self.exit_of(session.agent_id)
+        details = {} if chosen is None else {"exit_reason": chosen.reason, "destination": chosen.destination}
         return replace(
-            world_exit, memories=self.remembered(session.run_id, seat), details={**world_exit.details, **told}
+            world_exit, memories=self.remembered(session.run_id, seat), details={**world_exit.details, **details}
         )
 
     def gone(self, agent_id: str) -> None:

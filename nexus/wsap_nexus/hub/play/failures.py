@@ -248,8 +248,8 @@ class FailureHandler:
             self._context.live.failed[agent_id] = error.code
         with self._context.nexus_store.change() as tx:
             tx.update_agent(agent_id, state="paused")
-            game, stay = (session.game, session.id) if session else (None, None)
-            tx.note(AgentFailed(agent_id=agent_id, game=game, session_id=stay, error=str(error), code=error.code))
+            game, session_id = (session.game, session.id) if session else (None, None)
+            tx.note(AgentFailed(agent_id=agent_id, game=game, session_id=session_id, error=str(error), code=error.code))
         self._on_agent(agent_id, error)
 
     def world_failed(

@@ -63,7 +63,7 @@ class Visit:
 
     session: SessionRecord
     """The open session; for the replay of a closed one, a stand-in."""
-    face: SeatPort
+    seat_port: SeatPort
     plays: bool = True
     """Whether the agent got to play; False for an arrival that the nexus refused, which is undone at once."""
     stats: Callable[[], SessionStats] | None = None
@@ -141,10 +141,10 @@ class WorldPassages:
     async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
         """Open the seats of the agents present when the state was saved, restore it, and seat them."""
         there = self.past.there if self.past is not None else ()
-        faces = [await self._port.open_seat(logged.seat) for logged in there]
+        seat_ports = [await self._port.open_seat(logged.seat) for logged in there]
         await restore()
-        for logged, face in zip(there, faces, strict=True):
-            await self._sit_again(logged, face, resting=True)
+        for logged, seat_port in zip(there, seat_ports, strict=True):
+            await self._sit_again(logged, seat_port, resting=True)
 
     async def departed(self, seat: str) -> None:
         """Let the agent of a seat out, and return afterwards."""
@@ -241,11 +241,11 @@ class WorldPassages:
         assert self.past is not None, "it is in the log"
         if self.past.later.outcome(logged) == WITHDRAWN:
             return
-        face = await let_in_again(self._port, logged.seat, logged.body)
-        await self._sit_again(logged, face, plays=self.past.later.plays(logged))
+        seat_port = await let_in_again(self._port, logged.seat, logged.body)
+        await self._sit_again(logged, seat_port, plays=self.past.later.plays(logged))
 
     async def _sit_again(
-        self, logged: LoggedPassage, face: SeatPort, *, plays: bool = True, resting: bool = False
+        self, logged: LoggedPassage, seat_port: SeatPort, *, plays: bool = True, resting: bool = False
     ) -> None:
         assert self.past is not None, "it is in the log"
         body = logged.body
@@ -257,7 +257,7 @@ class WorldPassages:
         later = self.past.later
         mine = sessions if later.is_last(logged) and not later.refused(logged) else []
         session = mine[0] if mine else self._pseudo(agent_id, str(body["avatar"]))
-        await self._sit(plan, session, face, logged, present=bool(mine), plays=plays, again=True, resting=resting)
+        await self._sit(plan, session, seat_port, logged, present=bool(mine), plays=plays, again=True, resting=resting)
 
     def _pseudo(self, agent_id: str, avatar: str) -> SessionRecord:
         """Return a stand-in for a closed session, sufficient to leave the world."""
@@ -268,7 +268,7 @@ class WorldPassages:
         self,
         plan: SeatPlan,
         session: SessionRecord,
-        face: SeatPort,
+        seat_port: SeatPort,
         arrival: LoggedPassage,
         *,
         present: bool = True,
@@ -288,10 +288,10 @@ class WorldPassages:
         if present:
             self._open_stay(name, session, arrival, again=again, resting=resting)
         if not plays:
-            self._visits[name] = Visit(session, face, plays=False)
+            self._visits[name] = Visit(session, seat_port, plays=False)
             return
         guest = self.agent_context.guest(
-            face,
+            seat_port,
             arrival.body,
             self.recorder,
             present=present,
@@ -411,7 +411,7 @@ class WorldPassages:
         if stay is not None:
             with self.context.nexus_store.change() as tx:
                 transfer = tx.prepare_leave(visit.session)
-        await self._take_out(name, visit.session, visit.face, transfer or f"{name}-{self.recorder.latest}",
+        await self._take_out(name, visit.session, visit.seat_port, transfer or f"{name}-{self.recorder.latest}",
                              episode, stay=stay, reason=reason, record=recorded is None)  # fmt: skip
         if out is not None and not out.done():
             out.set_result(None)
@@ -434,7 +434,7 @@ class WorldPassages:
         self,
         name: str,
         session: SessionRecord,
-        face: SeatPort,
+        seat_port: SeatPort,
         transfer: str,
         episode: int,
         *,
@@ -444,7 +444,9 @@ class WorldPassages:
     ) -> None:
         stats = stay.stats if stay is not None else SessionStats()
         seconds = 0.0 if stay is None else time.monotonic() - stay.began
-        left = await exit_world(self._port, session, face, transfer, reason, stats, seconds, others=True, lives_on=True)
+        left = await exit_world(
+            self._port, session, seat_port, transfer, reason, stats, seconds, others=True, lives_on=True
+        )
         if record:
             departure = {"agent": session.agent_id, "transfer": transfer, "reason": reason}
             self.recorder.write("departed", departure, seat=name, episode=episode)

@@ -202,25 +202,25 @@ class SessionRunner:
 
     async def until_back(self, run_id: str, agent_id: str) -> None:
         """Return once an agent is back from a run, or the whole run is over; WsapError if that was not recorded."""
-        table, stay = self.tasks[run_id], self.context.live.sessions.get(agent_id)
+        task, stay = self.tasks[run_id], self.context.live.sessions.get(agent_id)
         if stay is None and self.runs[run_id].plan.open:
             # It takes its seat again when the run's replay reaches its arrival.
             seated: asyncio.Future[Any] = self.context.live.arriving.wait(agent_id)
-            both: set[asyncio.Future[Any]] = {table, seated}
+            both: set[asyncio.Future[Any]] = {task, seated}
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             stay = self.context.live.sessions.get(agent_id)
             if stay is None:
                 return
         if stay is None or stay.session.run_id != run_id:
-            await asyncio.shield(table)
+            await asyncio.shield(task)
             return
         home = asyncio.create_task(stay.home.wait())
         try:
-            await asyncio.wait({table, home}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, home}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             home.cancel()
         if run_id not in self.tasks:
-            await asyncio.shield(table)  # the run is over, and its world is being closed
+            await asyncio.shield(task)  # the run is over, and its world is being closed
 
     def _resume_run(self, run_id: str, sessions: Sequence[SessionRecord], record: WorldRecord) -> None:
         repository = self.context.store.repository

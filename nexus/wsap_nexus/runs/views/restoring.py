@@ -109,10 +109,10 @@ class Revisited:
 
     async def restored(self, restore: Callable[[], Awaitable[None]]) -> None:
         """Open the seats of the agents present when the state was saved, restore it, and seat them."""
-        faces = [await self._port.open_seat(logged.seat) for logged in self._there]
+        seat_ports = [await self._port.open_seat(logged.seat) for logged in self._there]
         await restore()
-        for logged, face in zip(self._there, faces, strict=True):
-            await self._sit(logged, face, resting=True)
+        for logged, seat_port in zip(self._there, seat_ports, strict=True):
+            await self._sit(logged, seat_port, resting=True)
 
     async def departed(self, seat: str) -> None:
         """Wait until the agent of a seat is let out."""
@@ -127,26 +127,28 @@ class Revisited:
         """Return False: what agents decided is only repeated."""
         return False
 
-    async def _sit(self, logged: LoggedPassage, face: SeatPort, *, plays: bool = True, resting: bool = False) -> None:
-        seat, face = logged.seat, seat_again(face, logged.body)
-        self._here[seat] = (str(logged.body["avatar"]), face)
+    async def _sit(
+        self, logged: LoggedPassage, seat_port: SeatPort, *, plays: bool = True, resting: bool = False
+    ) -> None:
+        seat, seat_port = logged.seat, seat_again(seat_port, logged.body)
+        self._here[seat] = (str(logged.body["avatar"]), seat_port)
         if not plays:
             self._idle.add(seat)
             return
         self.controls[seat] = Controls()
         if self._later.leaves(logged):
             self.controls[seat].finish()
-        await self.run.join(SeatPlan(seat, GONE.name, {}), GONE, face, resting=resting)
+        await self.run.join(SeatPlan(seat, GONE.name, {}), GONE, seat_port, resting=resting)
 
     async def _let_out(self, seat: str, transfer: str) -> None:
         out = self._going.pop(seat, None)
         if seat not in self._here:
             return
-        avatar, face = self._here.pop(seat)
+        avatar, seat_port = self._here.pop(seat)
         self._idle.discard(seat)
         body = await avatar_in(self._port, seat, avatar)
-        if face.left is None and body.state is protocol.AvatarState.BOUND:
-            await leave(face)
+        if seat_port.left is None and body.state is protocol.AvatarState.BOUND:
+            await leave(seat_port)
         await self._port.release(body.avatar_id, transfer)
         await self._port.close_seat(seat)
         self.controls.pop(seat, None)

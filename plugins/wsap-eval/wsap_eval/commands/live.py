@@ -14,7 +14,7 @@ from wsap_core.cli.output import at_terminal
 from wsap_core.errors import RunInterruptedError
 from wsap_core.protocol.lines import plural
 from wsap_core.untrusted import single_line
-from wsap_eval.jobs.runner import Ended, Progress
+from wsap_eval.jobs.runner import Ended, Progress, Reports
 from wsap_eval.tables.digits import number
 from wsap_llm.kit import Waited
 
@@ -50,6 +50,8 @@ class Live:
         self._ended: dict[tuple[str, str], int] = {}
         self._said = ""
         """What is said in place of the progress once it stops."""
+        self.reports = Reports[Ended](self, self.stopping, self.watch)
+        """What an evaluation tells it."""
         self._live: Any = None  # Any: rich is imported only at a terminal
 
     def __enter__(self) -> Self:

@@ -115,7 +115,7 @@ def run(
     )  # fmt: skip
     with redirect_stdout(sys.stderr):  # what games, agents and metrics print is no part of the table
         with Live(folder, quiet=as_json, until=until is not None) as live:
-            played = evaluate(evaluation, folder, progress=live, stopping=live.stopping, watch=live.watch)
+            played = evaluate(evaluation, folder, live.reports)
         write_table(played.rows(), folder)
         data = as_data(played, folder) if as_json else None
     if data is not None:

@@ -105,8 +105,8 @@ def transfer(
     folder = out or Path("wsap-eval") / f"transfer-{'pilot-' * pilot}{plan.design[:8]}"
     with redirect_stdout(sys.stderr), Live(folder, quiet=as_json) as live:
         measured = measure(
-            plan, folder, seed=seed, jobs=jobs, limits=limits_of(limits), prices=prices_of(prices), progress=live,
-            stopping=live.stopping, watch=live.watch,
+            plan, folder, seed=seed, jobs=jobs, limits=limits_of(limits), prices=prices_of(prices),
+            reports=live.reports,
         )  # fmt: skip
     if as_json:
         print_json(as_data(measured, folder))

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import CommandModels
@@ -18,6 +18,9 @@ from wsap_eval.jobs.local import play_in_workers
 from wsap_eval.jobs.together import first_error_ends
 from wsap_eval.jobs.work import J, Jobs, R, Work
 from wsap_eval.records import EpisodeKey
+
+if TYPE_CHECKING:
+    from wsap_llm.kit import Waited
 
 T = TypeVar("T")
 
@@ -53,6 +56,7 @@ class Ended(Protocol):
 
 
 E = TypeVar("E", bound=Ended, covariant=True)
+E_in = TypeVar("E_in", bound=Ended, contravariant=True)
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,22 @@ class Progress(Generic[E]):
     """Game and entrant -> the number of those that are not over, as far as it is known which will be played."""
     more: str = ""
     """What else a line of progress tells."""
+
+
+@dataclass(frozen=True)
+class Reports(Generic[E_in]):
+    """Who is told what happens while jobs are played; by default nobody."""
+
+    progress: Callable[[Progress[E_in]], None] = lambda so_far: None
+    """Called after each job."""
+    stopping: Callable[[int], None] = lambda calls: None
+    """Called at the first Ctrl-C with the number of calls in flight."""
+    waiting: Callable[[Waited], None] = lambda waited: None
+    """Called before the first job with what models are waited for; not without models."""
+
+
+NOBODY = Reports[Ended]()
+"""Tells nobody."""
 
 
 @dataclass(frozen=True)

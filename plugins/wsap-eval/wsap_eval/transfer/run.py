@@ -16,16 +16,17 @@ from wsap_core.seams.model import Price
 from wsap_core.seams.services import RunReader, runtime_services
 from wsap_core.textfile import refuse_pipe, written_to
 from wsap_core.untrusted import error_line
+from wsap_eval.jobs.runner import NOBODY, Reports
 from wsap_eval.memories.kept import kept_memory, numbers_in, stored
 from wsap_eval.planning.conditions import Conditions
 from wsap_eval.planning.due import NO_BUDGET, NO_LIMITS, Due
 from wsap_eval.planning.plan import Game, Job, games_of
 from wsap_eval.records import EpisodeRecord
 from wsap_eval.results import PLAN, Results, read_results
-from wsap_eval.run import Evaluation, SoFar, opened
+from wsap_eval.run import Evaluation, opened
 from wsap_eval.transfer.plan import LEARNING, Plan, learning_jobs, suite_of, target_jobs
 from wsap_eval.transfer.verdict import Verdict, verdicts
-from wsap_llm.kit import BudgetLimits, ModelPool, Waited
+from wsap_llm.kit import BudgetLimits, ModelPool
 
 TEST_SEED = "test-seed"
 """The file of the seed from which the test seeds follow, written after learning and readable by its owner only."""
@@ -65,16 +66,14 @@ def measure(
     jobs: int = 1,
     limits: BudgetLimits = NO_BUDGET,
     prices: Mapping[str, Price] | None = None,
-    progress: Callable[[SoFar], None] = lambda so_far: None,
-    stopping: Callable[[int], None] = lambda calls: None,
-    watch: Callable[[Waited], None] = lambda waited: None,
+    reports: Reports[EpisodeRecord] = NOBODY,
 ) -> Measured:
     """Play the learning and test episodes that are missing, and return the verdicts.
 
     The plan is written to `folder` before the first episode, and a hash of the test seeds before the first test.
 
     Args:
-        progress, stopping, watch: see `wsap_eval.run.evaluate`.
+        reports: told what happens while episodes are played.
         seed: the seed of learning and tests. None draws both at random, that of the tests after all lives have learned,
             so that no memory can hold them; a folder that has a measurement keeps its own.
 
@@ -90,10 +89,10 @@ def measure(
     of_life = plan.learning * len(plan.learned) + plan.seeds * len(plan.arms) * len(plan.targets)
     with (
         Results(folder, suite) as results,
-        opened(evaluation, results, games, host, len(plan.all_lives()) * of_life, progress, stopping) as playing,
+        opened(evaluation, results, games, host, len(plan.all_lives()) * of_life, reports) as playing,
     ):
         if isinstance(playing.models, ModelPool):
-            watch(playing.models.waited)
+            reports.waiting(playing.models.waited)
         plan = _with_seed(plan, folder, seed)
         runs: RunReader = playing.services.require("runs")
         conditions = Conditions(games, host)

@@ -87,6 +87,11 @@ class ModelServer:
         """The body of the last request with a body."""
         return next(r.body for r in reversed(self.requests) if r.body is not None)
 
+    @property
+    def asked(self) -> list[Received]:
+        """The received requests for replies."""
+        return [r for r in self.requests if r.path in ("/v1/chat/completions", "/api/chat")]
+
     def say(self, *says: Say) -> None:
         """Queue responses for the next requests."""
         self._says.extend(says)

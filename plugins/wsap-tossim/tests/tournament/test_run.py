@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from wsap_core.errors import StorageLockedError, UsageError, WireError, WsapError
 from wsap_core.seams.agent import NO_USAGE
+from wsap_eval.kit import Reports
 from wsap_tossim.cli.tournament import tournament
 from wsap_tossim.replay.record import record_from_json
 from wsap_tossim.tournament import games as playing
@@ -44,7 +45,7 @@ def results(folder: Path) -> dict[str, bytes]:
 def test_a_tournament_leaves_its_tables_and_games_that_can_be_looked_at(cup: Settings, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     outcome = run_tournament(
-        tmp_path, cup, 4, resamples=5, progress=lambda so_far: seen.append((so_far.played, so_far.of))
+        tmp_path, cup, 4, resamples=5, reports=Reports(lambda so_far: seen.append((so_far.played, so_far.of)))
     )
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert (outcome.before, outcome.stopped, outcome.summary["games"]) == (0, False, 4)

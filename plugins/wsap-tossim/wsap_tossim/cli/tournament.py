@@ -89,8 +89,8 @@ def tournament(
     try:
         with Live(out, games=True) as live:
             outcome = run_tournament(
-                out, settings, games, jobs=jobs, resamples=resamples, limits=most, prices=known, progress=live,
-                stopping=live.stopping, watch=live.watch, on=on or "",
+                out, settings, games, jobs=jobs, resamples=resamples, limits=most, prices=known,
+                reports=live.reports, on=on or "",
             )  # fmt: skip
     except BackendError:
         click.echo("Finished games are kept; fix the problem and run it again to continue.", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from wsap_core.errors import WsapError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.model_errors import BudgetReachedError
-from wsap_eval.kit import NO_LIMITS, Due, Progress, Runner, Way
-from wsap_llm.kit import Budget, BudgetLimits, ModelPool, Price, Waited
+from wsap_eval.kit import NO_LIMITS, NOBODY, Due, Progress, Reports, Runner, Way
+from wsap_llm.kit import Budget, BudgetLimits, ModelPool, Price
 from wsap_tossim.replay.page import write_text
 from wsap_tossim.tournament.games import Game, PlayedGame, Scripted
 from wsap_tossim.tournament.ledger import Ledger, Line
@@ -56,9 +56,7 @@ def run_tournament(
     resamples: int = RESAMPLES,
     limits: BudgetLimits | None = None,
     prices: Mapping[str, Price] | None = None,
-    progress: Callable[[Progress[PlayedGame]], None] = lambda so_far: None,
-    stopping: Callable[[int], None] = lambda calls: None,
-    watch: Callable[[Waited], None] = lambda waited: None,
+    reports: Reports[PlayedGame] = NOBODY,
     on: str = "",
 ) -> Outcome:
     """Play the missing games of a tournament, and write its results.
@@ -73,9 +71,7 @@ def run_tournament(
         resamples: number of bootstrap resamples for the intervals of ratings.
         limits: for all models together, across restarts.
         prices: model address -> price, if its backend does not know it.
-        progress: called after each game; after one with models it also tells the estimated usage of all.
-        stopping: called at Ctrl-C with the number of calls in flight.
-        watch: gets what models are waited for, before the first game with models.
+        reports: told what happens; after a game with models also the estimated usage of all.
         on: the cluster for games without models, "ray" or `ray://HOST:PORT`; this machine by default.
 
     Raises:
@@ -102,7 +98,7 @@ def run_tournament(
                 taken.append(game.line)
             whole = _at_this_rate(taken, len(apart))
             more = f"at this rate {words(whole)} in all" if whole is not None and len(known) < games else ""
-            progress(Progress(len(known), games, game, dict(left), more))
+            reports.progress(Progress(len(known), games, game, dict(left), more))
 
         def results() -> dict[str, Any]:
             from wsap_tossim.tournament.models import spent_unfinished  # deferred for weight: the runtime
@@ -115,13 +111,15 @@ def run_tournament(
         stopped, limit = False, ""
         try:
             with ExitStack() as stack:
-                tables = _tables(stack, folder, settings, ledger, budget, prices, watch) if apart else None
+                tables = _tables(stack, folder, settings, ledger, budget, prices) if apart else None
+                if tables is not None and isinstance(tables.models, ModelPool):
+                    reports.waiting(tables.models.waited)
                 engine = stack.enter_context(Scripted(settings).opened())
 
                 async def here(game: Game) -> PlayedGame:
                     return await (tables.play if tables is not None and game.models else engine)(game)
 
-                runner = Runner[Game](None if tables is None else tables.models, stopping)
+                runner = Runner[Game](None if tables is None else tables.models, reports.stopping)
                 way = Way[Game](lambda game: bool(on or jobs > 1) and not game.models, jobs, jobs, on)
                 runner.run(runner.play(due, here, Scripted(settings), way, keep))
         except KeyboardInterrupt:
@@ -142,15 +140,11 @@ def _tables(
     ledger: Ledger,
     budget: Budget,
     prices: Mapping[str, Price] | None,
-    watch: Callable[[Waited], None],
 ) -> Tables:
     """Open what plays games with models until the end of a stack."""
     from wsap_tossim.tournament.models import opened  # deferred for weight: the runtime
 
-    tables = stack.enter_context(opened(folder, settings, played=ledger.played, budget=budget, prices=prices))
-    if isinstance(tables.models, ModelPool):
-        watch(tables.models.waited)
-    return tables
+    return stack.enter_context(opened(folder, settings, played=ledger.played, budget=budget, prices=prices))
 
 
 def _at_this_rate(lines: list[Line], games: int) -> Usage | None:
