@@ -44,6 +44,7 @@ from wsap_llm.middleware import Ask, Model
 from wsap_llm.middleware.budgets import Budget, CheckBudgets
 from wsap_llm.middleware.record import Record, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
+from wsap_llm.middleware.show import Show, Waited
 from wsap_llm.middleware.slots import InTurn, Slots
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.text.tokens import estimate_request
@@ -174,6 +175,41 @@ def test_what_is_waited_for_is_shown_of_every_pause_and_every_time_out_is_told()
     ]
     assert shown[-1] == ""
     assert told == ["There was no reply within 120 s. Waiting 0 s before attempt 2 of 5."]
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_who_looks_later_is_told_why_a_request_waits_though_its_reply_is_not_streamed(watched: bool) -> None:
+    views, slots, lines, streams = Waited(), Slots(), list[str](), list[bool]()
+    views.shown = watched
+
+    class Late(ScriptedBackend):
+        async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+            streams.append(on_text is not None)
+            return await super().complete(request, on_text)
+
+    class Seen(Clock):
+        async def sleep(self, seconds: float) -> None:
+            lines.append(views.line())
+
+    class Before(ScriptedBackend):
+        async def complete(self, request: Request, on_text: OnText | None = None) -> Reply:
+            await asyncio.sleep(0)  # meanwhile the other request begins to wait
+            lines.append(views.line())
+            return Reply("done")
+
+    late = Late([BackendTimeoutError("There was no reply within 15 s."), "yes"])
+    turn = InTurn(slots, lambda: 1)
+    model = Model(late, [Show(views, "ada", "openai/x", lambda: 0.0), Retry(clock=Seen()), turn])
+
+    async def both() -> None:
+        await asyncio.gather(Model(Before([]), [turn]).complete(ask()), model.complete(ask()))
+
+    asyncio.run(both())
+    assert lines == [
+        "openai/x: waiting for its turn, 0 s",
+        "openai/x: There was no reply within 15 s; attempt 2 of 5 follows, 0 s",
+    ]
+    assert streams == [watched, watched]
 
 
 @given(concurrency=st.integers(1, 5), callers=st.integers(1, 20))

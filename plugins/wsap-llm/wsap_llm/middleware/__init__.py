@@ -74,7 +74,7 @@ class Model:
     async def _complete(self, request: Request, on_text: OnText | None) -> Reply:
         async with _SENDING.get()():
             with backend_blamed(self.backend):
-                reply: object = await self.backend.complete(request, on_text)
+                reply: object = await self.backend.complete(request, on_text if _STREAMED.get() else None)
         if not isinstance(reply, Reply):
             raise BackendError(f"The backend of {self.backend.model} returned a {type(reply).__name__}, not a Reply.")
         return reply
@@ -92,6 +92,20 @@ def each_sent(within: Callable[[], AbstractAsyncContextManager[None]]) -> Iterat
         yield
     finally:
         _SENDING.reset(before)
+
+
+_STREAMED: ContextVar[bool] = ContextVar("streamed", default=True)
+
+
+@contextmanager
+def streamed(wanted: bool) -> Iterator[None]:
+    """Have replies of a `Model` in the block shown while they are written only if `wanted`; why a request waits is
+    always shown."""
+    before = _STREAMED.set(wanted)
+    try:
+        yield
+    finally:
+        _STREAMED.reset(before)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from wsap_core.seams.model import Draft, OnText, Reply, Request
 from wsap_core.untrusted import single_line
-from wsap_llm.middleware import Ask
+from wsap_llm.middleware import Ask, streamed
 from wsap_llm.reply.written import in_words
 from wsap_llm.text.tokens import estimate_request
 
@@ -139,6 +139,7 @@ class Show:
 
         wanted = self.views.began(thought)
         try:
-            return await ask(request, show if wanted else on_text)
+            with streamed(wanted or on_text is not None):
+                return await ask(request, show)
         finally:
             self.views.ended(thought)
