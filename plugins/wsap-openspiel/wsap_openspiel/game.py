@@ -5,17 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from random import Random
 from typing import Any
 
 from wsap_core.authoring.rounds import RoundGame
 from wsap_core.protocol import Action, ActionDef, ActionSpace, Observation, ParamDef, Possible
 from wsap_core.protocol.values import JsonValue
-from wsap_core.seams.context import Context
+from wsap_core.seams.context import Context, derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_nexus.doors.foreign import TextObservation, drawn
-from wsap_openspiel.catalogue import loaded, seeded, spiel
+from wsap_openspiel.catalogue import has_generator, loaded, seeded, spiel
 from wsap_openspiel.plugin import DEFAULT
 
 # Any, in this module: OpenSpiel ships no types.
@@ -72,9 +73,13 @@ class OpenSpielGame(RoundGame):
 
     def begin(self) -> None:
         """Start from the initial state."""
-        self._state = self._initial()
-        self._log: list[Any] = []
-        self._draw()
+        if has_generator(self._kind):
+            self._state, self._log = self._initial(), []
+            self._draw()
+            return
+        state, log = _dealt(self._call, self.seed, self.episode)
+        self._state, self._log = state.clone(), list(log)
+        self._known: dict[str, dict[str, int]] = {}
 
     def to_move(self) -> Sequence[str]:
         """Return the seats that have moves now."""
@@ -139,13 +144,18 @@ class OpenSpielGame(RoundGame):
         """Repeat moves, each of which must be possible: OpenSpiel's own way back trusts what it reads."""
         if not isinstance(data, list):
             raise TypeError("the moves are no list")
-        state = self._initial()
-        for move in data:
+        state: Any = self._initial()
+        first: tuple[Any, ...] = ()
+        if not has_generator(self._kind):
+            dealt, log = _dealt(self._call, self.seed, self.episode)
+            if data[: len(log)] == list(log):
+                state, first = dealt.clone(), log
+        for move in data[len(first) :]:
             _repeat(state, move, len(self.seats), self._invalid)
         if not state.is_terminal() and state.is_chance_node():
             raise ValueError("the moves end where chance has to move")
-        self._state, self._log = state, list(data)
-        self._known: dict[str, dict[str, int]] = {}
+        self._state, self._log = state, [*first, *data[len(first) :]]
+        self._known = {}
 
     def describe(self, seat: str) -> str:
         """Return what is known of the game, and the number by which OpenSpiel calls the player."""
@@ -172,11 +182,7 @@ class OpenSpielGame(RoundGame):
 
     def _draw(self) -> None:
         """Draw chance until somebody decides, or the game is over."""
-        while self._state.is_chance_node():
-            outcomes = self._state.chance_outcomes()
-            (drawn_one,) = self.random.choices([move for move, _ in outcomes], [share for _, share in outcomes])
-            self._state.apply_action(drawn_one)
-            self._log.append(drawn_one)
+        _draw_chance(self._state, self.random, self._log)
         self._known = {}
 
     def _moves(self, seat: str) -> dict[str, int]:
@@ -197,6 +203,25 @@ class OpenSpielGame(RoundGame):
             return moves[text]
         alike = [move for known, move in moves.items() if known.lower() == _written(text).lower()]
         return alike[0] if len(alike) == 1 else None
+
+
+@lru_cache(maxsize=64)
+def _dealt(call: str, seed: int, episode: int) -> tuple[Any, tuple[Any, ...]]:
+    """Return how an episode begins, and what chance has drawn for it: some games solve each new deal, which takes a
+    second. The state is shared, so that it must be cloned, and the game's chance must be drawn by the kit."""
+    state: Any = loaded(call).new_initial_state()
+    log: list[Any] = []
+    _draw_chance(state, Random(derive_seed(seed, episode, 0)), log)
+    return state, tuple(log)
+
+
+def _draw_chance(state: Any, random: Random, log: list[Any]) -> None:
+    """Draw chance until somebody decides, or the game is over, and add it to the log."""
+    while state.is_chance_node():
+        outcomes = state.chance_outcomes()
+        (drawn_one,) = random.choices([move for move, _ in outcomes], [share for _, share in outcomes])
+        state.apply_action(drawn_one)
+        log.append(drawn_one)
 
 
 def _written(text: str) -> str:

@@ -36,7 +36,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
     return [
         AdapterSpec(
             "textarena",
-            "TextArena's games of words, for one player or several: textarena:TicTacToe-v0.",
+            "TextArena's games of words, for models and persons: textarena:TicTacToe-v0. Random words forfeit.",
             "wsap_textarena.game:create",
             title="TextArena",
             abilities=("seed", "snapshot", "multi-seat"),

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import keyword
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from wsap_core.protocol import Action, ActionDef, ParamDef
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.untrusted import single_line
 from wsap_nexus.doors.driven import Driven
+from wsap_trainers.names import python_name
 
 # Any, in this module: values of parameters.
 
@@ -105,7 +105,7 @@ def factory(
     driven = Driven(game, options)
     methods: dict[str, Any] = {}
     for definition in driven.action_space.listed().actions:
-        name = _python_name(definition.name, taken=("reset", "get_reward"))
+        name = python_name(definition.name, taken=("reset", "get_reward"))
         if name in methods:
             raise UsageError(f"Two actions of {single_line(game)[:60]!r} would be the method {name!r}.")
         methods[name] = _method(name, definition)
@@ -118,17 +118,9 @@ def factory(
     return type(f"Wsap{title}", (WsapEnvironment,), {**methods, **own})
 
 
-def _python_name(name: str, taken: tuple[str, ...] = ()) -> str:
-    """Return a name as a public one of Python."""
-    found = re.sub(r"\W", "_", name).lstrip("_")
-    if not found or found[0].isdigit() or keyword.iskeyword(found) or found in taken:
-        return f"do_{found}"
-    return found
-
-
 def _method(name: str, definition: ActionDef) -> Callable[..., str]:
     """Return a method with the signature and the docstring from which TRL tells the model what it can call."""
-    known = {_python_name(parameter.name, taken=("self",)): parameter for parameter in definition.parameters}
+    known = {python_name(parameter.name, taken=("self",)): parameter for parameter in definition.parameters}
     if len(known) < len(definition.parameters):
         raise UsageError(f"Two parameters of the action {definition.name!r} would have the same name.")
 
