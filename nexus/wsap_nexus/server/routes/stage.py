@@ -16,7 +16,7 @@ from wsap_nexus.agents.portable import check_not_removed
 from wsap_nexus.dashboard.key import OneTimeKey
 from wsap_nexus.http import replies as bodies
 from wsap_nexus.http.auth import Holder, is_owner
-from wsap_nexus.http.callers import Admin, Reader, TokenStore
+from wsap_nexus.http.callers import BEARER, Admin, Reader, TokenStore
 from wsap_nexus.http.guard import HOLDER
 from wsap_nexus.http.refusals import ForbiddenError, TooManyRequestsError, TooSlowError, UnauthorizedError
 from wsap_nexus.hub.nexus import Nexus
@@ -122,7 +122,7 @@ def _qr(address: str) -> str:
 # --- what a pass opens ------------------------------------------------------------------------------
 
 
-async def _holder(request: Request) -> PassRecord:
+async def _holder(request: Request, _: Annotated[object, Depends(BEARER)]) -> PassRecord:
     holder: Holder | None = request.scope.get(HOLDER)
     if holder is None:
         raise UnauthorizedError("This needs a pass: send the header Authorization: Bearer PASS.")
