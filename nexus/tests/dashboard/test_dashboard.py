@@ -29,6 +29,7 @@ from wsap_core.host import PluginHost, Registration
 from wsap_core.protocol import Action, Observation, Tick
 from wsap_core.protocol.wire import dumps
 from wsap_core.specs import AgentSpec
+from wsap_nexus.api import play
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.settings import KeptWorld
 from wsap_nexus.runs.store import open_store
@@ -310,6 +311,74 @@ def test_the_scrubber_goes_through_a_run_by_keys(opened: Callable[..., Seen], sc
     press("ArrowUp")
     seen.wait(f"{said} === 'step 8 of 12'")
     seen.wait("location.hash.endsWith('step=8')")
+
+
+def test_a_replay_opens_playing_before_its_top_moment_and_marks_all(
+    opened: Callable[..., Seen], tmp_path: Path
+) -> None:
+    run = play("crafter", "crafter-survivor", seed=3, steps=60, database=str(tmp_path / "wsap.db")).run
+    with Served(tmp_path, host=PluginHost.discovered) as served:
+        seen = opened(PHONE, served=served)
+        seen.go(f"run/{run}")
+        seen.wait("document.querySelectorAll('.tick').length > 0")
+        assert "Pause" in seen.text(".player button[title^=Play]")
+        seen.go(f"run/{run}?step=1")
+        seen.wait("document.querySelectorAll('.tick').length > 0")
+        assert "Play" in seen.text(".player button[title^=Play]")
+        assert "for the first time: " in str(seen.page.locator(".tick").first.get_attribute("aria-label"))
+        first = served.read(f"/nexus/runs/{run}/moments")["moments"][0]["position"]
+        seen.page.locator("main").focus()
+        seen.page.keyboard.press("n")
+        seen.wait(f"document.querySelector('.player output').textContent === 'step {first} of 60'")
+        seen.page.locator(".tick").first.click()
+        before = max(1, first - 10)
+        seen.wait(f"document.querySelector('.player output').textContent === 'step {before} of 60'")
+        assert seen.check("nameless") == []
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE, (320, 640)], ids=["desktop", "phone", "narrow"])
+def test_a_pass_shows_one_agent_and_says_so_when_it_is_taken_back(
+    opened: Callable[..., Seen], scene: Scene, size: tuple[int, int]
+) -> None:
+    served, seen = scene.served, opened(size, locked=True)
+    wanted = {"scope": "agent", "target": "ann", "talks": True}
+    _, _, answer = served.ask("/nexus/passes", method="POST", body=wanted, headers=served.authorized)
+    made = json.loads(answer)
+    seen.page.goto(f"{served.url}#pass={made['token']}")
+    seen.wait("!!document.querySelector('.guest-view img.frame')?.complete && !!document.querySelector('h1 svg')")
+    assert made["token"] not in seen.page.url
+    assert EVIL[:60] in seen.text("main h1")
+    assert seen.page.evaluate("window.hit === undefined")
+    assert seen.check("foreign") == 0
+    assert seen.page.locator("#nav").is_hidden()
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    for scheme in SCHEMES:
+        assert seen.check_in(scheme, "contrast")["bad"] == [], scheme
+    assert seen.check("nameless") == []
+    seen.page.locator("#words").fill("Hello!")
+    seen.page.keyboard.press("Enter")
+    seen.wait("!!document.querySelector('.guest-answer').textContent")
+    served.ask(f"/nexus/passes/{made['made']['id']}", method="DELETE", headers=served.authorized)
+    seen.wait("!!document.querySelector('.problem')")
+    assert seen.text("main") == "This pass was taken back; ask for a new one."
+    seen.problems[:] = [problem for problem in seen.problems if "401" not in problem]
+
+
+def test_the_owner_shares_an_agent_from_the_stage_and_takes_it_back(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened(PHONE)
+    seen.go("")
+    seen.page.get_by_role("button", name="Share").click()
+    seen.page.get_by_role("button", name="Make an address").click()
+    seen.wait("!!document.querySelector('dialog img.qr')?.complete")
+    for scheme in SCHEMES:
+        assert seen.check_in(scheme, "contrast")["bad"] == [], scheme
+    assert seen.check("nameless") == []
+    token = seen.text("dialog .share-made a").partition("#pass=")[2]
+    pass_header = {"Authorization": f"Bearer {token}"}
+    assert scene.served.ask("/nexus/pass", headers=pass_header)[0] == 200
+    seen.page.locator("dialog .share-list button").first.click()
+    seen.wait("!document.querySelector('dialog .share-list li')")
+    assert scene.served.ask("/nexus/pass", headers=pass_header)[0] == 401
 
 
 def test_a_finished_run_tells_how_to_see_more_of_it(opened: Callable[..., Seen], scene: Scene) -> None:
@@ -636,6 +705,8 @@ def test_the_printed_address_opens_the_controls_once(opened: Callable[..., Seen]
         again.page.goto(address)
         again.wait("document.querySelector('.live.live') && document.querySelector('main h1')")
         assert again.text("#unlock") == "Unlock"
+        again.wait("!!document.querySelector('dialog')")
+        assert "wsap nexus key" in again.text("dialog .bad")
         again.problems[:] = [p for p in again.problems if "401" not in p]
 
 

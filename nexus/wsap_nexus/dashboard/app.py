@@ -46,7 +46,7 @@ async def unlock(request: Request, given: Key, tokens: TokenStore) -> Response:
     """Exchange the key of the printed address for the token, once."""
     key: OneTimeKey | None = request.app.state.one_time_key
     if key is None or not key.use(given.key):
-        raise UnauthorizedError("This address was already used; paste the token from the file nexus.token instead.")
+        raise UnauthorizedError("This address was already used; get a new one with: wsap nexus key")
     response = replies.answer({"token": tokens.own})
     response.headers.update(BROWSER_HEADERS | {"Cache-Control": "no-store"})
     return response

@@ -1,6 +1,7 @@
-"""Tokens: one for the admin of the nexus, and one for each agent on request.
+"""Tokens: one for the admin of the nexus, one for each agent on request, and passes for others.
 
-The database contains only hashes of agents' tokens. The owner's token is in a file that only its owner can read.
+The database contains only hashes of agents' tokens and of passes. The owner's token is in a file that
+only its owner can read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from wsap_core.errors import ConfigError
 from wsap_core.protocol.wire import encode
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
-from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.entities import AgentIdentity, PassRecord, SessionRecord
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.events.agents import AgentRemoved
 from wsap_nexus.store.nexus_store import NexusStore
@@ -42,6 +43,13 @@ class Caller:
         """Raise ForbiddenError if the token belongs to another agent."""
         if self.agent_id is not None and self.agent_id != agent_id:
             raise ForbiddenError(f"This token is valid only for {self.agent_id!r}.")
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The sender of a request with a pass, which is nobody but may use the routes of passes."""
+
+    shown: PassRecord
 
 
 class OneToken:
@@ -72,8 +80,8 @@ class Tokens:
         """The owner's token."""
         return self._own.decode()
 
-    def check(self, header: str | None) -> Caller:
-        """Return the caller with an `Authorization` header; UnauthorizedError if it has no known token."""
+    def check(self, header: str | None) -> Caller | Holder:
+        """Return who sent an `Authorization` header; UnauthorizedError if it has no known token or valid pass."""
         token = _bearer(header)
         if not token:
             raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")
@@ -83,12 +91,19 @@ class Tokens:
         if digest not in self._known:
             with self._nexus_store.look() as tx:
                 agent_id = tx.owner_of_token(digest)
+                shown = tx.pass_of(digest) if agent_id is None else None
             if agent_id is None:
-                raise UnauthorizedError("Unknown token.")
+                return Holder(_valid(shown, self._nexus_store.wall_clock()))
             if len(self._known) >= _KEPT:
                 self._known.clear()
             self._known[digest] = Caller(agent_id)
         return self._known[digest]
+
+    def share(self, scope: str, target: str, *, talks: bool, seconds: float) -> tuple[PassRecord, str]:
+        """Return a new pass with its token, which is stored nowhere; UsageError if there are too many."""
+        token = secrets.token_urlsafe(32)
+        with self._nexus_store.change() as tx:
+            return tx.add_pass(_hash(token), scope, target, talks=talks, seconds=seconds), token
 
     def issue(self, agent_id: str) -> str:
         """Return a new token for an agent; its earlier tokens become invalid."""
@@ -127,6 +142,16 @@ def given_token(path: Path, *, advice: str = "") -> str:
     if len(token) < SHORTEST or not token.isascii() or not token.isprintable():
         raise ConfigError(f"{path} has no token of at least {SHORTEST} characters{advice}.")
     return token
+
+
+def _valid(shown: PassRecord | None, now: float) -> PassRecord:
+    if shown is None:
+        raise UnauthorizedError("Unknown token.")
+    if shown.revoked:
+        raise UnauthorizedError("This pass was taken back; ask for a new one.")
+    if shown.expires <= now:
+        raise UnauthorizedError("This pass has expired; ask for a new one.")
+    return shown
 
 
 def _bearer(header: str | None) -> str:

@@ -11,7 +11,7 @@ from wsap_nexus.http.auth import Caller, Tokens
 from wsap_nexus.http.guard import CALLER
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
 
-_BEARER = HTTPBearer(
+BEARER = HTTPBearer(
     auto_error=False,
     scheme_name="token",
     description="The owner's token, or an agent's, which is valid only for that agent.",
@@ -30,7 +30,7 @@ async def reader(request: Request) -> Caller | None:
     return who
 
 
-async def caller(who: Annotated[Caller | None, Depends(reader)], _: Annotated[object, Depends(_BEARER)]) -> Caller:
+async def caller(who: Annotated[Caller | None, Depends(reader)], _: Annotated[object, Depends(BEARER)]) -> Caller:
     """Return the caller; UnauthorizedError without a token."""
     if who is None:
         raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")

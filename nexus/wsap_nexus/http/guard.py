@@ -21,7 +21,7 @@ from fastapi import Response
 
 from wsap_core.errors import WsapError
 from wsap_nexus.http import errors, refusals
-from wsap_nexus.http.auth import Caller, OneToken, Tokens
+from wsap_nexus.http.auth import Caller, Holder, OneToken, Tokens
 from wsap_nexus.http.listening import host_name, is_loopback
 from wsap_nexus.http.strict import read_json
 
@@ -34,6 +34,10 @@ App = Callable[[Scope, Receive, Send], Any]
 
 CALLER = "wsap.caller"
 """The scope's key of the caller."""
+HOLDER = "wsap.holder"
+"""The scope's key of the pass of a request that has one."""
+PASSES = "/nexus/pass"
+"""The path of what a pass opens, and the start of the others; it opens nothing else."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _CALLERS_KEPT = 10_000
 
@@ -152,7 +156,11 @@ class Guard:
         if _climbs(scope):
             raise _Nowhere()
         self._check_host(headers)
-        scope[CALLER] = who = self._who(headers)
+        given = self._who(headers)
+        if isinstance(given, Holder):
+            self._admit_holder(scope, given)
+            return headers
+        scope[CALLER] = who = given
         client = scope.get("client")
         name = "address:" + str(client[0] if client else "?") if who is None else f"agent:{who.agent_id or ''}"
         self._rates.take(name, 5.0 if who is not None and who.agent_id is None else 1.0)
@@ -162,7 +170,14 @@ class Guard:
             )
         return headers
 
-    def _who(self, headers: Mapping[bytes, bytes]) -> Caller | None:
+    def _admit_holder(self, scope: Scope, holder: Holder) -> None:
+        """Let a pass reach its own routes only, for which it is the caller of no agent."""
+        self._rates.take(f"pass:{holder.shown.id}")
+        if scope["type"] != "http" or not (scope["path"] == PASSES or scope["path"].startswith(PASSES + "/")):
+            raise refusals.ForbiddenError(f"This pass is for the {holder.shown.scope} {holder.shown.target!r} only.")
+        scope[CALLER], scope[HOLDER] = None, holder
+
+    def _who(self, headers: Mapping[bytes, bytes]) -> Caller | Holder | None:
         given = headers.get(b"authorization")
         if given is None or self.tokens is None:
             return None

@@ -51,12 +51,14 @@ def create_app(
     limits: HttpLimits,
     hosts: frozenset[str] | None,
     guarded: bool,
+    host: str = "127.0.0.1",
 ) -> FastAPI:
     """Return the application of a nexus, which the caller starts and stops.
 
     Args:
         hosts: names allowed in the Host header besides loopback names; None for any.
         guarded: whether reading needs a token, too.
+        host: the address that it listens on.
     """
     app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
     state = app.state
@@ -64,6 +66,7 @@ def create_app(
     state.idempotency, state.feed = IdempotencyStore(nexus.nexus_store), events.Feed(nexus.nexus_store, nexus.thoughts)
     state.streams, state.activity = Streams(limits), Activity(nexus)
     state.frames, state.steps = Frames(nexus), StepIndexes(nexus.store.repository)
+    state.said, state.host = dict[str, float](), host
     state.stage = Stage(nexus, clock=nexus.nexus_store.wall_clock)
     errors.install(app)
     include_routes(app)

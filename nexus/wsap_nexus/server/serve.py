@@ -76,7 +76,12 @@ def _app(nexus: Nexus, address: Address, token_file: Path, limits: HttpLimits) -
         tokens = Tokens(nexus.nexus_store, token)
         near = address.is_loopback
         return create_app(
-            nexus, tokens, limits=limits, hosts=frozenset({address.host}) if near else None, guarded=not near
+            nexus,
+            tokens,
+            limits=limits,
+            hosts=frozenset({address.host}) if near else None,
+            guarded=not near,
+            host=address.host,
         )
     except OSError as error:
         raise ConfigError(f"The token file {token_file} can't be used ({error.strerror}).") from None

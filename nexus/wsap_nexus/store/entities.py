@@ -170,6 +170,23 @@ class SessionRecord:
 
 
 @dataclass(frozen=True)
+class PassRecord:
+    """A pass, with which somebody without a token sees one world or one agent."""
+
+    id: str
+    scope: str
+    """"world" or "agent"."""
+    target: str
+    """The id of the world or agent."""
+    talks: bool
+    """Whether its holder may talk to the agent."""
+    created: str
+    expires: float
+    """Seconds since 1970."""
+    revoked: bool = False
+
+
+@dataclass(frozen=True)
 class TransferRecord:
     """An agent on its way into a world or out of it."""
 

@@ -20,6 +20,7 @@ from wsap_nexus.store.repositories.games import GameRepository
 from wsap_nexus.store.repositories.goals import GoalRepository
 from wsap_nexus.store.repositories.items import ItemRepository
 from wsap_nexus.store.repositories.messages import MessageRepository
+from wsap_nexus.store.repositories.passes import PassRepository
 from wsap_nexus.store.repositories.sessions import SessionRepository
 from wsap_nexus.store.repositories.worlds import WorldRepository
 
@@ -38,6 +39,7 @@ class Transaction(
     MessageRepository,
     GameRepository,
     AnswerRepository,
+    PassRepository,
 ):
     """Reads and writes the nexus' records; created by `NexusStore`."""
 

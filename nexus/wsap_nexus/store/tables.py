@@ -333,6 +333,25 @@ class TokenRow(Base, table=True):
     created: str = Field(max_length=40)
 
 
+class PassRow(Base, table=True):
+    """A pass, with which somebody without a token sees one world or one agent."""
+
+    __table_args__ = (Index("pass_hash", "hash", unique=True),)
+
+    id: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    hash: str = Field(max_length=LONGEST_NAME)
+    scope: str = Field(max_length=20)
+    """"world" or "agent"."""
+    target: str = Field(max_length=LONGEST_NAME)
+    """The id of the world or agent."""
+    talks: bool
+    """Whether its holder may talk to the agent."""
+    created: str = Field(max_length=40)
+    expires: float
+    """Seconds since 1970."""
+    revoked: bool
+
+
 class AnswerRow(Base, table=True):
     """The response to a request with an idempotency key, sent again to a retry."""
 

@@ -75,11 +75,11 @@ def say_ready(request: StartRequest, running: Running, tokens: str, hint: str, o
         if opening:
             click.echo(f"{STEER}{opening}")
         if opening and request.expose:
-            _show_code(opening)
+            show_code(opening)
     sys.stdout.flush()
 
 
-def _show_code(address: str) -> None:
+def show_code(address: str) -> None:
     """Print an address as a QR code if standard output is a wide enough terminal."""
     console = output_console()
     if not console.is_terminal or is_dumb() or console.encoding != "utf-8":

@@ -3,6 +3,7 @@
 import { el } from './dom.js';
 
 const KEPT = 'wsap-token';
+const PASS = 'wsap-pass';
 
 export class Refusal extends Error {
   constructor(status, code, message) {
@@ -91,8 +92,27 @@ export async function useKey() {
       method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key: found[1] }),
     });
     sessionStorage.setItem(KEPT, given.token);
-  } catch { /* already used: the page is read-only until it is unlocked */ }
+  } catch (error) { unlock(error.message); } // already used: the page is read-only until it is unlocked
   changed();
+}
+
+// The pass of an address that somebody shared; empty without one. It is kept in this tab.
+export function usePass() {
+  const found = /^#pass=([\w-]+)$/.exec(location.hash);
+  if (/^#key=/.test(location.hash)) sessionStorage.removeItem(PASS);
+  if (found) {
+    sessionStorage.setItem(PASS, found[1]);
+    sessionStorage.removeItem(KEPT);
+    history.replaceState(null, '', '#/');
+  }
+  return sessionStorage.getItem(PASS) || '';
+}
+
+// A request with the pass alone: what it may not see can't be asked for.
+export function withPass(pass, path, signal, body) {
+  const sent = { Authorization: `Bearer ${pass}` };
+  return ask(`/nexus/pass${path}`, body === undefined ? { headers: sent, cache: 'no-cache', signal }
+    : { method: 'POST', headers: { ...sent, 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal });
 }
 
 let listeners = [];

@@ -1,8 +1,9 @@
 // The frame of the pages: routing, the state of the connection, and the lock.
 
-import { forget, onToken, spectatorNote, token, unlock, useKey } from './api.js';
+import { forget, onToken, spectatorNote, token, unlock, useKey, usePass } from './api.js';
 import { add, el, fill, say } from './dom.js';
 import { liveState, on, start } from './live.js';
+import { guest } from './guest.js';
 import { agentPage, agentsPage } from './agents.js';
 import { logPage } from './log.js';
 import { overviewPage } from './overview.js';
@@ -87,6 +88,8 @@ document.getElementById('skip').addEventListener('click', (event) => {
 });
 
 async function begin() {
+  const pass = usePass();
+  if (pass) { guest(pass); return; }
   showLive();
   await useKey();
   showLock();

@@ -332,6 +332,76 @@ class MomentsOfRun(Answer):
     """The number of those left out, which weigh less."""
 
 
+# --- passes -------------------------------------------------------------------------------------
+
+
+class PassShape(Answer):
+    """A pass, with which somebody without a token sees one world or one agent."""
+
+    id: str
+    scope: Literal["world", "agent"]
+    target: str
+    """The id of the world or agent."""
+    talks: bool
+    """Whether its holder may talk to the agent."""
+    created: str
+    expires: float
+    """Seconds since 1970."""
+    revoked: bool
+
+
+class PassList(Answer):
+    """The passes that are valid, newest first."""
+
+    passes: list[PassShape]
+
+
+class NewPassAnswer(Answer):
+    """A new pass with its token, which is told only here."""
+
+    made: PassShape
+    token: str
+    host: str
+    """The address that the nexus listens on."""
+    address: str
+    """The page with the pass, if `page` was given; otherwise empty."""
+    qr: str
+    """That address as a QR code, a data URI of a PNG; empty without it."""
+
+
+class KeyAnswer(Answer):
+    """A key that unlocks the page once."""
+
+    fragment: str
+    """What follows the page's address."""
+    host: str
+    """The address that the nexus listens on."""
+
+
+class PassAnswer(Answer):
+    """What a pass opens."""
+
+    scope: Literal["world", "agent"]
+    target: str
+    name: str
+    """The name of the agent, or the title of the world's game."""
+    title: str
+    """The title of the game in the world; empty while the agent is at home."""
+    talks: bool
+    expires: float
+    """Seconds since 1970."""
+    agents: list[str]
+    """The names of the agents in the world."""
+
+
+class PassTalk(Answer):
+    """An agent's answer to the holder of a pass."""
+
+    text: str
+    how: str
+    """`words` or `facts` for an answer now; `whisper` or `letter` if it hears the message later."""
+
+
 # --- worlds -------------------------------------------------------------------------------------
 
 

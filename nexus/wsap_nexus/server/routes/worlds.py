@@ -112,6 +112,11 @@ async def world(nexus: Hub, world_id: WorldId, who: Reader) -> Response:
 @router.get("/{world_id}/view", responses={**replies(watched.WorldView), 304: {"description": "It has not changed."}})
 async def view(nexus: Hub, request: Request, world_id: WorldId, who: Reader) -> Response:
     """The current view of a world for spectators, at most 0.2 s old; repeat the request with its ETag."""
+    return await view_of(nexus, request, world_id, private=is_owner(who))
+
+
+async def view_of(nexus: Nexus, request: Request, world_id: str, *, private: bool) -> Response:
+    """Return the response with a world's view; `private` is whether it may say how the game's code failed."""
     stays = _stays(nexus, world_id)
     run = _kept_run(nexus, world_id) or (stays[0].session.run_id if stays else None)
     if run is None:
@@ -120,7 +125,7 @@ async def view(nexus: Hub, request: Request, world_id: WorldId, who: Reader) -> 
         return json_response({"view": None, "remark": "Nobody is in this world, so it is suspended."})
     frames: Frames = request.app.state.frames
     frame = await frames.of_run(run)
-    remark = frame.remark if is_owner(who) or not frame.error else "The game's view failed."
+    remark = frame.remark if private or not frame.error else "The game's view failed."
     return json_response({"view": frame.view, "remark": remark}, request, etag=frame.etag)
 
 

@@ -30,7 +30,7 @@ def downgrade() -> None:
     """Drop the tables."""
     for tables in (
         ("transfer", "skill", "session", "metagoal", "item", "evidence", "avatar", "achievement"),
-        ("world", "token", "nexus_event", "listener", "letter", "game", "counter", "answer", "agent"),
+        ("world", "token", "pass", "nexus_event", "listener", "letter", "game", "counter", "answer", "agent"),
         ("moment", "inbox", "saved_state", "dictionary", "event", "run"),
     ):
         for table in tables:
@@ -256,6 +256,18 @@ def _create_nexus() -> None:
         sa.Column("agent_id", _NAME),
         sa.Column("created", _TIME, nullable=False),
     )
+    op.create_table(
+        "pass",
+        sa.Column("id", _NAME, primary_key=True),
+        sa.Column("hash", _NAME, nullable=False),
+        sa.Column("scope", _WORD, nullable=False),
+        sa.Column("target", _NAME, nullable=False),
+        sa.Column("talks", sa.Boolean(), nullable=False),
+        sa.Column("created", _TIME, nullable=False),
+        sa.Column("expires", sa.Float(), nullable=False),
+        sa.Column("revoked", sa.Boolean(), nullable=False),
+    )
+    op.create_index("pass_hash", "pass", ["hash"], unique=True)
     op.create_table(
         "answer",
         sa.Column("scope", _NAME, primary_key=True),
