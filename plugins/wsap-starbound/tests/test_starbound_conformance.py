@@ -1,6 +1,8 @@
-"""Starbound and its settler under the protocol's conformance suite."""
+"""Starbound and its settler under the protocol's conformance suite, in short episodes."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pytest
 
@@ -14,6 +16,21 @@ class TestStarbound(GameAdapterTests):
     def game(self) -> object:
         (spec,) = wsap_adapters()
         return spec
+
+    @pytest.fixture
+    def config(self) -> Mapping[str, object]:
+        return {"length": "40"}
+
+    @pytest.fixture
+    def steps(self) -> int:
+        return 40
+
+
+@pytest.mark.slow
+class TestTwoSeats(TestStarbound):
+    @pytest.fixture
+    def config(self) -> Mapping[str, object]:
+        return {"length": "30", "seats": "2"}
 
 
 @pytest.mark.slow

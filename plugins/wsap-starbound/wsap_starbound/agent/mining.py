@@ -195,14 +195,17 @@ class Mining:
             if self.have("wood"):
                 return Action("craft", {"recipe": "ladder", "count": min(15, self.have("wood"))}, "for the shaft")
             return self.gather_wood()
-        below = self.chart.at(0, 1)
+        here, below = self.chart.at(0, 0), self.chart.at(0, 1)
+        if here in "*T":
+            return self.dig(0, 0, "room for a ladder")
+        if here == " ":
+            hold = self.place("ladder", 0, 0, "to hold on to")
+            if not self.in_vain(hold):
+                return hold
         if below in _SOLID:
             return self.dig(0, 1, "deeper") or self._jog()
         if below == "|":
             return Action("climb", {"direction": "down", "tiles": self._ladders_below()}, "down the shaft")
-        loose = not self.solid(-1, 1) and not self.solid(1, 1)
-        if below == " " and self.chart.at(0, 0) == " " and loose:
-            return self.place("ladder", 0, 0, "to hold on to")
         if below in " *T!":
             return self.place("ladder", 0, 1, "to come up again") if below == " " else self.dig(0, 1, "deeper")
         return self.dig(0, 1, "deeper")
@@ -266,7 +269,7 @@ class Mining:
 
     def _level(self, row: int, side: int, column: int, finished: list[list[int]]) -> Action | None:
         far = self.across(column)
-        if self.chart.y == row:
+        if abs(self.chart.y - row) <= 1:
             if abs(far - side * -_TUNNEL) == 0 or (far * -side >= _TUNNEL):
                 finished.append([row, side])
                 return self.tunnel(-side)
@@ -275,16 +278,25 @@ class Mining:
                 finished.append([row, side])
                 return self.tunnel(-side)
             return action
-        if far == 0:
+        if far == 0 or self.chart.at(0, 0) == "|":
             return self._along_shaft(row)
         return self._back(far)
 
     def _along_shaft(self, row: int) -> Action | None:
         if self.chart.y < row:
             return self.shaft_down()
-        if self.can("climb"):
-            return Action("climb", {"direction": "up", "tiles": min(10, self.chart.y - row)}, "up the shaft")
-        return self.stair()
+        return self._up_ladder(min(10, self.chart.y - row)) or self.stair()
+
+    def _up_ladder(self, tiles: int) -> Action | None:
+        """Climb the ladder that the body holds, or go over to the one beside it."""
+        climb = Action("climb", {"direction": "up", "tiles": tiles}, "up the shaft")
+        if "up" in self.choices("climb", "direction") and self.chart.at(0, 0) == "|" and not self.in_vain(climb):
+            return climb
+        for side in (-1, 1):
+            move = Action("move", {"direction": "right" if side > 0 else "left"}, "to the next ladder")
+            if self.chart.at(0, 0) == "|" and self.chart.at(side, 0) == "|" and not self.in_vain(move):
+                return move
+        return None
 
     def _back(self, far: int) -> Action | None:
         """Go back to the shaft along a tunnel, or by stairs where the tunnel has no floor."""
@@ -317,14 +329,7 @@ class Mining:
         deep = self.chart.y - self.seen.surface > 8
         if deep and far and abs(far) <= _TUNNEL + 4 and self.state.stuck < 3:
             return self._back(far)
-        climb = Action("climb", {"direction": "up", "tiles": 10}, "to the surface")
-        if self.can("climb") and self.chart.at(0, 0) == "|" and not self.in_vain(climb):
-            return climb
-        for side in (-1, 1):
-            move = Action("move", {"direction": "right" if side > 0 else "left"}, "to the next ladder")
-            if self.chart.at(0, 0) == "|" and self.chart.at(side, 0) == "|" and not self.in_vain(move):
-                return move
-        return self.stair()
+        return self._up_ladder(10) or self.stair()
 
     def stair(self, side: int = 0) -> Action | None:
         """Dig one step of a stair upwards."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from wsap_starbound.engine.place import AIR, FLOW, LAVA, NUMBER, WATER, Cell, Place
+from wsap_starbound.engine.place import AIR, FLOW, LAVA, NUMBER, SPREAD, WATER, Cell, Place
 
 MOST_MOVES = 200
 """Most tiles that move in one beat; the others wait."""
-_REACH = 4
-"""How far to the side a liquid looks for a drop, in tiles."""
 
 
 def settle(place: Place, taken: Collection[Cell]) -> None:
@@ -39,7 +37,7 @@ def _move(place: Place, x: int, y: int, flow: str, taken: Collection[Cell]) -> N
     if flow == "sand":
         return
     for side in (-1, 1):
-        for far in range(1, _REACH + 1):
+        for far in range(1, SPREAD + 1):
             ax = place.wrap(x + side * far)
             if place.at(ax, y) != AIR:
                 break

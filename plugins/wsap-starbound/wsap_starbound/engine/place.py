@@ -18,9 +18,13 @@ NAMES = tuple(tiles())
 NUMBER = {name: number for number, name in enumerate(NAMES)}
 TILES = tuple(tiles().values())
 SOLID = tuple(tile.solid for tile in TILES)
+_SOLID_BYTES = bytes(SOLID).ljust(256, b"\1")
 FLOW = tuple(tile.flow for tile in TILES)
 CHARS = tuple(tile.char for tile in TILES)
 AIR, WATER, LAVA, SAND = NUMBER["air"], NUMBER["water"], NUMBER["lava"], NUMBER["sand"]
+
+SPREAD = 4
+"""How far to the side a liquid looks for a drop, in tiles."""
 
 Cell = tuple[int, int]
 """Column and row; rows count downwards."""
@@ -92,14 +96,15 @@ class Place:
         """Change a tile, and let what is around it settle."""
         x = x % self.width
         self.cells[y * self.width + x] = tile
-        for ax, ay in ((x, y), (x - 1, y), (x + 1, y), (x, y - 1), (x - 1, y - 1), (x + 1, y - 1)):
-            if self.inside(ax, ay):
-                self.restless.add((ax % self.width, ay))
+        for ax in range(x - SPREAD, x + SPREAD + 1):
+            for ay in (y - 1, y):
+                if self.inside(ax, ay):
+                    self.restless.add((ax % self.width, ay))
 
     def open_sky(self, x: int, y: int) -> bool:
         """Whether no solid tile is above a cell."""
         column = self.cells[x % self.width : max(0, y) * self.width : self.width]
-        return not any(SOLID[tile] for tile in column)
+        return 1 not in column.translate(_SOLID_BYTES)
 
     def apart(self, x: int, other: int) -> int:
         """Return how many columns `other` is to the right of x, by the shorter way; negative to the left."""

@@ -35,6 +35,13 @@ class Sight:
 
 def look(world: Universe, being: Being) -> Sight:
     """Return what a body sees now."""
+    known = world.sights.get(being.owner)
+    if not isinstance(known, Sight):
+        known = world.sights[being.owner] = _look(world, being)
+    return known
+
+
+def _look(world: Universe, being: Being) -> Sight:
     place = world.where(being)
     wide, high = SCANNED if "scanner" in being.abilities else VIEW
     flat = _tiles(place, being, wide, high)

@@ -52,6 +52,8 @@ class Universe:
         self.beings: dict[str, Being] = {}
         self.news: dict[str, list[tuple[str, str]]] = {}
         """Owner -> what happened to its body since its last action: text and type."""
+        self.sights: dict[str, object] = {}
+        """Owner -> what its body sees, until anything changes."""
         self._credit = 0
 
     # --- places and bodies ------------------------------------------------------------------------
@@ -115,6 +117,7 @@ class Universe:
     def pass_beat(self, being: Being) -> None:
         """Let one beat of a body pass. The world goes on by one beat when as many have passed as bodies are awake, so
         that it is not faster for several agents than for one."""
+        self.sights.clear()
         self._live_on(being)
         self._credit += 1
         if self._credit >= len(self.awake()):
@@ -123,6 +126,7 @@ class Universe:
 
     def world_beat(self) -> None:
         """Let sand, liquids, creatures and sleeping bodies live for a beat."""
+        self.sights.clear()
         self.beat += 1
         for name in sorted({being.place for being in self.beings.values() if being.alive and not being.away}):
             place, bodies = self.place(name), self.present(name)

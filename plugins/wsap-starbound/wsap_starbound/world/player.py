@@ -83,6 +83,7 @@ class Player:
     def changed(self) -> None:
         """Forget the last observation."""
         self._seen = None
+        self.world().sights.clear()
 
     # --- perceiving -------------------------------------------------------------------------------
 
@@ -145,6 +146,7 @@ class Player:
             return self._say(f"That does not work: {why}.".replace("..", "."))
         before = self.world().beat, self.being.beats
         held = Counter(spilled(self.being))
+        self.changed()
         outcome = RULES[action.name].do(self.world(), self.being, action.parameters)
         if not outcome.success and before == (self.world().beat, self.being.beats):
             return self._say(outcome.message)
