@@ -150,7 +150,7 @@ def test_water_takes_the_harm_out_of_a_fall_and_the_breath_of_a_diver() -> None:
 
 def test_lava_burns_to_death_and_materials_stay_behind_while_tools_do_not() -> None:
     world = begun()
-    universe, place, being = room(world)
+    _, place, being = room(world)
     being.gain("coal", 5)
     being.gain("lens_green")
     place.put(80, FLOOR - 1, LAVA)

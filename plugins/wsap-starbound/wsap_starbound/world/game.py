@@ -79,10 +79,11 @@ class StarboundWorld(AvatarGameAdapter):
     def act_for(self, player: Player, action: Action) -> ActionResult:
         """Carry out an action of one agent, and note what it did to the others."""
         result = player.act(action)
+        if len(self._players) > 1:
+            self._changed()
         for other in self._players.values():
-            if other is not player and other.agent_id in self.universe.beings:
+            if other is not player:
                 other.look_after()
-                other.changed()
         return result
 
     @override
@@ -137,6 +138,7 @@ class StarboundWorld(AvatarGameAdapter):
         wanted = {"spawn": spec.spawn_location, "loadout": spec.starting_loadout}
         player.terms = {name: value for name, value in wanted.items() if value in TERMS[name]}
         player.enter()
+        self._changed()
         return player.avatar()
 
     def _new_player(self, agent_id: str, number: int) -> Player:
@@ -170,7 +172,12 @@ class StarboundWorld(AvatarGameAdapter):
         being.away = state is AvatarState.SUSPENDED or player.body.despawned
         if back:
             self._make_room(being)
-        player.changed()
+        self._changed()
+
+    def _changed(self) -> None:
+        """Let all agents see anew: somebody came, left or acted."""
+        for player in self._players.values():
+            player.changed()
 
     def _make_room(self, being: Being) -> None:
         """Move a body that comes back into the world out of what was built or went there meanwhile."""

@@ -202,8 +202,6 @@ class Player:
         """Note a death that came while another agent acted."""
         if not self.being.alive and self.body.state is not AvatarState.DESTROYED:
             self.perish()
-        elif self.world().news.get(self.agent_id):
-            self.changed()
 
     def _gesture(self, action: Action) -> ActionResult:
         if action.name == "emote":
