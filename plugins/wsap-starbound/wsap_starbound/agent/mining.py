@@ -257,7 +257,7 @@ class Mining:
         column, finished = self.state.shafts.get(planet), self.state.tunnels.setdefault(planet, [])
         if column is None:
             return self.walk(10 * self.state.side)
-        for row in range(deep, self.seen.surface + 6, -5):
+        for row in range(deep, deep - 21, -5):
             for side in (-1, 1):
                 if [row, side] not in finished:
                     return self._level(row, side, column, finished)
