@@ -1,0 +1,1 @@
+"""The embedded engine: places of tiles, bodies, creatures and their rules, in whole numbers."""

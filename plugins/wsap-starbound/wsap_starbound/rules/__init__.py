@@ -1,0 +1,1 @@
+"""The rules of the actions: when each is refused, and what it does."""

@@ -1,0 +1,1 @@
+"""The world as a game of the protocol: bodies, seats, observations, transit and snapshots."""
