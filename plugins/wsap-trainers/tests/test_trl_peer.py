@@ -14,7 +14,7 @@ datasets = pytest.importorskip("datasets")
 tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 
-from wsap_trainers.trl import factory
+from wsap_trainers.trl import factory  # noqa: E402  after what it needs
 
 CALL = '<tool_call>\n{"name": "walk", "arguments": {}}\n</tool_call><|im_end|>'
 GAME = '''"""A walk."""
