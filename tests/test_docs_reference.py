@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EXTENSION = ROOT / "docs" / "_ext" / "plain_docstrings.py"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")]
 PAGES += ROOT.glob("changelog.d/*.added.md")
-EXAMPLES = {"wsap_cave.plugin", "wsap_mygame.plugin"}
+EXAMPLES = {"wsap_trainers.verifiers", "wsap_cave.plugin", "wsap_mygame.plugin"}
 """Modules that the pages write about as the reader's own."""
 
 

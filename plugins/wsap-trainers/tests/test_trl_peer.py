@@ -9,15 +9,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("trl", reason="it is in the stage of models")
+trl = pytest.importorskip("trl", reason="it is in the stage of models")
+datasets = pytest.importorskip("datasets")
+tokenizers = pytest.importorskip("tokenizers")
+transformers = pytest.importorskip("transformers")
 
-from datasets import Dataset
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
-from transformers.utils import get_json_schema
-from trl import GRPOConfig, GRPOTrainer
-
-from wsap_trainers.trl import factory
+from wsap_trainers.trl import factory  # noqa: E402  after what it needs
 
 CALL = '<tool_call>\n{"name": "walk", "arguments": {}}\n</tool_call><|im_end|>'
 GAME = '''"""A walk."""
@@ -44,19 +41,19 @@ class Walk:
 
 def tokenizer() -> Any:
     """A tokenizer with the chat template of Qwen3, whose call of a tool is a handful of tokens."""
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
+    raw = tokenizers.Tokenizer(tokenizers.models.BPE())
+    raw.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = tokenizers.decoders.ByteLevel()
     special = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<tool_call>", "</tool_call>"]
     raw.train_from_iterator(
         [CALL * 20],
-        trainers.BpeTrainer(
-            vocab_size=400, special_tokens=special[:3], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        tokenizers.trainers.BpeTrainer(
+            vocab_size=400, special_tokens=special[:3], initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         ),
     )  # fmt: skip
     raw.add_tokens(special[3:])
-    made = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    made = transformers.PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|im_end|>", pad_token="<|endoftext|>")
     made.chat_template = (files("trl") / "chat_templates" / "qwen3.jinja").read_text("utf-8")
     return made
 
@@ -67,8 +64,8 @@ def model(words: Any, environment: Any) -> Any:
 
     torch.manual_seed(5)
     torch.set_num_threads(1)
-    made = Qwen3ForCausalLM(
-        Qwen3Config(
+    made = transformers.Qwen3ForCausalLM(
+        transformers.Qwen3Config(
             vocab_size=len(words), hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
             num_key_value_heads=1, head_dim=16, max_position_embeddings=4096, eos_token_id=words.eos_token_id,
             pad_token_id=words.pad_token_id,
@@ -76,7 +73,7 @@ def model(words: Any, environment: Any) -> Any:
     )  # fmt: skip
     prompt = words.apply_chat_template(
         [{"role": "user", "content": f"Go.{environment.reset(seed=0)}"}],
-        tools=[get_json_schema(environment.walk)], add_generation_prompt=True, tokenize=False,
+        tools=[transformers.utils.get_json_schema(environment.walk)], add_generation_prompt=True, tokenize=False,
     )  # fmt: skip
     start, wanted = words(prompt).input_ids, words(CALL).input_ids
     optimizer = torch.optim.Adam(made.parameters(), lr=0.01)
@@ -94,15 +91,15 @@ def test_two_steps_of_their_trainer_play_and_pay(tmp_path: Path) -> None:
     game = tmp_path / "walk.py"
     game.write_text(GAME, encoding="utf-8")
     words, create = tokenizer(), factory(f"{game}:Walk")
-    trainer = GRPOTrainer(
+    trainer = trl.GRPOTrainer(
         model=model(words, create()),
         processing_class=words,
-        args=GRPOConfig(
+        args=trl.GRPOConfig(
             output_dir=str(tmp_path / "out"), max_steps=2, per_device_train_batch_size=2, num_generations=2,
             max_completion_length=160, max_tool_calling_iterations=2, report_to=[], use_cpu=True, logging_steps=1,
             save_strategy="no", disable_tqdm=True,
         ),
-        train_dataset=Dataset.from_list(
+        train_dataset=datasets.Dataset.from_list(
             [{"prompt": [{"role": "user", "content": "Go."}], "seed": 1_000_000 + n} for n in range(4)]
         ),
         environment_factory=create,
