@@ -106,7 +106,10 @@ class Player:
             health=being.health,
             max_health=MOST_HEALTH,
             inventory=dict(being.bag),
-            equipment={f"slot {number}": item for number, item in enumerate(being.slots, 1) if item},
+            equipment={
+                **{f"slot {number}": item for number, item in enumerate(being.slots, 1) if item},
+                **{f"skill {number}": ability for number, ability in enumerate(being.abilities, 1)},
+            },
             respawn_point=None if bed is None else bed[1:],
         )
 
