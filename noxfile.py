@@ -145,8 +145,8 @@ def extras(session: nox.Session) -> None:
         "plugins/wsap-tossim/tests/tournament/test_golden.py::test_a_cluster_gives_the_same_tables",
         "plugins/wsap-trainers/tests/test_verifiers_peer.py",
     ]
-    # A file's tests stay in one process, as those of a cluster share it.
-    spread = ("-n", "auto", "--dist", "loadfile")
+    # Tests of a group stay in one process: two clusters that start at the same time can be too slow for Ray.
+    spread = ("-n", "auto", "--dist", "loadgroup")
     env = {"WSAP_TESTS_OPENENV": str(openenv), "WSAP_TESTS_VERIFIERS": str(verifiers)}
     session.run("python", "-m", "pytest", "-m", "", *(session.posargs or [*spread, *files]), env=env)
 

@@ -75,7 +75,7 @@ def test_no_lock_file_is_kept() -> None:
 
 def test_no_package_or_other_large_file_is_kept() -> None:
     packed = {".deb", ".rpm", ".whl", ".gz", ".zip", ".so", ".gguf"}
-    large = 256 * 1024  # the largest of ours, a generated reference, has 170 kB
+    large = 384 * 1024  # the largest of ours, a generated reference, has 265 kB
     assert not [path for path in repository_files() if path.suffix in packed or path.stat().st_size > large]
 
 

@@ -33,7 +33,7 @@ from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.record.recorder import Recorder
 from wsap_nexus.runs.resume import read_past
 from wsap_nexus.runs.run import Run, RunSetup
-from wsap_nexus.store.records import EventRecord
+from wsap_nexus.store.records import EventRecord, NewMoment
 
 RUN = "run-of-several"
 
@@ -48,7 +48,7 @@ class Log:
 
     def append(
         self, run_id: str, kind: str, body: str | bytes, *, seat: str | None = None, episode: int = 0,
-        step: int | None = None,
+        step: int | None = None, moments: Sequence[NewMoment] = (), agent: str = "",
     ) -> int:  # fmt: skip
         packed = body.encode() if isinstance(body, str) else body
         self.events.append(

@@ -211,7 +211,7 @@ def test_a_member_of_a_family_is_listed_played_checked_and_read_back(capsys: pyt
         return capsys.readouterr().out
 
     listed = said("games", "tale")
-    assert "names:         tale:village, tale:inn" in listed
+    assert "\nvillage, inn\n" in listed
     assert "Play it: wsap play tale:village\n" in listed
     one = json.loads(said("games", "tale:inn", "--json"))
     assert (one["name"], one["seats"], one["abilities"], one["usable"]) == ("tale:inn", [1, 1], [], True)

@@ -234,7 +234,7 @@ def test_a_person_sends_a_message_to_another_seat(environ: dict[str, str], typed
 SEATS = {
     "crafter": "seat-1", "echo": "seat-1", "gymnasium": "seat-1", "matrix": "row", "matrix-free": "row",
     "matrix-turns": "row", "minigrid": "seat-1", "morrowind": "seat-1", "openspiel": "seat-1",
-    "pettingzoo": "player_1", "textarena": "seat-1", "tossim": "player-1",
+    "pettingzoo": "player_1", "starbound": "seat-1", "textarena": "seat-1", "tossim": "player-1",
     "village": "anna", "lighthouse": "clara", "sandbox": "anna",
 }  # fmt: skip
 """Installed game -> the seat of the person."""

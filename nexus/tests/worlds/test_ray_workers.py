@@ -35,6 +35,8 @@ from wsap_nexus.worlds.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.carriers.cluster import differences, installed, ray_cluster, refuse_unreachable
 from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
 
+pytestmark = pytest.mark.xdist_group("ray")
+
 warned = pytest.mark.filterwarnings("ignore")  # Ray's own warnings
 AGENTS = tuple(f"agent-{number}" for number in range(8))
 

@@ -19,6 +19,8 @@ from wsap_eval.records import SCORE_COLUMNS
 from wsap_eval.run import NO_BUDGET, Evaluation, evaluate
 from wsap_llm.kit import BudgetLimits
 
+pytestmark = pytest.mark.xdist_group("ray")
+
 
 def evaluation(game: str, seeds: int = 24, on: str = "ray", limits: BudgetLimits = NO_BUDGET) -> Evaluation:
     entrants = (Entrant(agent="random"),)

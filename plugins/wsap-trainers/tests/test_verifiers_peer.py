@@ -14,7 +14,10 @@ from llm_server import ModelServer, Say
 THEIRS = os.environ.get("WSAP_TESTS_VERIFIERS", "")
 """The folder with the programs of an environment with verifiers and the games; `nox -s extras` makes one."""
 
-pytestmark = pytest.mark.skipif(not THEIRS, reason="WSAP_TESTS_VERIFIERS names no environment with verifiers")
+pytestmark = [
+    pytest.mark.skipif(not THEIRS, reason="WSAP_TESTS_VERIFIERS names no environment with verifiers"),
+    pytest.mark.xdist_group("verifiers"),
+]
 
 ROW, COLUMN, GONE = "qwen3:8b", "llama3.2:latest", "llava:7b"
 OWN = """

@@ -179,7 +179,7 @@ class WorldPassages:
         name = prepared.terms.seat or prepared.agent_id
         if name in self._going:
             await self._let_out(name, episode, None)  # who sat here before goes first
-        if name in self._visits:
+        if name in self._visits and name not in self.stays:  # of a stay that is closed already
             raise GameUnavailableError(
                 f"The seat {name!r} of the world {self.record.id!r} is not free yet; it is after the current tick."
             )

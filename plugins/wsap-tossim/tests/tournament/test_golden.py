@@ -96,6 +96,7 @@ def test_models_get_the_same_tables(name: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("ray")
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_a_cluster_gives_the_same_tables(tmp_path: Path) -> None:
     ray = pytest.importorskip("ray", reason="needs Ray, in wsap-eval[ray]")
