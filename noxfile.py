@@ -130,8 +130,11 @@ def extras(session: nox.Session) -> None:
     session.run("python", "-c", "import inspect_ai, litellm, pandas, ray")  # without one the tests would be skipped
     # Their packages exclude each other's and those of wsap-mcp, so that each gets an environment of its own.
     openenv = _theirs(session, "openenv", OPENENV)
+    # With what builds our own, so that they need not be built in an environment each.
+    verifiers = _theirs(session, "verifiers", VERIFIERS, *GROUPS["build-system"]["requires"], "editables")
     games = (".", "./nexus", *(f"./plugins/wsap-{name}" for name in ("check", "llm", "matrix", "trainers")))
-    verifiers = _theirs(session, "verifiers", VERIFIERS, *(word for path in games for word in ("-e", path)))
+    ours = (word for path in games for word in ("-e", path))
+    session.run(str(verifiers / "python"), *install[1:], "--no-build-isolation", *ours, external=True)
     files = [
         "nexus/tests/worlds/test_ray_workers.py",
         "plugins/wsap-eval/tests/test_cluster.py",
