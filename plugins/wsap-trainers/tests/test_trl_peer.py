@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -87,6 +86,7 @@ def model(words: Any, environment: Any) -> Any:
     return made
 
 
+@pytest.mark.filterwarnings("ignore")  # of theirs about each other
 def test_two_steps_of_their_trainer_play_and_pay(tmp_path: Path) -> None:
     game = tmp_path / "walk.py"
     game.write_text(GAME, encoding="utf-8")
@@ -104,9 +104,7 @@ def test_two_steps_of_their_trainer_play_and_pay(tmp_path: Path) -> None:
         ),
         environment_factory=create,
     )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        trainer.train()
+    trainer.train()
     logged = [row for row in trainer.state.log_history if "reward" in row]
     assert len(logged) == 2
     assert max(row["reward"] for row in logged) > 0, logged
