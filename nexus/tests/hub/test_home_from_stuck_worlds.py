@@ -141,6 +141,17 @@ async def go_on(place: Place) -> None:
     await place.until(lambda: ticks(place) >= before + 2)
 
 
+async def enter_and_get_stuck(place: Place) -> Bog:
+    """Let ada play in the bog until a tick of it does not end; return the bog."""
+    await place.nexus.enter("ada", "bog", EntryRequest())
+    await place.until(lambda: len(place.logged(RUN, "step")) > 2)
+    stuck = bog(place)
+    stuck.held = "tick"
+    run = place.nexus.kept.open[0].passages.run
+    await place.until(lambda: run.ticking is not None)
+    return stuck
+
+
 @pytest.mark.parametrize("by", ["recall", "offline"])
 def test_an_agent_comes_home_from_a_tick_that_does_not_end(tmp_path: Path, by: str) -> None:
     async def test() -> None:
@@ -148,12 +159,7 @@ def test_an_agent_comes_home_from_a_tick_that_does_not_end(tmp_path: Path, by: s
             with place.nexus.nexus_store.change() as tx:
                 spoon = PortableItem("t-1:spoon", "spoon", "tool", 1, origin="kit")
                 tx.mint_item("ada", spoon, game="kit", session="", transfer_id="t-1")
-            await place.nexus.enter("ada", "bog", EntryRequest())
-            await place.until(lambda: len(place.logged(RUN, "step")) > 2)
-            stuck = bog(place)
-            stuck.held = "tick"
-            run = place.nexus.kept.open[0].passages.run
-            await place.until(lambda: run.ticking is not None)
+            stuck = await enter_and_get_stuck(place)
             if by == "recall":
                 assert place.nexus.recall("ada")
             else:
@@ -187,12 +193,7 @@ def test_an_agent_that_came_home_from_such_a_tick_is_let_out_of_the_world_before
 
     async def begin() -> None:
         async with nexus(tmp_path) as place:
-            await place.nexus.enter("ada", "bog", EntryRequest())
-            await place.until(lambda: len(place.logged(RUN, "step")) > 2)
-            stuck = bog(place)
-            stuck.held = "tick"
-            run = place.nexus.kept.open[0].passages.run
-            await place.until(lambda: run.ticking is not None)
+            await enter_and_get_stuck(place)
             assert place.nexus.recall("ada")
             await place.until_events("left", agent="ada")
             assert not place.logged(RUN, "departed")

@@ -33,14 +33,16 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.play import saving
 from wsap_nexus.runs.play.asking import MOST
 from wsap_nexus.runs.record.deadlock import WORLD_TIMEOUT
+from wsap_nexus.runs.session import resolve_specs
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.totals import read_totals
-from wsap_nexus.runs.views.restoring import Runs
+from wsap_nexus.runs.views.restoring import Runs, played_to
 from wsap_nexus.server.frames import Frames
 from wsap_nexus.server.routes import overview
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
+from wsap_nexus.store.history import find_tick
 from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.upkeep.prune import prune
 from wsap_nexus.tasks import TURNS
@@ -487,6 +489,12 @@ def looked_at(path: Path) -> None:
         asyncio.run(runner.branch(RUN, newest // 2, name))
 
 
+def keep_each_state(patch: pytest.MonkeyPatch) -> None:
+    """Keep the state after each tick, however long that takes."""
+    patch.setattr(saving, "PAUSE", 0.0)
+    patch.setattr(saving, "SHARE", 0)
+
+
 def forget_states(path: Path) -> None:
     """Delete what was saved of the world, so that a restart repeats all of its ticks."""
     with open_store(str(path / "nexus.db")) as store:
@@ -499,6 +507,25 @@ async def goes_on(path: Path, **settings: Any) -> None:
     async with glade(path, agents=(), **settings) as place:
         await until_tick(place, len(ticks(place)) + 3)
         assert not place.events("world_rewound", "game_failed")
+
+
+def test_in_a_look_at_a_world_nobody_plays_who_has_left_it(tmp_path: Path) -> None:
+    async def begin() -> None:
+        async with glade(tmp_path) as place:
+            await place.nexus.enter("bob", "meadow", EntryRequest())
+            await place.nexus.enter("ada", "meadow", EntryRequest(steps=2))
+            await place.until_events("left", agent="ada")
+            await until_tick(place, ticks(place)[-1] + 3)
+
+    asyncio.run(begin())
+    forget_states(tmp_path)
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        record = store.repository.get_run(RUN)
+        specs = resolve_specs(replace(RunPlan.from_config(record.config), seats=()), host_with(MEADOW, FAIR))
+        position = find_tick(store.repository, record)
+        run = asyncio.run(played_to(store.repository, record, specs, position))
+    assert run.agent("ada") is None
+    assert run.agent("bob") is not None
 
 
 @pytest.mark.parametrize("outcome", ["recorded", "not recorded"])
@@ -755,8 +782,7 @@ def test_a_world_that_is_stopped_while_somebody_comes_or_goes_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """It is stopped at the moment at which the world and the seats of its run don't match."""
-    monkeypatch.setattr(saving, "PAUSE", 0.0)
-    monkeypatch.setattr(saving, "SHARE", 0)
+    keep_each_state(monkeypatch)
     there = asyncio.Event()
 
     def stops_after(owner: object, name: str, run: OpenRun) -> None:
@@ -798,8 +824,7 @@ def test_a_world_that_is_stopped_while_somebody_comes_or_goes_is_resumed(
 def test_the_state_is_kept_after_the_ticks_whoever_is_there_and_a_restart_repeats_only_what_came_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decider: str
 ) -> None:
-    monkeypatch.setattr(saving, "PAUSE", 0.0)
-    monkeypatch.setattr(saving, "SHARE", 0)
+    keep_each_state(monkeypatch)
 
     async def begin() -> int:
         async with glade(tmp_path, decider=decider) as place:

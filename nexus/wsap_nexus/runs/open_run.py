@@ -144,6 +144,7 @@ class OpenRun(Run):
             self._order.deadlock.leave(name)  # it waits to be let out, and nothing recorded waits for it
         await self._passages.departed(name)
 
-    def vacated(self, seat: str) -> None:
-        """Take notice that the world has closed a seat: what is saved from now on is without it."""
+    async def close_seat(self, seat: str) -> None:
+        """Close the seat of an agent that has left, in the world and here: what is saved from now on is without it."""
+        await self.living.close_seat(seat)
         self._loops[:] = [loop for loop in self._loops if loop.seat.agent_id != seat]

@@ -452,8 +452,7 @@ class WorldPassages:
             self.recorder.write("departed", departure, seat=name, episode=episode)
             self.recorder.agents.pop(name, None)
             self.context.store.writer.flush()
-        await self._port.close_seat(name)
-        self.run.vacated(name)
+        await self.run.close_seat(name)
         self.controls.pop(name, None)
         if stay is None:
             return

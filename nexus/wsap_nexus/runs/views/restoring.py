@@ -150,7 +150,7 @@ class Revisited:
         if seat_port.left is None and body.state is protocol.AvatarState.BOUND:
             await leave(seat_port)
         await self._port.release(body.avatar_id, transfer)
-        await self._port.close_seat(seat)
+        await self.run.close_seat(seat)
         self.controls.pop(seat, None)
         if out is not None and not out.done():
             out.set_result(None)
