@@ -69,9 +69,19 @@ class HttpLimits:
 
 
 class Rates:
-    """A token bucket for each caller: `rate` requests per second, and a bucket of `burst`."""
+    """A token bucket for each caller: `rate` requests per second, and a bucket of `burst`.
 
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
+    `refusal` is the sentence of the refusal when the bucket is empty.
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        burst: float,
+        clock: Callable[[], float],
+        refusal: str = "Too many requests; wait a moment.",
+    ) -> None:
+        self._refusal = refusal
         self._rate = rate
         self._burst = burst
         self._clock = clock
@@ -87,7 +97,7 @@ class Rates:
         if len(self._left) > _CALLERS_KEPT:
             self._left.popitem(last=False)
         if not enough:
-            raise refusals.TooManyRequestsError("Too many requests; wait a moment.", (1 - left) / (self._rate * times))
+            raise refusals.TooManyRequestsError(self._refusal, (1 - left) / (self._rate * times))
 
 
 @dataclass(eq=False)

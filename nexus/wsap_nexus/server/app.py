@@ -10,7 +10,7 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.dashboard.app import install
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import Tokens
-from wsap_nexus.http.guard import Guard, HttpLimits
+from wsap_nexus.http.guard import Guard, HttpLimits, Rates
 from wsap_nexus.http.streams import Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server import openapi
@@ -66,7 +66,8 @@ def create_app(
     state.idempotency, state.feed = IdempotencyStore(nexus.nexus_store), events.Feed(nexus.nexus_store, nexus.thoughts)
     state.streams, state.activity = Streams(limits), Activity(nexus)
     state.frames, state.steps = Frames(nexus), StepIndexes(nexus.store.repository)
-    state.said, state.host = dict[str, float](), host
+    state.host = host
+    state.messages = Rates(1 / 5, 1, time.monotonic, "One message in five seconds; wait a moment.")
     state.stage = Stage(nexus, clock=nexus.nexus_store.wall_clock)
     errors.install(app)
     include_routes(app)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Path, Request, Response
@@ -18,7 +17,7 @@ from wsap_nexus.http import replies as bodies
 from wsap_nexus.http.auth import Holder, is_owner
 from wsap_nexus.http.callers import BEARER, Admin, Reader, TokenStore
 from wsap_nexus.http.guard import HOLDER
-from wsap_nexus.http.refusals import ForbiddenError, TooManyRequestsError, TooSlowError, UnauthorizedError
+from wsap_nexus.http.refusals import ForbiddenError, TooSlowError, UnauthorizedError
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server.bodies import watched
@@ -27,16 +26,14 @@ from wsap_nexus.server.routes.worlds import view_of
 from wsap_nexus.server.serializers import json_response
 from wsap_nexus.server.stage import Language, Stage
 from wsap_nexus.store.entities import PassRecord
+from wsap_nexus.store.events import Names
 
 # Any, in this module: JSON.
 
 router = APIRouter(tags=["nexus"])
 
-TALK_EVERY = 5.0
-"""Seconds between two messages of the holder of a pass."""
 ANSWER_WITHIN = 60.0
 """Seconds within which an agent answers it."""
-_SAID_KEPT = 1000
 PassId = Annotated[str, Path(pattern=r"^pass-[0-9]{1,12}$")]
 
 
@@ -138,19 +135,19 @@ async def pass_of_caller(nexus: Hub, shown: Shown) -> Response:
     with nexus.nexus_store.look() as tx:
         world = _world_of(nexus, shown)
         here = sorted(s.session.agent_id for s in nexus.live.sessions.values() if s.session.world_id == world)
-        names = tx.names_of([*here, shown.target])
+        names = Names(tx.names_of([*here, shown.target]))
         game = None if world is None else tx.world(world).game
     title = next((info.name for info in nexus.entrance.games() if info.id == game), game or "")
-    name = names.get(shown.target, shown.target) if shown.scope == "agent" else title
+    title = single_line(title)[:80]
     return json_response(
         {
             "scope": shown.scope,
             "target": shown.target,
-            "name": single_line(name)[:80],
-            "title": single_line(title)[:80],
+            "name": names.who(shown.target) if shown.scope == "agent" else title,
+            "title": title,
             "talks": shown.talks,
             "expires": shown.expires,
-            "agents": [single_line(names.get(agent, agent))[:80] for agent in here],
+            "agents": [names.who(agent) for agent in here],
         }
     )
 
@@ -171,25 +168,13 @@ async def pass_talk(nexus: Hub, request: Request, said: NewWords, shown: Shown) 
         raise ForbiddenError("With this pass you can watch, but not talk.")
     with nexus.nexus_store.look() as tx:
         check_not_removed(tx, shown.target)
-    _count_message(request, shown.id)
+    request.app.state.messages.take(shown.id)
     try:
         async with asyncio.timeout(ANSWER_WITHIN):
             answered = await nexus.agent_context.words.talk(shown.target, said.text)
     except TimeoutError:
         raise TooSlowError("It did not answer within a minute; try again.") from None
     return bodies.answer({"text": answered.text, "how": answered.how})
-
-
-def _count_message(request: Request, name: str) -> None:
-    said: dict[str, float] = request.app.state.said
-    now = time.monotonic()
-    left = said.get(name, -TALK_EVERY) + TALK_EVERY - now
-    if left > 0:
-        raise TooManyRequestsError("One message in five seconds; wait a moment.", left)
-    said.pop(name, None)
-    said[name] = now
-    if len(said) > _SAID_KEPT:
-        del said[next(iter(said))]
 
 
 def _world_of(nexus: Nexus, shown: PassRecord) -> str | None:
