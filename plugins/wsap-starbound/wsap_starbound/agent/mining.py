@@ -44,8 +44,7 @@ class Mining:
     def remember(self, action: Action) -> Action:
         """Note an action before it is taken."""
         state = self.state
-        mark = f"{action.name} {sorted(action.parameters.items())} {self.seen.planet} {self.chart.x},{self.chart.y}"
-        mark += f" {sum(self.seen.inventory.values())}"
+        mark = f"{self._mark(action)} {sum(self.seen.inventory.values())}"
         state.stuck = state.stuck + 1 if mark == state.last else 0
         if mark != state.last:
             state.refused = [one for one in state.refused if one.split()[-2:] == mark.split()[-2:]]
@@ -122,8 +121,11 @@ class Mining:
 
     def in_vain(self, action: Action) -> bool:
         """Whether this very action was refused here."""
-        mark = f"{action.name} {sorted(action.parameters.items())} {self.seen.planet} {self.chart.x},{self.chart.y}"
-        return any(one.startswith(mark + " ") for one in self.state.refused)
+        return any(one.startswith(self._mark(action) + " ") for one in self.state.refused)
+
+    def _mark(self, action: Action) -> str:
+        """Return an action and where it is taken, as one word after the other."""
+        return f"{action.name} {sorted(action.parameters.items())} {self.seen.planet} {self.chart.x},{self.chart.y}"
 
     # --- on the surface ---------------------------------------------------------------------------
 
@@ -257,11 +259,7 @@ class Mining:
         column, finished = self.state.shafts.get(planet), self.state.tunnels.setdefault(planet, [])
         if column is None:
             return self.walk(10 * self.state.side)
-        for row in range(deep, deep - 21, -5):
-            for side in (-1, 1):
-                if [row, side] not in finished:
-                    return self._level(row, side, column, finished)
-        for row in range(deep + 5, 88, 5):
+        for row in (*range(deep, deep - 21, -5), *range(deep + 5, 88, 5)):
             for side in (-1, 1):
                 if [row, side] not in finished:
                     return self._level(row, side, column, finished)

@@ -20,7 +20,7 @@ from wsap_core.seams.game import AvatarGameAdapter
 from wsap_starbound.catalogue import GAME_ID, TERMS, TRANSFER_RULES, read_options
 from wsap_starbound.engine.being import MOST_HEALTH, Being
 from wsap_starbound.engine.physics import fits
-from wsap_starbound.engine.universe import HOME, Universe
+from wsap_starbound.engine.universe import Universe
 from wsap_starbound.world.actions import ACTION_SPACE
 from wsap_starbound.world.items import give_bonus, item_of, own_things, take_out, thing_of
 from wsap_starbound.world.player import Player
@@ -243,11 +243,9 @@ class StarboundWorld(AvatarGameAdapter):
         being.hurt_at = -1000
         place = self.universe.place(spot[0] if spot else f"ship:{being.owner}")
         being.place = place.id
-        being.x, being.y = spot[1:] if spot and place.id != HOME else place.start
-        if spot:
-            being.x, being.y = spot[1:]
-            if not fits(place, being.x, being.y):
-                being.x, being.y = self.universe.landing(place, being.x) if place.planet else place.start
+        being.x, being.y = spot[1:] if spot else place.start
+        if spot and not fits(place, being.x, being.y):
+            being.x, being.y = self.universe.landing(place, being.x) if place.planet else place.start
 
     # --- transit ----------------------------------------------------------------------------------
 
