@@ -63,6 +63,12 @@ def test_a_choice_that_its_parameter_cannot_take_is_refused_by_name() -> None:
     assert "'coins' is not right" in check_action(Action("bid", {"coins": offered}), {"bid": bid})[1]
 
 
+def test_whoever_leaves_out_a_number_is_told_which_are_possible_now() -> None:
+    (narrow,) = narrowed(ActionDef("bid", "Bid", [ParamDef("coins", "1-10")]), {"coins": ["2", "5"]}).parameters
+    refused = check_action(Action("bid", {}), {"bid": ActionDef("bid", "Bid", [narrow])})[1]
+    assert refused == "bid needs 'coins' (one of 2, 5)."
+
+
 @pytest.mark.parametrize("text", ["--5", "-", "\u00b2", "1_0", "", "9" * 5000, "\u2460"])
 def test_a_text_that_is_no_whole_number_is_refused_by_name(text: str) -> None:
     bid = ActionDef("bid", "Bid", [ParamDef("coins", "1-10")])

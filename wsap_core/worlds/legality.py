@@ -118,8 +118,8 @@ def _filled(value: Any, schema: Any) -> Any:
 
 
 def _expected(parameter: ParamDef) -> str:
-    if (choices := parameter.choices()) is not None:
-        return "one of " + ", ".join(choices)
+    if words := parameter.json_schema().get("enum"):
+        return "one of " + ", ".join(map(str, words))
     if (bounds := parameter.integer_range()) is not None:
         return f"a whole number from {bounds[0]} to {bounds[1]}"
     return parameter.spec or str(parameter.json_schema().get("type", "text"))

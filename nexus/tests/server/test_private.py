@@ -163,7 +163,7 @@ class Scene:
 
     def _filled(self, path: str) -> Iterator[str]:
         known = {"agent_id": self.agents, "session_id": self.sessions, "run_id": self.runs, "world_id": self.worlds,
-                 "game": ("cards", "tossim"), "name": ("picture",)}  # fmt: skip
+                 "game": ("cards", "tossim"), "name": ("picture",), "pass_id": ("pass-1",)}  # fmt: skip
         name = path.partition("{")[2].partition("}")[0]
         if name == "seq":  # runs/RUN/steps/{seq}; 0 is of another kind
             known["seq"] = ("0", *self.decided[path.split("/")[-3], path.split("/")[-2]])

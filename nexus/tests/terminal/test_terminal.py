@@ -281,7 +281,7 @@ def carried_out(terminal: Terminal, name: str) -> str | None:
         needed = re.search(rf"{name} needs '(\w+)' \((.*)\)", answer)
         assert needed is not None, f"{typed!r} was offered, but: {answer[-500:]}"
         key, expected = needed.groups()
-        choices = re.match("one of ([^,]+)", expected), re.match(r"a whole number from (-?\d+)", expected)
+        choices = re.match("one of ([^,]+)", expected), re.match(r"(?:a whole number from )?(-?\d+)", expected)
         value = next((found[1] for found in choices if found), "1" if expected in ("number", "integer") else "I'm here")
         typed += f" {key}={value}"
     raise AssertionError(f"{typed!r} still needs something")

@@ -93,6 +93,9 @@ def require_nexus(database: str | None, what: str) -> NexusHttp:
 TIMEOUT = 60.0
 """Seconds to wait for a response; an agent may finish a decision first."""
 
+HEALTH_TIMEOUT = 10.0
+"""Seconds to wait for its health: a busy machine needs some, and a nexus that hangs never responds."""
+
 _LARGEST = 1 << 28
 
 
@@ -127,9 +130,9 @@ class NexusHttp:
         self.running = running
 
     def health(self) -> dict[str, Any] | None:
-        """Return its health; None if it does not respond within five seconds. Any: the shape is the API's."""
+        """Return its health; None if it does not respond in time. Any: the shape is the API's."""
         try:
-            found: dict[str, Any] = self.get("nexus", "health", timeout=5.0)
+            found: dict[str, Any] = self.get("nexus", "health", timeout=HEALTH_TIMEOUT)
             return found
         except RefusedError as error:
             return error.health

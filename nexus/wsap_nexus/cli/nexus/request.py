@@ -18,6 +18,7 @@ from wsap_core.errors import WsapError
 from wsap_core.untrusted import single_line
 from wsap_nexus import state
 from wsap_nexus.cli.common import is_dumb, output_console
+from wsap_nexus.cli.nexus.connection import NexusHttp
 from wsap_nexus.paths import database_location
 from wsap_nexus.state import Running
 
@@ -139,11 +140,12 @@ def start_detached(request: StartRequest) -> None:
 
 
 def _ready(process: subprocess.Popen[bytes], request: StartRequest) -> state.Running | None:
+    """Return where it runs once it has responded to a request; None if it ended, or took too long."""
     path = state.state_file(database_location(request.database, os.environ), os.environ)
     end = time.monotonic() + TIMEOUT
     while process.poll() is None and time.monotonic() < end:
         running = state.read(path)
-        if running is not None and running.pid == process.pid:
+        if running is not None and running.pid == process.pid and NexusHttp(running).health() is not None:
             return running
         time.sleep(0.05)
     if process.poll() is None:
