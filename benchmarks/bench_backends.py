@@ -58,8 +58,8 @@ def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[
         return _httpx(base, streamed=streamed)
     from wsap_core.host import PluginHost
     from wsap_core.seams.model import Message, Request
-    from wsap_llm.backends.openai import OpenAIBackend
-    from wsap_llm.backends.openai_options import OpenAIOptions
+    from wsap_llm.backends.openai.backend import OpenAIBackend
+    from wsap_llm.backends.openai.options import OpenAIOptions
     from wsap_llm.backends.pool import ModelPool, RequestPolicy
     from wsap_llm.middleware.budgets import Budget
 

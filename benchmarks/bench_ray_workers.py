@@ -45,10 +45,10 @@ from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import NexusEvent
-from wsap_nexus.worlds.game_client import GameClient
-from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.game_client import GameClient
+from wsap_nexus.worlds.remote.http_lines import HttpLines
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.carriers.cluster import RayCluster, ray_cluster
 from wsap_nexus.worlds.workers.pool import Machines, WorkerPool
 
@@ -78,7 +78,8 @@ def two_nodes() -> Iterator[tuple[Any, Any]]:
 @contextlib.contextmanager
 def served() -> Iterator[str]:
     """Yield the address of Crafter in a process of its own."""
-    code = "from wsap_nexus.worlds.serve_world import serve_world; serve_world('crafter', name='crafter-far', port=0)"
+    module = "wsap_nexus.worlds.remote.serve_world"
+    code = f"from {module} import serve_world; serve_world('crafter', name='crafter-far', port=0)"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().split()[-1]

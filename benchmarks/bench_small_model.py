@@ -53,8 +53,8 @@ from wsap_crafter import survivor
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.plugin import wsap_adapters as crafter_specs
 from wsap_llm.agent import LLMAgent
-from wsap_llm.backends.openai import OpenAIBackend
-from wsap_llm.backends.openai_options import OpenAIOptions
+from wsap_llm.backends.openai.backend import OpenAIBackend
+from wsap_llm.backends.openai.options import OpenAIOptions
 from wsap_llm.decision.choosing import ChooseStyle, options_of
 from wsap_llm.decision.styles import CallStyle, JsonStyle, Style, TagStyle
 from wsap_llm.options.llm import LLMOptions

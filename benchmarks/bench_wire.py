@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "nexus" / "tests" / "k
 
 from wire_server import serving
 
-from wsap_nexus.http.guard import HttpLimits
+from wsap_nexus.http.access.guard import HttpLimits
 
 
 def measure(requests: int, ask: Callable[[], object]) -> tuple[float, float]:

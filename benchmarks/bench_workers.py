@@ -24,7 +24,7 @@ from wsap_core.protocol import Action
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.runs.record.trajectory import step_line
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 from wsap_nexus.worlds.seats import SeatPort
 from wsap_nexus.worlds.workers.pool import WorkerPool, sensible_workers
 

@@ -26,13 +26,13 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.spec_json import spec_of_json, spec_to_json
 from wsap_core.specs import AdapterSpec, OptionDef, ScoreMetric, problems_of
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.http.guard import HttpLimits
+from wsap_nexus.http.access.guard import HttpLimits
 from wsap_nexus.http.listening import Address, listen
 from wsap_nexus.http.serving import HttpServer
 from wsap_nexus.hub.games.remote_games import read_spec
-from wsap_nexus.worlds.game_client import GameClient
-from wsap_nexus.worlds.remote_world import RemoteWorld
-from wsap_nexus.worlds.serve_world import spec_for, world_app
+from wsap_nexus.worlds.remote.game_client import GameClient
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.serve_world import spec_for, world_app
 from wsap_nexus.worlds.workers.pool import WorkerPool
 
 # Any, in this module: JSON, and the values of fields.

@@ -24,7 +24,7 @@ Values are parsed as JSON if possible, and are text otherwise. A misspelt option
 are given only as `env:NAME`, the name of a variable. `python tools/write_model_options.py` generates this page.
 """
 BACKENDS = {
-    "openai": ("wsap_llm.backends.openai_options", "OpenAIOptions"),
+    "openai": ("wsap_llm.backends.openai.options", "OpenAIOptions"),
     "litellm": ("wsap_llm.backends.litellm", "LiteLLMOptions"),
     "inspect": ("wsap_eval.inspect_backend", "InspectOptions"),
     "ollama": ("wsap_ollama.options", "OllamaOptions"),

@@ -18,7 +18,7 @@ from wsap_nexus.http import errors
 from wsap_nexus.schemas import to_json
 from wsap_nexus.server import serve
 from wsap_nexus.server.app import include_routes
-from wsap_nexus.worlds import serve_world as world
+from wsap_nexus.worlds.remote import serve_world as world
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 BEGIN, END = "<!-- codes: begin -->", "<!-- codes: end -->"

@@ -11,8 +11,8 @@ from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observat
 from wsap_core.seams.context import Context
 from wsap_core.untrusted import single_line, strip_control
 from wsap_llm.reply.schema import legal_actions
-from wsap_nexus.terminal.keymap import typed_choice
-from wsap_nexus.terminal.keys import has_keyboard
+from wsap_nexus.terminal.keyboard.keymap import typed_choice
+from wsap_nexus.terminal.keyboard.keys import has_keyboard
 
 _WORDS = {"failed": "Failed: ", "unknown": "Outcome unknown: "}
 

@@ -38,7 +38,7 @@ PRELOADED = (
     "sqlalchemy.dialects.sqlite.aiosqlite", "sqlalchemy.dialects.postgresql.psycopg", "psycopg", "alembic.command",
     "alembic.context", "rich.table", "rich.live", "crafter", "wsap_crafter.simulation.game",
     "wsap_crafter.simulation.engine", "wsap_crafter.survivor", "wsap_nexus.hub.nexus", "wsap_nexus.hub.agents.wanderer",
-    "wsap_nexus.server.serve", "wsap_nexus.worlds.serve_world", "wsap_nexus.dashboard.key",
+    "wsap_nexus.server.serve", "wsap_nexus.worlds.remote.serve_world", "wsap_nexus.dashboard.key",
     "wsap_tossim.options", "wsap_sandbox.options",
     "wsap_sandbox.templates", "wsap_matrix.game", "wsap_eval.commands.run", "wsap_eval.tables.rows", "filelock",
     "uvicorn.lifespan.off",

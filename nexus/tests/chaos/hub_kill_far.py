@@ -46,7 +46,7 @@ from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore
-from wsap_nexus.worlds.game_client import GameClient
+from wsap_nexus.worlds.remote.game_client import GameClient
 
 FAR = ("far-quarry", "deep-quarry")
 GAMES = ("quarry", *FAR)
@@ -100,7 +100,7 @@ class Games:
                 os.close(read)
                 os.setpgid(0, 0)
                 threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-                from wsap_nexus.worlds.serve_world import serve_world
+                from wsap_nexus.worlds.remote.serve_world import serve_world
 
                 spec = next(s for s in far_specs() if s.name == name)
                 ready: Callable[[str], None] = lambda url: os.write(write, b"ready\n") and None  # noqa: E731

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
-from wsap_llm.backends.openai_options import OpenAIOptions
+from wsap_llm.backends.openai.options import OpenAIOptions
 from wsap_llm.options.table import OPTIONS
 from wsap_nexus.cli import doctor_model
 from wsap_ollama.options import OllamaOptions

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cli_nexus_kit import environ_of, running
 
-from wsap_nexus.cli.nexus.watch_client import WatchClient
+from wsap_nexus.cli.nexus.watching.client import WatchClient
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import DatabaseReplacedError
 from wsap_nexus.store.events import OtherEvent

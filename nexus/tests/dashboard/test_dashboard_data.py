@@ -20,7 +20,7 @@ from wsap_nexus import dashboard
 from wsap_nexus.dashboard.key import OneTimeKey
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
-from wsap_nexus.server.frames import Frames
+from wsap_nexus.server.watched.frames import Frames
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import OtherEvent
 from wsap_nexus.store.events.agents import AchievementEarned
@@ -111,7 +111,7 @@ def test_a_form_of_another_page_changes_nothing(served: Served) -> None:
 
 
 def test_an_agents_own_token_opens_nothing_of_others(served: Served) -> None:
-    from wsap_nexus.http.auth import Tokens
+    from wsap_nexus.http.access.auth import Tokens
 
     token = served.do(lambda: Tokens(served.nexus.nexus_store, served.token).issue("ann"))
     own = {"Authorization": f"Bearer {token}"}

@@ -14,7 +14,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import GameUnavailableError
 from wsap_nexus.hub.games.remote_games import read_spec
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest
-from wsap_nexus.worlds.game_client import GameClient
+from wsap_nexus.worlds.remote.game_client import GameClient
 
 OUTSIDE = {"*": EXTERNAL}
 

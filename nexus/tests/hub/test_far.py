@@ -26,11 +26,11 @@ from wsap_nexus.hub.games.remote_games import read_spec
 from wsap_nexus.hub.nexus import Settings
 from wsap_nexus.hub.transit.entering import prepare_enter
 from wsap_nexus.store.entities import EntryRequest
-from wsap_nexus.worlds import http_lines
-from wsap_nexus.worlds.game_client import GameClient, GameLostError, GameTimeouts
-from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote import http_lines
+from wsap_nexus.worlds.remote.game_client import GameClient, GameLostError, GameTimeouts
+from wsap_nexus.worlds.remote.http_lines import HttpLines
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 from wsap_nexus.worlds.seats import SeatPort
 
 # Any, in this module: JSON.
@@ -42,7 +42,7 @@ import sys
 from dataclasses import replace
 sys.path.insert(0, sys.argv[1])
 import hub_kit
-from wsap_nexus.worlds.serve_world import serve_world
+from wsap_nexus.worlds.remote.serve_world import serve_world
 spec = replace(hub_kit.QUARRY, name="far-quarry", abilities=tuple(sys.argv[3].split(",")))
 serve_world(spec, port=int(sys.argv[2]), token="t" * 20)
 """

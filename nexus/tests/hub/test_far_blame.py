@@ -20,10 +20,10 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.specs import OptionDef
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.games.remote_games import read_spec
-from wsap_nexus.worlds.game_client import GameClient
-from wsap_nexus.worlds.http_lines import HttpLines
-from wsap_nexus.worlds.remote_world import RemoteWorld
-from wsap_nexus.worlds.serve_world import world_app
+from wsap_nexus.worlds.remote.game_client import GameClient
+from wsap_nexus.worlds.remote.http_lines import HttpLines
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.serve_world import world_app
 
 # Any, in this module: JSON.
 

@@ -20,7 +20,7 @@ from wsap_core.protocol import Action
 from wsap_nexus import state
 from wsap_nexus.cli.nexus.report import status_of
 from wsap_nexus.cli.nexus.status import status_lines
-from wsap_nexus.cli.nexus.watch_client import WatchClient
+from wsap_nexus.cli.nexus.watching.client import WatchClient
 from wsap_nexus.hub.upkeep import storage
 from wsap_nexus.state import Running, birth
 from wsap_nexus.store.database import Database

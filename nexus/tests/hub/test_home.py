@@ -218,7 +218,7 @@ import sys
 from dataclasses import replace
 sys.path.insert(0, sys.argv[1])
 import hub_kit
-from wsap_nexus.worlds.serve_world import serve_world
+from wsap_nexus.worlds.remote.serve_world import serve_world
 serve_world(replace(hub_kit.QUARRY, name="far-quarry"), port=0)
 """
 

@@ -37,8 +37,8 @@ from wsap_nexus.runs.session import resolve_specs
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.totals import read_totals
 from wsap_nexus.runs.views.restoring import Runs, played_to
-from wsap_nexus.server.frames import Frames
 from wsap_nexus.server.routes import overview
+from wsap_nexus.server.watched.frames import Frames
 from wsap_nexus.services import StoreRunner
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy

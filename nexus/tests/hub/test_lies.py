@@ -22,8 +22,8 @@ from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.nexus import Settings
 from wsap_nexus.hub.transit import patience
 from wsap_nexus.hub.waiting.waits import waits
-from wsap_nexus.worlds import game_client, http_lines
-from wsap_nexus.worlds.game_client import GameBusyError, GameLostError, GameTimeouts
+from wsap_nexus.worlds.remote import game_client, http_lines
+from wsap_nexus.worlds.remote.game_client import GameBusyError, GameLostError, GameTimeouts
 
 # Any, in this module: JSON.
 

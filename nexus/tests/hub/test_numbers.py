@@ -29,7 +29,7 @@ sys.path.insert(0, sys.argv[1])
 import lying
 from wsap_core.protocol import wire
 from wsap_core.worlds import seat
-from wsap_nexus.worlds.serve_world import serve_world
+from wsap_nexus.worlds.remote.serve_world import serve_world
 seat.wrong_in = lambda answer: ""  # a game in another language, say, which judges nothing
 wire._WRITERS[float] = lambda v: "NaN" if v != v else "1e999" if v == float("inf") else repr(v)
 serve_world(lying.spec(sys.argv[2], "far-quarry"), port=0)

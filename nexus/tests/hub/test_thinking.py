@@ -21,9 +21,9 @@ from wsap_core.specs import BackendSpec
 from wsap_llm.middleware.show import Thought
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.cli.nexus.report import AgentRow
-from wsap_nexus.cli.nexus.watch_screen import agent_screen
-from wsap_nexus.cli.nexus.watch_thoughts import Thoughts as WatchedThoughts
-from wsap_nexus.http.auth import Tokens
+from wsap_nexus.cli.nexus.watching.screen import agent_screen
+from wsap_nexus.cli.nexus.watching.thoughts import Thoughts as WatchedThoughts
+from wsap_nexus.http.access.auth import Tokens
 from wsap_nexus.hub.context import LiveState
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.waiting.thinking import LONGEST, Thoughts

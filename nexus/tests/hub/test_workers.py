@@ -30,7 +30,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.runs.record.trajectory import step_line
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.blame import Blamed, BlameFile
 from wsap_nexus.worlds.workers.frames import FrameReader, frame
 from wsap_nexus.worlds.workers.link import OutputLog
@@ -530,7 +530,7 @@ from wsap_core.protocol import Action
 from wsap_core.references import load_adapter_spec
 from wsap_core.loading import portable_reference
 from wsap_nexus.worlds.workers.pool import WorkerPool
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 
 async def main():
     spec = load_adapter_spec({str(tmp_path / "unruly.py")!r} + ":Unruly")

@@ -14,8 +14,8 @@ from typing import Any
 import httpx2
 
 from wsap_core.host import PluginHost
-from wsap_nexus.http.auth import own_token
-from wsap_nexus.http.guard import HttpLimits
+from wsap_nexus.http.access.auth import own_token
+from wsap_nexus.http.access.guard import HttpLimits
 from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store

@@ -17,10 +17,10 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.worlds import GAME_OVER
 from wsap_nexus.hub.games.remote_games import read_spec
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.port import LocalWorld, WorldPort
-from wsap_nexus.worlds.remote_world import RemoteWorld
-from wsap_nexus.worlds.serve_world import world_app
+from wsap_nexus.worlds.remote.http_lines import HttpLines
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.serve_world import world_app
 from wsap_nexus.worlds.workers.pool import WorkerPool
 
 KIT = Path(__file__).parents[3] / "tests/kit/rounds_kit.py"

@@ -118,8 +118,8 @@ def test_a_model_that_keeps_to_the_constraint_has_no_unconstrained_decision(
 def test_another_failure_is_not_taken_for_a_refused_constraint(refusing: ModelServer) -> None:
     from wsap_core.seams.model import JsonConstraint, Message, Request
     from wsap_core.seams.model_errors import ServerFailedError
-    from wsap_llm.backends.openai import OpenAIBackend
-    from wsap_llm.backends.openai_options import OpenAIOptions
+    from wsap_llm.backends.openai.backend import OpenAIBackend
+    from wsap_llm.backends.openai.options import OpenAIOptions
 
     refusing.models["qwen3:8b"] = Card(40960, refusal=Refusal(500, "CUDA out of memory"))
 
@@ -308,8 +308,8 @@ def test_with_the_subset_switched_off_openai_refuses_and_the_run_goes_on_unbound
     ],
 )
 def test_openais_subset_is_known_by_the_host(url: str, subset: bool) -> None:
-    from wsap_llm.backends.openai import OpenAIBackend
-    from wsap_llm.backends.openai_options import OpenAIOptions
+    from wsap_llm.backends.openai.backend import OpenAIBackend
+    from wsap_llm.backends.openai.options import OpenAIOptions
 
     assert OpenAIBackend("m", OpenAIOptions(base_url=url)).abilities.schema_subset is subset
     for switched in (True, False):

@@ -26,7 +26,7 @@ from wsap_core.seams.model import Abilities, Finish, Message, Price, Request
 from wsap_core.seams.model_errors import BudgetReachedError, NoServerError, ServerFailedError
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
-from wsap_llm.backends.openai import OpenAIBackend
+from wsap_llm.backends.openai.backend import OpenAIBackend
 from wsap_llm.backends.pool import AgentModels, ModelPool, RequestPolicy, list_models
 from wsap_llm.journal import CallJournal
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, CheckBudgets, CheckDecision

@@ -47,7 +47,7 @@ from wsap_nexus.store.repository import Repository
 from wsap_nexus.tasks import TURNS
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.port import LocalWorld
-from wsap_nexus.worlds.serve_world import world_app
+from wsap_nexus.worlds.remote.serve_world import world_app
 from wsap_nexus.worlds.workers.pool import WorkerPool
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_nexus.runs.record.moments import WEIGHTS
-from wsap_nexus.server.director import PERIOD, Moment, Shot, Standing, heats, next_shot, reason, watched
+from wsap_nexus.server.watched.director import PERIOD, Moment, Shot, Standing, heats, next_shot, reason, watched
 
 PLAYED, LIVING, EMPTY = Standing(False, 1), Standing(True, 0), Standing(False, 0)
 

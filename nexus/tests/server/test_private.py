@@ -22,7 +22,7 @@ from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.agents import messages
 from wsap_nexus.agents.identity import set_persona, set_policy
 from wsap_nexus.agents.metagoals import TEMPLATES, set_goal
-from wsap_nexus.http.auth import Tokens
+from wsap_nexus.http.access.auth import Tokens
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.server.app import include_routes
 from wsap_nexus.store.entities import EntryRequest, Policy

@@ -13,7 +13,7 @@ from dashboard_kit import Served
 
 from wsap_core.host import PluginHost
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.server.stage import Stage
+from wsap_nexus.server.watched.stage import Stage
 from wsap_nexus.store.entities import EntryRequest, Policy
 
 pytestmark = pytest.mark.every_database

@@ -17,8 +17,8 @@ from llm_server import ModelServer
 from wire_server import Served, problem, serving
 
 from wsap_core.errors import ConfigError, StorageVersionError
-from wsap_nexus.http.auth import own_token
-from wsap_nexus.http.guard import HttpLimits, Rates
+from wsap_nexus.http.access.auth import own_token
+from wsap_nexus.http.access.guard import HttpLimits, Rates
 from wsap_nexus.http.listening import Address, PortInUseError, listen
 from wsap_nexus.http.refusals import NotJsonError, TooManyRequestsError
 from wsap_nexus.http.strict import read_json

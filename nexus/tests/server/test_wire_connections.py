@@ -15,7 +15,7 @@ import pytest
 from wire_server import Served, problem, serving
 
 from wsap_nexus.http import serving as connections
-from wsap_nexus.http.guard import HttpLimits
+from wsap_nexus.http.access.guard import HttpLimits
 
 
 def connected(served: Served) -> socket.socket:

@@ -29,7 +29,7 @@ GAME = """
 import sys
 from dataclasses import replace
 from wsap_crafter.plugin import wsap_adapters
-from wsap_nexus.worlds.serve_world import serve_world
+from wsap_nexus.worlds.remote.serve_world import serve_world
 spec = replace(next(iter(wsap_adapters())), name="far-crafter", title="Far Crafter")
 serve_world(spec, port=int(sys.argv[1]), token="t" * 20)
 """

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from wire_server import Served, serving
 
 from wsap_nexus.dashboard import app as page
-from wsap_nexus.http.guard import HttpLimits
+from wsap_nexus.http.access.guard import HttpLimits
 
 ROOT = Path(__file__).resolve().parents[3]
 AGAIN = "; run: python tools/write_wire_reference.py"

@@ -18,8 +18,8 @@ from rich.console import Console
 
 from wsap_core.protocol import DeathEvent, RespawnOption
 from wsap_nexus.cli.nexus.report import AgentRow
-from wsap_nexus.cli.nexus.watch_client import Sight
-from wsap_nexus.cli.nexus.watch_screen import overview
+from wsap_nexus.cli.nexus.watching.client import Sight
+from wsap_nexus.cli.nexus.watching.screen import overview
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import ENDINGS, KINDS, Names, NexusEvent, OtherEvent, read_event, sentences, why_ended
 from wsap_nexus.store.events.agents import AchievementEarned, AgentFailed, SkillGained, Talked

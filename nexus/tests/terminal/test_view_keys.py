@@ -10,8 +10,8 @@ from wsap_core import Action, ActionAvailability, ActionDef, ActionSpace, Observ
 from wsap_core.worlds.mailbox import Mailbox
 from wsap_llm.reply.schema import legal_actions
 from wsap_llm.reply.typed import typed_action
-from wsap_nexus.terminal.keymap import RESERVED, Line, completions, keymap, typed_choice, why_not
-from wsap_nexus.terminal.keys import KeyDecoder
+from wsap_nexus.terminal.keyboard.keymap import RESERVED, Line, completions, keymap, typed_choice, why_not
+from wsap_nexus.terminal.keyboard.keys import KeyDecoder
 
 ROOM = ActionSpace(
     (

@@ -304,7 +304,7 @@ def test_who_plays_sees_nothing_of_what_the_other_seats_see_and_do() -> None:
 
 def test_an_impossible_action_is_not_taken() -> None:
     from wsap_core import ActionAvailability, ActionDef
-    from wsap_nexus.terminal.keymap import Question
+    from wsap_nexus.terminal.keyboard.keymap import Question
 
     space = ActionSpace([ActionDef("dig"), ActionDef("wait")])
     seen = Observation(available_actions=[ActionAvailability("dig", False, "you have no spade")])

@@ -18,7 +18,7 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import resolve_specs, unrecorded
 from wsap_nexus.terminal.blocks import Stacked, draw_block
-from wsap_nexus.terminal.keymap import Question
+from wsap_nexus.terminal.keyboard.keymap import Question
 from wsap_nexus.terminal.live import LiveView
 from wsap_nexus.terminal.panels import Scroll, actions, table_of_seats
 from wsap_nexus.terminal.plain import summary_lines

@@ -26,7 +26,7 @@ from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest, Policy
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers import processes
 from wsap_nexus.worlds.workers.pool import IDLE, KILLS, WorkerPool, WorkerTimeouts
 

@@ -22,12 +22,12 @@ from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.games.remote_games import read_spec
 from wsap_nexus.worlds import operations as ops
 from wsap_nexus.worlds import port
-from wsap_nexus.worlds.bridge_routes import router
-from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.living_world import LivingWorld
 from wsap_nexus.worlds.operations import OPERATIONS, Operation
 from wsap_nexus.worlds.port import LivingPort, LocalWorld, WorldPort
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.bridge_routes import router
+from wsap_nexus.worlds.remote.http_lines import HttpLines
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 from wsap_nexus.worlds.seats import default_action
 from wsap_nexus.worlds.workers.frames import read_request, request
 

@@ -31,7 +31,7 @@ from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EntryRequest
 from wsap_nexus.worlds.port import LocalWorld
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.carriers.cluster import differences, installed, ray_cluster, refuse_unreachable
 from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
 

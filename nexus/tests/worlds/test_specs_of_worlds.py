@@ -17,7 +17,7 @@ from wsap_nexus.store.entities import EntryRequest, Policy
 GAME = """
 from dataclasses import replace
 from wsap_core.references import load_adapter_spec
-from wsap_nexus.worlds.serve_world import serve_world
+from wsap_nexus.worlds.remote.serve_world import serve_world
 serve_world(replace(load_adapter_spec("matrix"), name="far-matrix"), port=0)
 """
 MODEL = {"*": Policy("llm", {"model": "script/it", "plan": "no"})}

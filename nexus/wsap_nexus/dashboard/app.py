@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from wsap_nexus.dashboard.key import OneTimeKey
 from wsap_nexus.http import replies
-from wsap_nexus.http.callers import TokenStore
+from wsap_nexus.http.access.callers import TokenStore
 from wsap_nexus.http.refusals import UnauthorizedError
 from wsap_nexus.http.replies import BROWSER_HEADERS
 

@@ -24,8 +24,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from wsap_core.errors import WsapError
 from wsap_core.protocol.wire import dumps
+from wsap_nexus.http.access.guard import App, HttpLimits, Message
 from wsap_nexus.http.errors import error_body, of_error
-from wsap_nexus.http.guard import App, HttpLimits, Message
 from wsap_nexus.http.listening import url_of
 from wsap_nexus.http.refusals import NexusStoppingError, TooManyConnectionsError
 from wsap_nexus.tasks import ended

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fastapi import Response
 from typing_extensions import override
 
-from wsap_nexus.http.auth import Caller
-from wsap_nexus.http.guard import HttpLimits, Message, Receive, Scope, Send
+from wsap_nexus.http.access.auth import Caller
+from wsap_nexus.http.access.guard import HttpLimits, Message, Receive, Scope, Send
 from wsap_nexus.http.refusals import TooManyStreamsError
 from wsap_nexus.tasks import ended
 

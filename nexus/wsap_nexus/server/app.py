@@ -9,13 +9,11 @@ from fastapi import FastAPI
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.dashboard.app import install
 from wsap_nexus.http import errors
-from wsap_nexus.http.auth import Tokens
-from wsap_nexus.http.guard import Guard, HttpLimits, Rates
+from wsap_nexus.http.access.auth import Tokens
+from wsap_nexus.http.access.guard import Guard, HttpLimits, Rates
 from wsap_nexus.http.streams import Streams
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server import openapi
-from wsap_nexus.server.activity import Activity
-from wsap_nexus.server.frames import Frames
 from wsap_nexus.server.idempotency import IdempotencyStore
 from wsap_nexus.server.routes import (
     admin,
@@ -31,7 +29,9 @@ from wsap_nexus.server.routes import (
     transit,
     worlds,
 )
-from wsap_nexus.server.stage import Stage
+from wsap_nexus.server.watched.activity import Activity
+from wsap_nexus.server.watched.frames import Frames
+from wsap_nexus.server.watched.stage import Stage
 from wsap_nexus.store.step_index import StepIndexes
 
 ROUTES = (events, stage, overview, agents, minds, games, admin, transit, sessions, worlds, runs, decisions)

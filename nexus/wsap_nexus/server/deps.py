@@ -10,7 +10,7 @@ from fastapi import Depends, Path, Request, Response
 from pydantic import StringConstraints
 
 from wsap_nexus.agents.portable import check_not_removed
-from wsap_nexus.http.callers import Admin, Known
+from wsap_nexus.http.access.callers import Admin, Known
 from wsap_nexus.http.replies import Key, Wait, pending
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.served import Hub

@@ -14,7 +14,7 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import GridMapBlock, ImageBlock, Observation, Selection, View
 from wsap_core.protocol.wire import dumps, encode
 from wsap_core.untrusted import single_line
-from wsap_nexus.http.auth import record_json
+from wsap_nexus.http.access.auth import record_json
 from wsap_nexus.http.replies import BROWSER_HEADERS
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.store.entities import SessionRecord

@@ -11,8 +11,8 @@ from fastapi import FastAPI
 from wsap_core.errors import ConfigError, StorageError
 from wsap_nexus.dashboard.key import OneTimeKey
 from wsap_nexus.errors import NexusRunningError
-from wsap_nexus.http.auth import Tokens, own_token
-from wsap_nexus.http.guard import HttpLimits
+from wsap_nexus.http.access.auth import Tokens, own_token
+from wsap_nexus.http.access.guard import HttpLimits
 from wsap_nexus.http.listening import Address, listen
 from wsap_nexus.http.serving import HttpServer
 from wsap_nexus.hub.nexus import Nexus

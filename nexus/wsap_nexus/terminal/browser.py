@@ -10,7 +10,7 @@ from dataclasses import replace
 from rich.console import Console, RenderableType
 
 from wsap_core.untrusted import single_line
-from wsap_nexus.terminal import keys
+from wsap_nexus.terminal.keyboard import keys
 from wsap_nexus.terminal.recorded import Recording
 from wsap_nexus.terminal.screen import Look, compose
 from wsap_nexus.terminal.story import Stage

@@ -27,9 +27,9 @@ from wsap_nexus.runs.play.observers import StepTaken
 from wsap_nexus.runs.record.summary import score_so_far
 from wsap_nexus.runs.run import Run
 from wsap_nexus.tasks import ended
-from wsap_nexus.terminal import keys
 from wsap_nexus.terminal.blocks import can_decode, map_of
-from wsap_nexus.terminal.keymap import KEYS, KEYS_OF_PLAYERS, LINE_ASKED, LINE_WAITING, LINE_WATCHING, Question
+from wsap_nexus.terminal.keyboard import keys
+from wsap_nexus.terminal.keyboard.keymap import KEYS, KEYS_OF_PLAYERS, LINE_ASKED, LINE_WAITING, LINE_WATCHING, Question
 from wsap_nexus.terminal.panels import Scroll
 from wsap_nexus.terminal.screen import SMALLEST, Look, compose, fits, last_picture
 from wsap_nexus.terminal.spending import spending_so_far

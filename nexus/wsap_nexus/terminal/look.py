@@ -15,8 +15,8 @@ from rich.text import Text
 from wsap_core.protocol import Selection, TimelineBlock, View
 from wsap_core.protocol.views import Block
 from wsap_core.untrusted import single_line
-from wsap_nexus.terminal import keys
 from wsap_nexus.terminal.blocks import draw_block, title_of
+from wsap_nexus.terminal.keyboard import keys
 
 __all__ = ["Viewer", "draw_view", "look"]
 

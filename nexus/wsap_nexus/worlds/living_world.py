@@ -17,7 +17,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
 from wsap_nexus.worlds.operations import LetGo, Opened, Resolve
 from wsap_nexus.worlds.port import LivingPort
-from wsap_nexus.worlds.remote_world import RemoteSeat, RemoteWorld
+from wsap_nexus.worlds.remote.remote_world import RemoteSeat, RemoteWorld
 from wsap_nexus.worlds.seats import Told
 from wsap_nexus.worlds.workers.living_line import LivingLine, OnLoss, Quiet
 from wsap_nexus.worlds.workers.pool import WorkerPool

@@ -12,7 +12,7 @@ from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.worlds.living_world import LivingWorld
 from wsap_nexus.worlds.port import LivingPort, LocalWorld, WorldPort
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 from wsap_nexus.worlds.workers.living_line import OnLoss, Quiet
 from wsap_nexus.worlds.workers.pool import WorkerPool
 

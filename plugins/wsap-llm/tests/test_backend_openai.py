@@ -38,9 +38,9 @@ from wsap_core.seams.model_errors import (
     RateLimitError,
     ServerFailedError,
 )
-from wsap_llm.backends.dialects import DIALECTS
-from wsap_llm.backends.openai import OpenAIBackend
-from wsap_llm.backends.openai_options import OpenAIOptions, options_of
+from wsap_llm.backends.openai.backend import OpenAIBackend
+from wsap_llm.backends.openai.dialects import DIALECTS
+from wsap_llm.backends.openai.options import OpenAIOptions, options_of
 
 T = TypeVar("T")
 

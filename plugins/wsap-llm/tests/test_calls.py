@@ -14,8 +14,8 @@ from wsap_core.protocol import TOOL, Action, ActionDef, ActionResult, ActionSpac
 from wsap_core.seams.model import Message
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_llm.agent import LLMAgent, LLMOptions
-from wsap_llm.backends.openai import OpenAIBackend
-from wsap_llm.backends.openai_options import OpenAIOptions
+from wsap_llm.backends.openai.backend import OpenAIBackend
+from wsap_llm.backends.openai.options import OpenAIOptions
 from wsap_llm.calling import call_in, calls_of, linked
 from wsap_llm.decision.styles import CallStyle
 

@@ -12,8 +12,8 @@ from wsap_core.protocol import ActionDef, ActionSpace, Observation
 from wsap_core.seams.model import Abilities, Request, Sampling
 from wsap_core.seams.model_errors import ContextTooSmallError
 from wsap_llm.agent import LLMAgent
-from wsap_llm.backends.openai import OpenAIBackend
-from wsap_llm.backends.openai_options import OpenAIOptions
+from wsap_llm.backends.openai.backend import OpenAIBackend
+from wsap_llm.backends.openai.options import OpenAIOptions
 from wsap_llm.options.llm import LLMOptions
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.text.tokens import estimate_request

@@ -17,8 +17,8 @@ from wsap_core.seams.model import Backend, JsonConstraint, Message, Reply, Reque
 from wsap_core.seams.model_errors import BadRequestError, RateLimitError, ServerFailedError
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.backends.faults import CODES, FINISH, STATUSES, of_code, of_finish, of_status
-from wsap_llm.backends.openai import OpenAIBackend
-from wsap_llm.backends.openai_options import OpenAIOptions
+from wsap_llm.backends.openai.backend import OpenAIBackend
+from wsap_llm.backends.openai.options import OpenAIOptions
 from wsap_llm.middleware import Model
 from wsap_llm.middleware.retry import Retry
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from wsap_llm.kit import find_object, find_values
-from wsap_llm.reply.repair import DEEPEST
+from wsap_llm.reply.json_text.repair import DEEPEST
 
 TEXT = {"type": "string", "maxLength": 300}
 SCHEMA = {

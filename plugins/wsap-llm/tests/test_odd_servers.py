@@ -18,9 +18,9 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import CallConstraint, FunctionCall, JsonConstraint, Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError, RateLimitError
 from wsap_llm.agent import LLMAgent, LLMOptions
-from wsap_llm.backends.dialects import DIALECTS, request_body
-from wsap_llm.backends.openai import OpenAIBackend
-from wsap_llm.backends.openai_options import OpenAIOptions
+from wsap_llm.backends.openai.backend import OpenAIBackend
+from wsap_llm.backends.openai.dialects import DIALECTS, request_body
+from wsap_llm.backends.openai.options import OpenAIOptions
 from wsap_llm.middleware import Model
 from wsap_llm.middleware.measure import Measure, Meter
 from wsap_llm.middleware.retry import Retry

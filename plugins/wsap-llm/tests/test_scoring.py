@@ -18,8 +18,8 @@ from wsap_core.protocol import ActionDef, ActionSpace, Observation
 from wsap_core.seams.model import ChooseConstraint, Message, Reply, Request, Sampling
 from wsap_core.seams.model_errors import ConstraintError, ServerFailedError
 from wsap_llm.agent import LLMAgent, LLMOptions
-from wsap_llm.backends.openai import OpenAIBackend
-from wsap_llm.backends.openai_options import OpenAIOptions
+from wsap_llm.backends.openai.backend import OpenAIBackend
+from wsap_llm.backends.openai.options import OpenAIOptions
 from wsap_llm.decision.choosing import ChooseStyle
 from wsap_llm.decision.styles import JsonStyle
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wsap_llm.backends.wire import Deltas, EventReader
+from wsap_llm.backends.openai.wire import Deltas, EventReader
 from wsap_llm.text.thinking import ThinkSplitter
 
 

@@ -36,10 +36,10 @@ any version.
 from __future__ import annotations
 
 from wsap_core.seams.model import Price
-from wsap_llm.backends.client import ServerClient
 from wsap_llm.backends.failures import Advice
+from wsap_llm.backends.openai.client import ServerClient
+from wsap_llm.backends.openai.wire import LineReader, ReplyReader, streams
 from wsap_llm.backends.pool import ModelPool, find_backend
-from wsap_llm.backends.wire import LineReader, ReplyReader, streams
 from wsap_llm.calling import declared, linked, said_and_called
 from wsap_llm.mcp.mapping import UnusableToolError, parameters_of
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, prices_for, read_price
@@ -47,9 +47,9 @@ from wsap_llm.middleware.show import Waited
 from wsap_llm.options.declared import option_defs, read_options
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.candidates import NotUnderstood, Understood
-from wsap_llm.reply.fitting import find_object
+from wsap_llm.reply.json_text.fitting import find_object
+from wsap_llm.reply.json_text.repair import find_values
 from wsap_llm.reply.reading import read_reply
-from wsap_llm.reply.repair import find_values
 from wsap_llm.reply.schema import legal_actions
 from wsap_llm.reply.tags import OPENING, continue_text
 from wsap_llm.reply.typed import typed_action

@@ -16,7 +16,7 @@ from wsap_core.host import PluginHost
 from wsap_mcp import nexus_door
 from wsap_mcp.tools import server_of
 from wsap_nexus.client import RefusedError
-from wsap_nexus.http.auth import own_token
+from wsap_nexus.http.access.auth import own_token
 from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store

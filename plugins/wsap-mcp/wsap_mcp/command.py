@@ -124,7 +124,7 @@ async def _served(
     from wsap_mcp.play import Play, Terms, instructions_of
     from wsap_mcp.tools import server_of
     from wsap_nexus.doors import outside
-    from wsap_nexus.http.auth import given_token
+    from wsap_nexus.http.access.auth import given_token
 
     token = None if token_file is None else given_token(token_file)
 

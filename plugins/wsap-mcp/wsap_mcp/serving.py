@@ -15,8 +15,8 @@ from mcp.server.stdio import stdio_server
 
 from wsap_core.errors import UsageError
 from wsap_mcp.games import OpenGames
-from wsap_nexus.http.auth import OneToken
-from wsap_nexus.http.guard import Guard, HttpLimits
+from wsap_nexus.http.access.auth import OneToken
+from wsap_nexus.http.access.guard import Guard, HttpLimits
 
 # Any, in this module: the lifespan state of a server, which has none.
 

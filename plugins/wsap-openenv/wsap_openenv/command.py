@@ -111,7 +111,7 @@ async def _served(
     idle: float,
 ) -> None:
     from wsap_nexus.doors import outside
-    from wsap_nexus.http.auth import given_token
+    from wsap_nexus.http.access.auth import given_token
     from wsap_nexus.http.listening import Address
     from wsap_openenv.serving import serve
     from wsap_openenv.sessions import Sessions, Terms

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import uvicorn
 
 from wsap_core.errors import UsageError
-from wsap_nexus.http.auth import OneToken
-from wsap_nexus.http.guard import Guard, HttpLimits
+from wsap_nexus.http.access.auth import OneToken
+from wsap_nexus.http.access.guard import Guard, HttpLimits
 from wsap_nexus.http.listening import Address, is_loopback, listen, url_of
 from wsap_openenv.app import app_of
 from wsap_openenv.sessions import Sessions

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 from scripted_engine import ScriptedEngine
 
-from wsap_nexus.http.guard import HttpLimits
+from wsap_nexus.http.access.guard import HttpLimits
 from wsap_nexus.http.listening import Address
 from wsap_tes3mp.bridge.app import serve
 from wsap_tes3mp.bridge.bridge import Bridge

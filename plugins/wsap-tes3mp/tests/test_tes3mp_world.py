@@ -17,7 +17,7 @@ from wsap_core.protocol.views import TableBlock
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import ChoiceKey
 from wsap_core.seams.services import Services
-from wsap_nexus.terminal.keymap import typed_choice
+from wsap_nexus.terminal.keyboard.keymap import typed_choice
 from wsap_tes3mp.bridge.app import create_app
 from wsap_tes3mp.bridge.bridge import Bridge
 from wsap_tes3mp.client import BridgeClient

@@ -400,7 +400,7 @@ def is_external(policies: dict[str, Policy]) -> bool:
 
 def issue_token(nexus_store: NexusStore, name: str) -> str:
     """Create a token of an agent and return it."""
-    from wsap_nexus.http.auth import Tokens
+    from wsap_nexus.http.access.auth import Tokens
 
     return Tokens(nexus_store, "").issue(name)
 

@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "start": (f"{_HERE}.start:start", "Start the nexus: agents, worlds, HTTP API, dashboard."),
     "stop": (f"{_HERE}.start:stop", "Stop a running nexus gracefully."),
     "status": (f"{_HERE}.status:status", "Show the state of the nexus and its agents."),
-    "watch": (f"{_HERE}.watch:watch", "Watch a running nexus live in the terminal."),
+    "watch": (f"{_HERE}.watching.command:watch", "Watch a running nexus live in the terminal."),
     "share": ("wsap_nexus.cli.sharing:share", "Let others watch an agent or a world, by an address with a pass."),
     "key": ("wsap_nexus.cli.sharing:key", "Print an address that unlocks the page once."),
     "agents": (f"{_HERE}.group:agents", "Add, list, send, pause, remove, export and import agents."),

@@ -156,7 +156,7 @@ class Request:
 
     def check_people(self, plan: RunPlan, agents: Mapping[str, AgentSpec]) -> None:
         """Raise UsageError if a person would play without a terminal, or two would share it."""
-        from wsap_nexus.terminal.keys import has_keyboard
+        from wsap_nexus.terminal.keyboard.keys import has_keyboard
 
         people = [seat.name for seat in plan.seats if agents[seat.name].interactive]
         if people and (self.as_json or not has_keyboard()):

@@ -33,10 +33,10 @@ from wsap_nexus.store.events.nexus import GameJoined
 from wsap_nexus.store.events.sessions import TransferCancelled, TransferUnresolved
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.tasks import ended
-from wsap_nexus.worlds.game_client import GameClient, GameLostError
-from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.placement import FailureListener
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.game_client import GameClient, GameLostError
+from wsap_nexus.worlds.remote.http_lines import HttpLines
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 
 # Any, in this module: JSON.
 

@@ -54,7 +54,7 @@ from wsap_nexus.store.events.sessions import SessionResumed
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.worlds.placement import saved_on_the_way
 from wsap_nexus.worlds.port import WorldPort
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 
 SEE_OUT_EVERY = 1.0
 """Seconds between two looks for games that hold agents that are to leave."""

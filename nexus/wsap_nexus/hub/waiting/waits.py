@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wsap_nexus.hub.context import LiveState
-from wsap_nexus.worlds.remote_world import RemoteWorld
+from wsap_nexus.worlds.remote.remote_world import RemoteWorld
 
 TOLD_AFTER = 3.0
 """Seconds after which a wait is reported."""

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from wsap_nexus.agents import portable
-from wsap_nexus.http.callers import Admin
+from wsap_nexus.http.access.callers import Admin
 from wsap_nexus.http.replies import Request, answer
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.transit import reconciliation

@@ -14,8 +14,8 @@ from wsap_nexus.agents.identity import check_models
 from wsap_nexus.agents.messages import checked
 from wsap_nexus.agents.portable import check_not_removed
 from wsap_nexus.errors import NotInWorldError
-from wsap_nexus.http.auth import record_json, sees
-from wsap_nexus.http.callers import Admin, Known, Reader, TokenStore
+from wsap_nexus.http.access.auth import record_json, sees
+from wsap_nexus.http.access.callers import Admin, Known, Reader, TokenStore
 from wsap_nexus.http.replies import Reply, Wait, answer, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from wsap_core.errors import UnknownNameError, WireError, WsapError
 from wsap_core.protocol import Observation
 from wsap_core.protocol.wire import Codec
-from wsap_nexus.http.callers import admin
+from wsap_nexus.http.access.callers import admin
 from wsap_nexus.http.replies import BROWSER_HEADERS
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.record.journal import chances_of, read_picture, read_reply, recorded_text

@@ -21,8 +21,8 @@ from wsap_core.errors import StorageError
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
 from wsap_core.version import PROTOCOL_VERSION
-from wsap_nexus.http.auth import Caller, is_owner, sees, sees_event
-from wsap_nexus.http.callers import Reader
+from wsap_nexus.http.access.auth import Caller, is_owner, sees, sees_event
+from wsap_nexus.http.access.callers import Reader
 from wsap_nexus.http.refusals import EventsAheadError
 from wsap_nexus.http.replies import answer
 from wsap_nexus.http.streams import Bell, EventStream, Streams
@@ -30,9 +30,9 @@ from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.waiting.thinking import Thoughts, Watcher
 from wsap_nexus.hub.waiting.waits import waits
-from wsap_nexus.server.activity import PERIOD, QUIET, Activity
 from wsap_nexus.server.bodies import responses, watched
 from wsap_nexus.server.serializers import event_json, json_response
+from wsap_nexus.server.watched.activity import PERIOD, QUIET, Activity
 from wsap_nexus.store.errors import is_passing
 from wsap_nexus.store.events import PUBLIC_KINDS, NexusEvent
 from wsap_nexus.store.nexus_store import NexusStore, Transaction

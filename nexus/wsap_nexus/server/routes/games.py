@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from wsap_nexus.http.callers import Admin
+from wsap_nexus.http.access.callers import Admin
 from wsap_nexus.http.replies import answer
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server.bodies import requests, responses

@@ -12,18 +12,18 @@ from fastapi import APIRouter, Request, Response
 from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import single_line
 from wsap_nexus.agents.chronicle import failure_of
-from wsap_nexus.http.auth import is_owner, record_json
-from wsap_nexus.http.callers import Reader
+from wsap_nexus.http.access.auth import is_owner, record_json
+from wsap_nexus.http.access.callers import Reader
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.upkeep.storage import LOG_MOST
 from wsap_nexus.hub.waiting.waits import ATTENTION_AFTER, waits
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import replies
-from wsap_nexus.server.places import Place, places
 from wsap_nexus.server.routes.events import logged
 from wsap_nexus.server.routes.runs import usage_last_day
 from wsap_nexus.server.serializers import json_response, session_json, shortened
+from wsap_nexus.server.watched.places import Place, places
 from wsap_nexus.store.events import PUBLIC_KINDS
 from wsap_nexus.store.events.nexus import WorldRewound
 from wsap_nexus.store.nexus_store import Transaction

@@ -16,8 +16,8 @@ from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.untrusted import single_line
-from wsap_nexus.http.auth import is_owner, sees
-from wsap_nexus.http.callers import Admin, Reader
+from wsap_nexus.http.access.auth import is_owner, sees
+from wsap_nexus.http.access.callers import Admin, Reader
 from wsap_nexus.hub.agents.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
@@ -26,7 +26,7 @@ from wsap_nexus.runs.views.restoring import Runs, spec_with_views, view_of_run
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import RunId, page_start, replies
 from wsap_nexus.server.serializers import json_response, view_json
-from wsap_nexus.server.stage import Language
+from wsap_nexus.server.watched.stage import Language
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.records import EVERYONE, EventRecord, RunRecord, RunStatus

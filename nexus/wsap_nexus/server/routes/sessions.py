@@ -1,8 +1,8 @@
 """Routes of an agent's session in a world, under its bridge URL.
 
-A game in another process has routes of the same names (`wsap_nexus.worlds.serve_world`), which the nexus calls. Here an
-agent controls its own session. Admit, release, restore and reset are part of transit, which the nexus does itself;
-otherwise a client could admit items that the agent does not have.
+A game in another process has routes of the same names (`wsap_nexus.worlds.remote.serve_world`), which the nexus calls.
+Here an agent controls its own session. Admit, release, restore and reset are part of transit, which the nexus does
+itself; otherwise a client could admit items that the agent does not have.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from fastapi import APIRouter, Request, Response
 
 from wsap_core.protocol import JackInResult
 from wsap_core.protocol.values import JsonValue
-from wsap_nexus.http.auth import record_json, sees
-from wsap_nexus.http.callers import Admin, Known, Reader
+from wsap_nexus.http.access.auth import record_json, sees
+from wsap_nexus.http.access.callers import Admin, Known, Reader
 from wsap_nexus.http.refusals import AbilityMissingError, SessionManagedError
 from wsap_nexus.http.replies import Wait, answer
 from wsap_nexus.hub.live_session import LiveSession

@@ -14,9 +14,9 @@ from wsap_core.untrusted import single_line
 from wsap_nexus.agents.portable import check_not_removed
 from wsap_nexus.dashboard.key import OneTimeKey
 from wsap_nexus.http import replies as bodies
-from wsap_nexus.http.auth import Holder, is_owner
-from wsap_nexus.http.callers import BEARER, Admin, Reader, TokenStore
-from wsap_nexus.http.guard import HOLDER
+from wsap_nexus.http.access.auth import Holder, is_owner
+from wsap_nexus.http.access.callers import BEARER, Admin, Reader, TokenStore
+from wsap_nexus.http.access.guard import HOLDER
 from wsap_nexus.http.refusals import ForbiddenError, TooSlowError, UnauthorizedError
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
@@ -24,7 +24,7 @@ from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import replies
 from wsap_nexus.server.routes.worlds import view_of
 from wsap_nexus.server.serializers import json_response
-from wsap_nexus.server.stage import Language, Stage
+from wsap_nexus.server.watched.stage import Language, Stage
 from wsap_nexus.store.entities import PassRecord
 from wsap_nexus.store.events import Names
 

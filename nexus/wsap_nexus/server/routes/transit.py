@@ -11,7 +11,7 @@ from wsap_core.errors import WsapError
 from wsap_core.protocol import Action, TransitPackage
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.errors import NotInWorldError
-from wsap_nexus.http.callers import Known
+from wsap_nexus.http.access.callers import Known
 from wsap_nexus.http.errors import error_body
 from wsap_nexus.http.refusals import ForbiddenError, LeavingRefusedError
 from wsap_nexus.http.replies import Reply, reply_of

@@ -8,16 +8,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from wsap_core.protocol.wire import encode
-from wsap_nexus.http.auth import is_owner
-from wsap_nexus.http.callers import Reader
+from wsap_nexus.http.access.auth import is_owner
+from wsap_nexus.http.access.callers import Reader
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import WorldId, page_start, replies
-from wsap_nexus.server.frames import Frames
 from wsap_nexus.server.routes.runs import look_back
 from wsap_nexus.server.serializers import json_response, past_session_json, session_json
+from wsap_nexus.server.watched.frames import Frames
 from wsap_nexus.store.entities import AvatarRecord, WorldRecord
 
 # Any, in this module: JSON.

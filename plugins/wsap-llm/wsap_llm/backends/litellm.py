@@ -25,10 +25,10 @@ from wsap_core.seams.listing import Listing
 from wsap_core.seams.model import Abilities, OnText, Reply, Request
 from wsap_core.seams.model_errors import BackendError, BadRequestError, ConstraintError, NoServerError
 from wsap_core.untrusted import single_line
-from wsap_llm.backends.dialects import Dialect, dialect_name, request_body
 from wsap_llm.backends.failures import SHOWN, Asked, UnusableReplyError, error_of, hide_key
 from wsap_llm.backends.faults import CODES
-from wsap_llm.backends.wire import ReplyReader, streams
+from wsap_llm.backends.openai.dialects import Dialect, dialect_name, request_body
+from wsap_llm.backends.openai.wire import ReplyReader, streams
 from wsap_llm.options.declared import option_defs, read_options
 from wsap_llm.text.pictures import has_pictures
 from wsap_llm.text.tokens import reserve_of

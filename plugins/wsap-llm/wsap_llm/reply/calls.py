@@ -10,7 +10,7 @@ from wsap_core.protocol import ActionDef, ParamDef
 from wsap_core.protocol.values import JsonValue
 from wsap_llm.reply.candidates import Candidate, candidate, unknown
 from wsap_llm.reply.choices import LegalChoices, joined, names_of, split_words
-from wsap_llm.reply.repair import Found, bare_value, read_loose
+from wsap_llm.reply.json_text.repair import Found, bare_value, read_loose
 from wsap_llm.reply.shapes import ACTIONS, ANSWERS, CHOSEN, PARAMETERS, PLACEHOLDERS, WHOSE
 
 LONGEST = 4_000

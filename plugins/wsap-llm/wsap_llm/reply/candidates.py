@@ -9,7 +9,7 @@ from wsap_core.protocol import Action, ActionDef, ParamDef
 from wsap_core.protocol.values import JsonValue
 from wsap_core.worlds.legality import check_action, check_parameters
 from wsap_llm.reply.choices import LegalChoices, joined, names_of, split_words
-from wsap_llm.reply.repair import JsonObject, Truncated, bare_value, read_loose
+from wsap_llm.reply.json_text.repair import JsonObject, Truncated, bare_value, read_loose
 from wsap_llm.reply.shapes import REASON_WORDS
 from wsap_llm.reply.steps import NOTHING_SAID, Steps
 

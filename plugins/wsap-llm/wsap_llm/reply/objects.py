@@ -9,7 +9,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_llm.reply.calls import read_call
 from wsap_llm.reply.candidates import REMARKS, Candidate, candidate, refuse, unknown
 from wsap_llm.reply.choices import LegalChoices, joined
-from wsap_llm.reply.repair import JsonObject, Truncated
+from wsap_llm.reply.json_text.repair import JsonObject, Truncated
 from wsap_llm.reply.shapes import ACTION_WORDS, ANSWER_WORDS, PARAMETER_WORDS, PLACEHOLDERS, REASON_WORDS
 
 # Keys, without case and separators, in order of weight.

@@ -22,8 +22,8 @@ from wsap_core.worlds.legality import check_parameters
 from wsap_llm.reply.calls import labelled, read_call, tagged, undecorated
 from wsap_llm.reply.candidates import Candidate, NotUnderstood, Reading, ToolCall, Understood, candidate
 from wsap_llm.reply.choices import LegalChoices
+from wsap_llm.reply.json_text.repair import Found, JsonObject, find_values
 from wsap_llm.reply.objects import candidates_in
-from wsap_llm.reply.repair import Found, JsonObject, find_values
 from wsap_llm.reply.shapes import rewritten, stands_alone, taken_back
 from wsap_llm.reply.steps import KEYS, NOTHING_SAID, Steps, take_steps
 from wsap_llm.text.thinking import TEMPLATE_TOKEN, split_thinking

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from wsap_llm.reply.repair import find_values
+from wsap_llm.reply.json_text.repair import find_values
 
 ACTION_WORDS = (
     *("action", "move", "act", "acción", "accion", "aktion", "handlung", "ação", "acção", "acao", "azione", "mossa"),

@@ -26,7 +26,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.reply.candidates import NotUnderstood, Reading, ToolCall, Understood
-from wsap_llm.reply.repair import bare_value, read_loose
+from wsap_llm.reply.json_text.repair import bare_value, read_loose
 from wsap_llm.reply.schema import MOST_DECLARED, bounded
 from wsap_llm.reply.steps import repeatable, steps_in_tags, tag_steps, tags_pattern
 from wsap_llm.schemas.patterns import either, integer_pattern, json_pattern, literal, longest_json, text_pattern

@@ -13,9 +13,9 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from wsap_core.errors import UsageError
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.http import errors
-from wsap_nexus.http.auth import Caller, OneToken
-from wsap_nexus.http.callers import Admin, Reader, caller
-from wsap_nexus.http.guard import Guard, HttpLimits
+from wsap_nexus.http.access.auth import Caller, OneToken
+from wsap_nexus.http.access.callers import Admin, Reader, caller
+from wsap_nexus.http.access.guard import Guard, HttpLimits
 from wsap_nexus.http.listening import Address, listen
 from wsap_nexus.http.replies import WAIT_MOST, Key
 from wsap_nexus.http.serving import HttpServer

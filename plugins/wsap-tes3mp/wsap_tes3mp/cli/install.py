@@ -45,7 +45,7 @@ def install(server_folder: Path, remove: bool, print_line: bool) -> None:
         _remove(server, target)
         click.echo(f"Removed the script from {scripts}. Restart the server.")
         return
-    from wsap_nexus.http.auth import own_token  # deferred for weight: `wsap tes3mp --help` needs no server
+    from wsap_nexus.http.access.auth import own_token  # deferred for weight: `wsap tes3mp --help` needs no server
     from wsap_tes3mp.paths import script_token_file
 
     token_file = script_token_file()

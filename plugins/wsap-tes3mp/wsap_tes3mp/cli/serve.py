@@ -74,7 +74,7 @@ def serve(
     """
     # Deferred for weight: `wsap tes3mp --help` needs no server.
     from wsap_core.errors import UsageError
-    from wsap_nexus.http.auth import own_token
+    from wsap_nexus.http.access.auth import own_token
     from wsap_nexus.http.listening import Address, refuse_unexposed
     from wsap_nexus.http.signals import told_to_stop
     from wsap_nexus.state import Running, birth, remove, write

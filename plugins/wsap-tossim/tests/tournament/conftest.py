@@ -15,8 +15,8 @@ if (_home := str(Path(__file__).resolve().parents[3] / "wsap-llm" / "tests")) no
 
 from llm_server.fixtures import server
 
-from wsap_tossim.tournament.measures import COUNTS
 from wsap_tossim.tournament.plan import Settings, entrants_of
+from wsap_tossim.tournament.scores.measures import COUNTS
 
 __all__ = ["server"]
 

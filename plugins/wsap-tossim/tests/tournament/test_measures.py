@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from wsap_tossim.engine.data.model import Event, Phase
-from wsap_tossim.tournament.measures import COUNTS, measure
+from wsap_tossim.tournament.scores.measures import COUNTS, measure
 from wsap_tossim.tournament.table import MEASURES
 
 ANN, BO, CY, DANA, EVE = range(5)

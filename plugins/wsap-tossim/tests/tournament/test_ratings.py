@@ -13,7 +13,7 @@ from scipy import stats
 
 from wsap_eval.stats import resampled
 from wsap_tossim.tournament.plan import Settings
-from wsap_tossim.tournament.ratings import faction_of, match_of, rate, rated
+from wsap_tossim.tournament.scores.ratings import faction_of, match_of, rate, rated
 from wsap_tossim.tournament.table import games_csv, ratings_csv, summary_of
 
 Line = Callable[..., dict[str, Any]]

@@ -21,8 +21,8 @@ from wsap_tossim.players.match import play_match
 from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.replay.record import Record
 from wsap_tossim.tournament.ledger import Line
-from wsap_tossim.tournament.measures import measure
 from wsap_tossim.tournament.plan import Fixture, Settings, fixture
+from wsap_tossim.tournament.scores.measures import measure
 from wsap_tossim.tournament.spending import packed, spent_on
 
 __all__ = ["Game", "PlayedGame", "Scripted", "line_of", "play_one"]

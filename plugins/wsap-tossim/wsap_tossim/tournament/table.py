@@ -12,9 +12,9 @@ from wsap_eval.kit import to_csv
 from wsap_tossim.engine.data.model import Faction
 from wsap_tossim.engine.data.record import WRITINGS
 from wsap_tossim.tournament.ledger import Line
-from wsap_tossim.tournament.measures import COUNTS
 from wsap_tossim.tournament.plan import Settings
-from wsap_tossim.tournament.ratings import faction_of, rated
+from wsap_tossim.tournament.scores.measures import COUNTS
+from wsap_tossim.tournament.scores.ratings import faction_of, rated
 from wsap_tossim.tournament.spending import SPENT, spent_by_entrant, spent_on_seats
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.model import Abilities, ChooseConstraint, OnText, Reply, Request
 from wsap_core.untrusted import single_line
-from wsap_llm.backends.client import ServerClient
-from wsap_llm.backends.dialects import request_bytes, without_prefill, without_system
 from wsap_llm.backends.failures import FieldRefusedError
-from wsap_llm.backends.openai_options import BASE_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIOptions, options_of
+from wsap_llm.backends.openai.client import ServerClient
+from wsap_llm.backends.openai.dialects import request_bytes, without_prefill, without_system
+from wsap_llm.backends.openai.options import BASE_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIOptions, options_of
 from wsap_llm.backends.scoring import Scorer
 from wsap_llm.starting import StartingError
 from wsap_llm.text.tokens import reserve_of

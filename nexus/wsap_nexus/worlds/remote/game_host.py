@@ -1,4 +1,4 @@
-"""The worlds of a game served by `wsap_nexus.worlds.serve_world`."""
+"""The worlds of a game served by `wsap_nexus.worlds.remote.serve_world`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The HTTP client of a game in another process.
 
-The server is `wsap_nexus.worlds.serve_world`, or any program with the same routes (docs/reference/wire-api.md, "The
-bridge of a game"). Every request has an idempotency key and is retried with it when the connection breaks, or when the
-game asks for that, so that it takes effect once. A reply repeats the key, so that the reply to another request, of
-another seat or an earlier step, is not believed.
+The server is `wsap_nexus.worlds.remote.serve_world`, or any program with the same routes
+(docs/reference/wire-api.md, "The bridge of a game"). Every request has an idempotency key and is retried with it when
+the connection breaks, or when the game asks for that, so that it takes effect once. A reply repeats the key, so that
+the reply to another request, of another seat or an earlier step, is not believed.
 
 What a game sends is judged here and in `remote_world`: whatever is wrong with it is the game's failure.
 """

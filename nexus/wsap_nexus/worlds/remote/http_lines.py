@@ -20,8 +20,8 @@ from urllib.parse import quote
 from wsap_core.errors import WsapError
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.worlds.game_client import GameClient, GameLostError
 from wsap_nexus.worlds.operations import Create, Operation
+from wsap_nexus.worlds.remote.game_client import GameClient, GameLostError
 from wsap_nexus.worlds.workers.frames import TAKEN_BACK, answer, failure
 from wsap_nexus.worlds.workers.pool import WorkerTimeouts
 from wsap_nexus.worlds.workers.rebuild import OnFailure, RebuildingLine

@@ -1,6 +1,6 @@
 """Serves a game to a nexus from its own process: `serve_world(MyGame, name="my-game", port=7801)`.
 
-It serves the bridge that `wsap_nexus.worlds.game_client` calls. The process holds only running worlds; the nexus
+It serves the bridge that `wsap_nexus.worlds.remote.game_client` calls. The process holds only running worlds; the nexus
 stores their snapshots and logs. Register the game there with `POST /nexus/games`.
 """
 
@@ -21,10 +21,10 @@ from wsap_core.seams.game import GameAdapter
 from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http import errors
-from wsap_nexus.http.auth import OneToken
-from wsap_nexus.http.guard import Guard, HttpLimits
-from wsap_nexus.worlds import bridge_routes
-from wsap_nexus.worlds.game_host import GameHost
+from wsap_nexus.http.access.auth import OneToken
+from wsap_nexus.http.access.guard import Guard, HttpLimits
+from wsap_nexus.worlds.remote import bridge_routes
+from wsap_nexus.worlds.remote.game_host import GameHost
 
 BODY_MOST = 64 * 2**20
 """The maximum bytes of a request body; snapshots are large."""

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from wsap_core.errors import ConfigError, UnknownNameError
-from wsap_llm.backends.dialects import DIALECTS, Dialect, dialect_name
+from wsap_llm.backends.openai.dialects import DIALECTS, Dialect, dialect_name
 from wsap_llm.backends.scoring import TEMPLATES
 from wsap_llm.options.declared import option_defs, read_options
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wsap_core.protocol.values import JsonValue
-from wsap_llm.reply.repair import find_values
+from wsap_llm.reply.json_text.repair import find_values
 from wsap_llm.text.thinking import split_thinking
 
 # Any: a JSON Schema.

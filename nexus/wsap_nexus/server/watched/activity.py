@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
-from wsap_nexus.http.auth import Caller, sees
+from wsap_nexus.http.access.auth import Caller, sees
 from wsap_nexus.http.streams import Bell
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus

@@ -16,7 +16,7 @@ from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import text_of_size
 from wsap_nexus.cli.nexus.report import AgentRow, held
 from wsap_nexus.cli.nexus.status import duration
-from wsap_nexus.cli.nexus.watch_client import Following, Sight
+from wsap_nexus.cli.nexus.watching.client import Following, Sight
 from wsap_nexus.store.events import NexusEvent, sentences
 from wsap_nexus.terminal.panels import actions
 from wsap_nexus.terminal.panels import writing as written

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cas
 from wsap_core.seams import model_errors as errors
 from wsap_core.seams.model import Backend, OnText, Reply, Request
 from wsap_llm.backends.failures import Advice, Asked, UnusableReplyError, error_of
+from wsap_llm.backends.openai.wire import EventReader, ReplyReader, streams
 from wsap_llm.backends.places import is_local
-from wsap_llm.backends.wire import EventReader, ReplyReader, streams
 from wsap_llm.starting import StartingError
 from wsap_llm.text.pictures import has_pictures
 from wsap_llm.text.tokens import within_context

@@ -15,7 +15,7 @@ from wsap_core.untrusted import single_line
 from wsap_nexus import state
 from wsap_nexus.cli.nexus.connection import NexusHttp
 from wsap_nexus.cli.nexus.report import AgentRow, WorldLine, agent_rows, worlds_of
-from wsap_nexus.cli.nexus.watch_thoughts import Heard, Thoughts
+from wsap_nexus.cli.nexus.watching.thoughts import Heard, Thoughts
 from wsap_nexus.runs.record.tally import SeatTally
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import Names, NexusEvent

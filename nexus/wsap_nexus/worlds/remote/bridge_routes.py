@@ -20,7 +20,6 @@ from wsap_core.protocol.base import Part
 from wsap_core.protocol.values import JsonValue
 from wsap_nexus.http.replies import Key, Wait, answer, pending
 from wsap_nexus.http.replies import Request as Shape
-from wsap_nexus.worlds.game_host import GameHost, echoing
 from wsap_nexus.worlds.operations import (
     OPERATIONS,
     Admit,
@@ -36,6 +35,7 @@ from wsap_nexus.worlds.operations import (
     seat_in,
 )
 from wsap_nexus.worlds.port import LocalWorld
+from wsap_nexus.worlds.remote.game_host import GameHost, echoing
 
 router = APIRouter()
 

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
-from wsap_nexus.http.auth import Caller, Tokens
-from wsap_nexus.http.guard import CALLER
+from wsap_nexus.http.access.auth import Caller, Tokens
+from wsap_nexus.http.access.guard import CALLER
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
 
 BEARER = HTTPBearer(

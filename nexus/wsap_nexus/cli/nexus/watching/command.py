@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from wsap_core.host import PluginHost
     from wsap_nexus.cli.nexus.report import AgentRow
-    from wsap_nexus.cli.nexus.watch_client import Following, Sight, WatchClient
+    from wsap_nexus.cli.nexus.watching.client import Following, Sight, WatchClient
 
 EVERY = 0.25
 """Minimum seconds between updates."""
@@ -50,7 +50,7 @@ def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None
     nexus stops. Leaving does not stop the nexus.
     """
     from wsap_core.host import PluginHost
-    from wsap_nexus.cli.nexus.watch_client import WatchClient
+    from wsap_nexus.cli.nexus.watching.client import WatchClient
     from wsap_nexus.paths import database_location
     from wsap_nexus.state import state_file
     from wsap_nexus.store.nexus_store import NexusStore
@@ -86,8 +86,8 @@ def _has_screen() -> bool:
 def _print_lines(client: WatchClient, host: PluginHost, agent: str | None, *, as_json: bool) -> None:
     from wsap_core.protocol.wire import dumps
     from wsap_nexus.cli.nexus.status import agent_lines
-    from wsap_nexus.cli.nexus.watch_client import following
-    from wsap_nexus.cli.nexus.watch_screen import clock
+    from wsap_nexus.cli.nexus.watching.client import following
+    from wsap_nexus.cli.nexus.watching.screen import clock
     from wsap_nexus.store.events import sentences
     from wsap_nexus.terminal.plain import note_line
 
@@ -169,7 +169,7 @@ class _Live:
 
     async def show(self) -> None:
         """Show the screen until the user leaves."""
-        from wsap_nexus.terminal import keys
+        from wsap_nexus.terminal.keyboard import keys
 
         console = output_console()
         loop = asyncio.get_running_loop()
@@ -241,7 +241,7 @@ class _Live:
         task.add_done_callback(self._asked.discard)
 
     def _look(self) -> None:
-        from wsap_nexus.cli.nexus.watch_client import following
+        from wsap_nexus.cli.nexus.watching.client import following
 
         self._sight, _ = self._client.look()
         row = self._agent()
@@ -253,7 +253,7 @@ class _Live:
     def _screen(self, width: int, height: int, *, plain: bool) -> RenderableType:
         from rich.text import Text
 
-        from wsap_nexus.cli.nexus.watch_screen import agent_screen, overview
+        from wsap_nexus.cli.nexus.watching.screen import agent_screen, overview
 
         row, note = self._agent(), self._note or self._sight.held
         if width < SMALLEST[0] or height < SMALLEST[1]:

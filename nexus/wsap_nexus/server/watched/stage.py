@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.runs.record.moments import WEIGHTS
-from wsap_nexus.server.director import Moment, Shot, Standing, Watch, heats, reason, watched
-from wsap_nexus.server.places import Place, places
+from wsap_nexus.server.watched.director import Moment, Shot, Standing, Watch, heats, reason, watched
+from wsap_nexus.server.watched.places import Place, places
 from wsap_nexus.store.events import Names, NexusEvent, kind_of
 from wsap_nexus.store.events.agents import MetaGoalReached, Talked, Whispered
 from wsap_nexus.store.events.base import plain, short

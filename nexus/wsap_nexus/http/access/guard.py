@@ -21,7 +21,7 @@ from fastapi import Response
 
 from wsap_core.errors import WsapError
 from wsap_nexus.http import errors, refusals
-from wsap_nexus.http.auth import Caller, Holder, OneToken, Tokens
+from wsap_nexus.http.access.auth import Caller, Holder, OneToken, Tokens
 from wsap_nexus.http.listening import host_name, is_loopback
 from wsap_nexus.http.strict import read_json
 

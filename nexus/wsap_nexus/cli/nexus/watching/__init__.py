@@ -1,0 +1,1 @@
+"""`wsap nexus watch`."""

@@ -1,0 +1,1 @@
+"""What the page and its clients show of worlds and agents."""

@@ -1,0 +1,1 @@
+"""Keys and typed actions at a terminal."""

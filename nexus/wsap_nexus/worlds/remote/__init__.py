@@ -1,0 +1,1 @@
+"""Worlds in another process, over HTTP: both sides."""

@@ -1,0 +1,1 @@
+"""Servers with an API in OpenAI's style."""

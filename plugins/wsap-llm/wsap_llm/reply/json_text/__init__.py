@@ -1,0 +1,1 @@
+"""Values of JSON in what a model writes, repaired and compared with a schema."""

@@ -1,0 +1,1 @@
+"""Measures and ratings of a tournament."""
