@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ValidationError
 from sqlalchemy import JSON, Float, Integer, Row, String, Table
@@ -55,6 +55,11 @@ EXTERNAL = Policy("external")
 @dataclass(frozen=True)
 class AgentIdentity:
     """An agent, the same in every world."""
+
+    PUBLIC: ClassVar = frozenset({
+        "id", "name", "created", "state", "place", "session_id", "lifetime_steps", "playtime",
+    })  # fmt: skip
+    """What everybody may see."""
 
     id: str
     name: str
@@ -153,6 +158,11 @@ class EntryRequest:
 @dataclass(frozen=True)
 class SessionRecord:
     """A session of an agent in a world."""
+
+    PUBLIC: ClassVar = frozenset({
+        "id", "agent_id", "game", "world_id", "avatar_id", "run_id", "opened", "closed", "reason", "steps",
+    })  # fmt: skip
+    """What everybody may see."""
 
     id: str
     agent_id: str
@@ -337,15 +347,6 @@ LONGEST_TEXT = 200_000
 LARGEST_ITEM = 20_000
 """Characters of an item as JSON."""
 
-_WORDS: Mapping[tuple[str, str], frozenset[str]] = {
-    ("agent", "state"): frozenset({"active", "paused", "removed"}),
-    ("agent", "place"): frozenset({"nexus", "world"}),
-    ("item", "place"): frozenset({"escrow", "transfer", "world", "lost"}),
-    ("avatar", "state"): frozenset(state.value for state in AvatarState),
-    ("transfer", "kind"): frozenset({"enter", "leave"}),
-    ("transfer", "state"): frozenset({"prepared", "done", "cancelled", "unknown"}),
-}
-
 _CODEC = Codec()
 
 
@@ -374,13 +375,11 @@ def _problem(table: Table, name: str, value: Any) -> str:
         return "" if number else f"is not a finite number ({ascii(value)[:40]})"
     # SQLModel wraps its text type in a decorator.
     if isinstance(getattr(column.type, "impl", column.type), String):
-        return _text_problem(
-            value, getattr(column.type, "length", None) or LONGEST_TEXT, _WORDS.get((table.name, name))
-        )
+        return _text_problem(value, getattr(column.type, "length", None) or LONGEST_TEXT, column.info.get("words"))
     return "" if isinstance(value, column.type.python_type) else f"is a {type(value).__name__}"
 
 
-def _text_problem(value: Any, longest: int, words: frozenset[str] | None) -> str:
+def _text_problem(value: Any, longest: int, words: Collection[str] | None) -> str:
     if not isinstance(value, str):
         return f"is a {type(value).__name__}, not text"
     if words is not None and value not in words:

@@ -17,6 +17,7 @@ from sqlalchemy import JSON, BigInteger, CheckConstraint, Column, ForeignKey, In
 from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
+from wsap_core.protocol import AvatarState
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_nexus.store.records import RunStatus
 
@@ -30,6 +31,11 @@ SELDOM = frozenset({
 """Rare event kinds, which have an index because they are searched for among many others."""
 IS_SELDOM = text(f"kind IN ({', '.join(map(repr, sorted(SELDOM)))})")
 """The index' condition; SQLite uses the index only if the query repeats it."""
+
+
+def _one_of(*words: str) -> dict[str, Any]:
+    """Return the settings of a column that holds one of some words, which `entities.checked` reads."""
+    return {"info": {"words": frozenset(words)}}
 
 
 class Base(SQLModel, registry=registry()):
@@ -156,10 +162,9 @@ class AgentRow(Base, table=True):
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
     name: str = Field(max_length=LONGEST_NAME)
     created: str = Field(max_length=40)
-    state: str = Field(max_length=20)
-    """"active", "paused" or "removed"."""
-    place: str = Field(max_length=20)
-    """"nexus" or "world", with an open session."""
+    state: str = Field(max_length=20, sa_column_kwargs=_one_of("active", "paused", "removed"))
+    place: str = Field(max_length=20, sa_column_kwargs=_one_of("nexus", "world"))
+    """With an open session if "world"."""
     session_id: str | None = Field(default=None, max_length=LONGEST_NAME)
     persona: str = Field(sa_column=Column(Text, nullable=False))
     policies: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
@@ -208,8 +213,7 @@ class ItemRow(Base, table=True):
 
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
     agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), nullable=False))
-    place: str = Field(max_length=20)
-    """"escrow", "transfer", "world" or "lost"."""
+    place: str = Field(max_length=20, sa_column_kwargs=_one_of("escrow", "transfer", "world", "lost"))
     place_id: str | None = Field(default=None, max_length=LONGEST_NAME)
     """The transfer or the world."""
     note: str = Field(sa_column=Column(Text, nullable=False))
@@ -245,7 +249,7 @@ class AvatarRow(Base, table=True):
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
     agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), nullable=False))
     game: str = Field(max_length=LONGEST_NAME)
-    state: str = Field(max_length=20)
+    state: str = Field(max_length=20, sa_column_kwargs=_one_of(*(state.value for state in AvatarState)))
     left_at: int
     """The agent's lifetime steps when it left the avatar."""
     data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
@@ -288,10 +292,8 @@ class TransferRow(Base, table=True):
 
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
     agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), nullable=False))
-    kind: str = Field(max_length=20)
-    """"enter" or "leave"."""
-    state: str = Field(max_length=20)
-    """"prepared", "done", "cancelled" or "unknown"."""
+    kind: str = Field(max_length=20, sa_column_kwargs=_one_of("enter", "leave"))
+    state: str = Field(max_length=20, sa_column_kwargs=_one_of("prepared", "done", "cancelled", "unknown"))
     created: str = Field(max_length=40)
     world_id: str | None = Field(default=None, max_length=LONGEST_NAME)
     data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
@@ -302,8 +304,7 @@ class MetagoalRow(Base, table=True):
 
     agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
-    state: str = Field(max_length=20)
-    """"active", "reached" or "abandoned"."""
+    state: str = Field(max_length=20, sa_column_kwargs=_one_of("active", "reached", "abandoned"))
     since: int
     """The number of the first nexus event that counts."""
     data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))

@@ -29,8 +29,10 @@ from wsap_core.worlds.mailbox import SHARED_NAMES
 T = TypeVar("T")
 
 _OVERTIME = 200
-"""Additional steps after which play stops although a seat waits for its result: in turns, and where some seats are
-asked often in a round, one always does."""
+"""Additional steps, at most, after which play stops although a seat waits for its result: in turns, and where some
+seats are asked often in a round, one always does."""
+_LONGER = 3
+"""Additional steps for each that was asked for, if these are fewer: a check of a slow game asks for few."""
 _SOON = 10
 """The same where what play of a few steps leaves is used on."""
 _SPINS = 20
@@ -197,7 +199,8 @@ class Table:
         trace: list[Step] = []
         self._live()
         if isinstance(cut, bool):
-            overtime = _OVERTIME if cut or self.subject.spec.timing == "alternating" else None
+            late = min(_OVERTIME, max(_SOON, _LONGER * steps))
+            overtime = late if cut or self.subject.spec.timing == "alternating" else None
         else:
             overtime = cut
         while len(trace) < steps:

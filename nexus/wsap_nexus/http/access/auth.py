@@ -163,14 +163,6 @@ def _hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-_PUBLIC = {
-    AgentIdentity: ("id", "name", "created", "state", "place", "session_id", "lifetime_steps", "playtime"),
-    SessionRecord: (
-        "id", "agent_id", "game", "world_id", "avatar_id", "run_id", "opened", "closed", "reason", "steps"
-    ),
-}  # fmt: skip
-
-
 def is_owner(who: Caller | None) -> bool:
     """Return whether a caller, None for one without a token, is the owner, who may see everything."""
     return who is not None and who.agent_id is None
@@ -183,8 +175,8 @@ def sees(who: Caller | None, agent_id: str) -> bool:
 
 def record_json(record: AgentIdentity | SessionRecord, *, private: bool) -> dict[str, Any]:
     """Return a record as JSON-ready data, with or without the agent's private fields."""
-    shown = [field.name for field in fields(record)] if private else _PUBLIC[type(record)]
-    return {name: encode(getattr(record, name)) for name in shown}
+    shown = [field.name for field in fields(record)]
+    return {name: encode(getattr(record, name)) for name in shown if private or name in record.PUBLIC}
 
 
 def sees_event(who: Caller | None, event: NexusEvent) -> bool:
