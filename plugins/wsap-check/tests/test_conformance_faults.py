@@ -17,6 +17,8 @@ FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {
 }
 TRANSIT_FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = load_object(f"{BROKEN / 'keepsakes_faults.py'}:FAULTS")
 ABOUT_TRANSIT = ["abilities", "spec", "snapshot-continues", *(c.name for c in CHECKS if c.name.startswith("transit-"))]
+LATE = {"AchievedAgain", "PaidTwice", "SnapshotDrawsChance"}
+"""Faults that show only after some steps."""
 SOUND = {
     "meadow": load_object(f"{BROKEN / 'meadow.py'}:SPEC"),
     "orchard": load_object(f"{BROKEN / 'keepsakes.py'}:SPEC"),
@@ -46,7 +48,8 @@ def test_a_sound_world_has_no_finding(name: str) -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_broken_world_fails_exactly_the_checks_that_are_about_its_fault(name: str) -> None:
     spec, expected = FAULTS[name]
-    report = run_checks(spec, steps=40, subprocesses=bool(expected & {"other-process", "snapshot-elsewhere"}))
+    steps = 40 if name in LATE else 15
+    report = run_checks(spec, steps=steps, subprocesses=bool(expected & {"other-process", "snapshot-elsewhere"}))
     assert {finding.check for finding in report.findings if finding.severity == "error"} == expected, report.to_text()
     assert not report.ok
 
@@ -56,7 +59,7 @@ def test_a_broken_world_fails_exactly_the_checks_that_are_about_its_fault(name: 
 def test_a_world_that_breaks_faith_with_travellers_fails_exactly_the_checks_about_its_fault(name: str) -> None:
     # Only what these worlds say and do about travellers is broken; the rest is the meadow's.
     spec, expected = TRANSIT_FAULTS[name]
-    report = run_checks(spec, steps=40, only=ABOUT_TRANSIT)
+    report = run_checks(spec, steps=15, only=ABOUT_TRANSIT)
     assert {finding.check for finding in report.findings if finding.severity == "error"} == expected, report.to_text()
 
 

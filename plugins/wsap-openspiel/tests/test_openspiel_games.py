@@ -52,7 +52,7 @@ def played(game: OpenSpielGame, chance: Random) -> Iterator[dict[str, Action]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("call", GAMES)
 def test_it_conforms(call: str) -> None:
-    report = run_checks(load_adapter_spec(f"openspiel:{call}"), steps=40, subprocesses=call == "kuhn_poker")
+    report = run_checks(load_adapter_spec(f"openspiel:{call}"), steps=15, subprocesses=call == "kuhn_poker")
     assert report.ok, report.findings
 
 
