@@ -336,6 +336,34 @@ def test_a_replay_opens_playing_before_its_top_moment_and_marks_all(
         assert seen.check("nameless") == []
 
 
+@pytest.mark.parametrize("prompts", [False, True], ids=["without prompts", "with prompts"])
+def test_a_replay_is_saved_as_a_page_that_asks_for_nothing(
+    opened: Callable[..., Seen], scene: Scene, tmp_path: Path, prompts: bool
+) -> None:
+    seen = opened(PHONE)
+    seen.go(f"run/{scene.told}?step=4")
+    if prompts:
+        seen.page.get_by_label("with prompts").check()
+    with seen.page.expect_download() as download:
+        seen.page.get_by_role("button", name="Save as page").click()
+    assert download.value.suggested_filename == f"{scene.told}.html"
+    file = tmp_path / "saved.html"
+    download.value.save_as(file)
+    asked: list[str] = []
+    seen.page.on("request", lambda request: asked.append(request.url))
+    seen.page.goto(file.as_uri())
+    seen.wait("document.querySelector('.player output')?.textContent.startsWith('step ')")
+    seen.page.goto(f"{file.as_uri()}?again#/?step=4")
+    seen.wait("document.querySelector('.inspector .call') !== null")
+    assert "step 4 of " in seen.text(".player output")
+    assert ("are not in this page" in seen.text(".call")) != prompts
+    seen.page.locator("main").focus()
+    seen.page.keyboard.press("ArrowRight")
+    seen.wait("document.querySelector('.player output').textContent.startsWith('step 5 of ')")
+    assert {url.partition("?")[0].partition("#")[0] for url in asked} == {file.as_uri()}
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+
+
 @pytest.mark.parametrize("size", [DESKTOP, PHONE, (320, 640)], ids=["desktop", "phone", "narrow"])
 def test_a_pass_shows_one_agent_and_says_so_when_it_is_taken_back(
     opened: Callable[..., Seen], scene: Scene, size: tuple[int, int]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -45,6 +46,13 @@ if TYPE_CHECKING:
 )
 @click.option("--steps", is_flag=True, help="Show the steps of the seats, even if the game has a view of its runs.")
 @click.option("--plain", is_flag=True, help="Print lines even at a terminal.")
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the replay as one HTML file, to keep or to send; --from and --to limit its steps.",
+)
+@click.option("--prompts", is_flag=True, help="With --page: prompts and replies, too, which can quote memories.")
 def replay(
     run: str,
     *,
@@ -57,6 +65,8 @@ def replay(
     selected: tuple[str, ...],
     steps: bool,
     plain: bool,
+    page: Path | None,
+    prompts: bool,
     as_json: bool,
     database: str | None,
 ) -> None:
@@ -67,18 +77,12 @@ def replay(
 
     If the game has a view of its runs, such as the story of a world that lives, that is shown instead.
     """
-    from wsap_core.host import PluginHost
-
     selection = pairs("--select", selected, example="NAME=VALUE")
-    if last is not None and (first or 1) > last:
-        raise UsageError(f"--from {first or 1} is after --to {last}, so there is nothing to show.")
-    if verify:
-        refuse_given("with --verify", "first", "last", "every", "full", "calls", "plain", "selected", "steps")
-    if calls:
-        refuse_given("with --calls", "every", "full", "plain", "selected", "steps")
-    if as_json:
-        refuse_given("with --json", "full", "plain", "selected")
+    _refuse_together(click.get_current_context().params)
     with opened_run(database, run) as (repository, record):
+        if page is not None:
+            _save_page(repository, record, page, first or 1, last, prompts=prompts)
+            return
         if verify:
             _verify(repository, record, as_json=as_json)
             return
@@ -96,20 +100,62 @@ def replay(
             refuse_given("in a run without seats", "full")
             _print_ticks(repository, record, first or 1, last, every, as_json=as_json)
             return
-        from wsap_nexus.terminal.recorded import Recording
-
-        recording = Recording(repository, record, PluginHost.discovered(), tell=partial(click.echo, err=True))
         lines = plain or as_json or full or last is not None or every > 1 or not _can_browse()
-        if first is not None and first > len(recording):
-            raise UsageError(
-                f"Run {record.id!r} has {plural(len(recording), 'step')}, so --from {first} is beyond its end."
-            )
+        recording = _recording(repository, record, first)
         if lines:
             _print_steps(recording, first or 1, last, every, full=full, as_json=as_json)
             if not as_json:
                 _print_taken(recording)
         else:
             _browse(recording, first or 0)
+
+
+def _refuse_together(given: Mapping[str, object]) -> None:
+    """Raise UsageError if options were given that exclude each other."""
+    first, last = given["first"], given["last"]
+    if isinstance(last, int) and (first or 1) > last:  # type: ignore[operator]
+        raise UsageError(f"--from {first or 1} is after --to {last}, so there is nothing to show.")
+    if given["page"] is not None:
+        refuse_given("with --page", "every", "full", "calls", "plain", "selected", "steps", "verify", "as_json")
+    elif given["prompts"]:
+        raise UsageError("--prompts is for a page: add --page FILE.")
+    if given["verify"]:
+        refuse_given("with --verify", "first", "last", "every", "full", "calls", "plain", "selected", "steps")
+    if given["calls"]:
+        refuse_given("with --calls", "every", "full", "plain", "selected", "steps")
+    if given["as_json"]:
+        refuse_given("with --json", "full", "plain", "selected")
+
+
+def _recording(repository: Repository, record: RunRecord, first: int | None) -> Recording:
+    """Return the steps of a run; UsageError if it has no step of this number."""
+    from wsap_core.host import PluginHost
+    from wsap_nexus.terminal.recorded import Recording
+
+    recording = Recording(repository, record, PluginHost.discovered(), tell=partial(click.echo, err=True))
+    if first is not None and first > len(recording):
+        raise UsageError(
+            f"Run {record.id!r} has {plural(len(recording), 'step')}, so --from {first} is beyond its end."
+        )
+    return recording
+
+
+def _save_page(
+    repository: Repository, record: RunRecord, path: Path, first: int, last: int | None, *, prompts: bool
+) -> None:
+    """Write steps of a run as an HTML file, a whole one or none."""
+    from wsap_core.host import PluginHost
+    from wsap_core.textfile import written_to
+    from wsap_nexus.server.routes.recorded.saved_page import MOST_STEPS, Part, saved_page
+    from wsap_nexus.store.nexus_store import NexusStore
+
+    with NexusStore(repository.database).look() as tx:
+        names = {agent: name for agent, name, _ in tx.players([record.id]).get(record.id, ())}
+    steps = MOST_STEPS if last is None else min(MOST_STEPS, last - first + 1)
+    made = saved_page(repository, PluginHost.discovered(), record.id, names, Part(first - 1, steps, prompts))
+    with written_to(path) as file:
+        file.write(made)
+    click.echo(f"Open it in a browser: {path}")
 
 
 def _show_view(repository: Repository, record: RunRecord, selection: dict[str, str], *, plain: bool) -> bool:

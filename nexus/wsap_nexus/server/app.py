@@ -18,23 +18,22 @@ from wsap_nexus.server.idempotency import IdempotencyStore
 from wsap_nexus.server.routes import (
     admin,
     agents,
-    decisions,
     events,
     games,
     minds,
     overview,
-    runs,
     sessions,
     stage,
     transit,
     worlds,
 )
+from wsap_nexus.server.routes.recorded import decisions, runs, saved_page
 from wsap_nexus.server.watched.activity import Activity
 from wsap_nexus.server.watched.frames import Frames
 from wsap_nexus.server.watched.stage import Stage
 from wsap_nexus.store.step_index import StepIndexes
 
-ROUTES = (events, stage, overview, agents, minds, games, admin, transit, sessions, worlds, runs, decisions)
+ROUTES = (events, stage, overview, agents, minds, games, admin, transit, sessions, worlds, runs, decisions, saved_page)
 
 
 def include_routes(app: FastAPI) -> None:

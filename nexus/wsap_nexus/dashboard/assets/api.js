@@ -54,6 +54,16 @@ export async function get(path, signal) {
   }
 }
 
+// Saves what is at a path as a file, under the name that the nexus gives it.
+export async function save(path) {
+  const response = await fetch(here(path), { headers: headers() });
+  if (!response.ok) await answered(response);
+  const name = /filename="([^"]+)"/.exec(response.headers.get('Content-Disposition') || '')?.[1] || 'page.html';
+  const url = URL.createObjectURL(await response.blob());
+  el('a', { href: url, download: name }).click();
+  URL.revokeObjectURL(url);
+}
+
 export async function act(method, path, body) {
   if (!token() && !(await unlock(''))) return null;
   const key = `page-${Date.now()}-${Math.random()}`;

@@ -1,6 +1,6 @@
 // The frame of the pages: routing, the state of the connection, and the lock.
 
-import { forget, onToken, spectatorNote, token, unlock, useKey, usePass } from './api.js';
+import { forget, onToken, save, spectatorNote, token, unlock, useKey, usePass } from './api.js';
 import { add, el, fill, say } from './dom.js';
 import { liveState, on, start } from './live.js';
 import { guest } from './guest.js';
@@ -45,6 +45,7 @@ function show() {
     root, id: route.id, query: route.query, signal: stop.signal,
     on: (kind, listener) => undo.push(on(kind, listener)),
     undo: (f) => undo.push(f),
+    save,
     title: (text) => { document.title = `${text} – WSAP nexus`; },
     guard: (promise) => promise.catch((error) => failed(error, stop.signal, root)),
   };

@@ -19,7 +19,7 @@ export function inspector(context, runId) {
 
   function call(found) {
     const spent = found.usage || {};
-    const prompt = el('div.prompt', {}, found.messages.map(message));
+    const prompt = el('div.prompt', {}, (found.messages || []).map(message));
     const whole = el('button', { type: 'button' }, 'Show the whole prompt');
     whole.addEventListener('click', async () => {
       whole.disabled = true;
@@ -33,11 +33,13 @@ export function inspector(context, runId) {
       el('h3', {}, found.purpose ? `Model call: ${plain(found.purpose)}` : 'Model call'),
       el('p.where', {}, [`${count(spent.prompt_tokens)} tokens in, ${count(spent.completion_tokens)} out`, cost(spent.cost),
         found.constraint ? 'constrained to legal actions' : 'unconstrained', `ended: ${plain(found.finish)}`].join(' · ')),
-      fold('prompt', found.shared ? `New in the prompt (after ${found.shared} messages shared with the previous call)` : 'The prompt', el('div', {}, prompt, found.shared ? whole : null)),
-      found.thinking ? fold('thinking', 'Thinking', el('pre.text', {}, found.thinking)) : null,
-      el('h4', {}, 'Reply'),
-      el('pre.text.reply', {}, (found.prefill || '') + (found.reply || '') || '(empty)'),
-      found.chances?.length ? el('ul.chances', {}, found.chances.map(([option, chance]) => el('li', {}, `${Math.round(100 * chance)}% ${option}`))) : null);
+      found.withheld ? el('p.empty', {}, 'Its prompt and its reply are not in this page.') : [
+        fold('prompt', found.shared ? `New in the prompt (after ${found.shared} messages shared with the previous call)` : 'The prompt', el('div', {}, prompt, found.shared ? whole : null)),
+        found.thinking ? fold('thinking', 'Thinking', el('pre.text', {}, found.thinking)) : null,
+        el('h4', {}, 'Reply'),
+        el('pre.text.reply', {}, (found.prefill || '') + (found.reply || '') || '(empty)'),
+        found.chances?.length ? el('ul.chances', {}, found.chances.map(([option, chance]) => el('li', {}, `${Math.round(100 * chance)}% ${option}`))) : null,
+      ]);
   }
 
   function message(m) {

@@ -45,6 +45,18 @@ export async function runsPage(context) {
   await load();
 }
 
+// Saves the replay as one HTML file, which its reader opens without a nexus.
+function savePage(context, path) {
+  if (!context.save) return null;
+  const prompts = el('input', { type: 'checkbox', id: 'prompts' });
+  const save = el('button', { type: 'button' }, 'Save as page');
+  save.addEventListener('click', () => context.guard((async () => {
+    save.disabled = true;
+    try { await context.save(`${path}/page?${new URLSearchParams({ prompts: prompts.checked })}`); } finally { save.disabled = false; }
+  })()));
+  return el('p.filters', {}, save, prompts, el('label', { for: 'prompts' }, 'with prompts, which can quote memories'));
+}
+
 export async function runPage(context) {
   const { root, signal, id, query } = context;
   context.title(`Run ${id}`);
@@ -259,6 +271,7 @@ export async function runPage(context) {
   add(root, [
     heading,
     found.remark ? el('p.problem', {}, found.remark) : null,
+    live || !total ? null : savePage(context, path),
     run.look_back ? el('p.where', {}, 'Make a replay page: ', el('code', {}, run.look_back)) : null,
     view?.node,
     el('section.panel.player', {},

@@ -24,7 +24,7 @@ from wsap_nexus.server.deps import AgentId, ManagedAgent, Once10, Once30, OwnAge
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.policies import read_policies
 from wsap_nexus.server.routes.minds import mind_of
-from wsap_nexus.server.routes.runs import usage_by_session
+from wsap_nexus.server.routes.recorded.runs import usage_by_session
 from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, the_agent
 from wsap_nexus.server.serializers import json_response, past_session_json, session_json
 from wsap_nexus.store.entities import EXTERNAL, Answered, DiaryEntry, Exchange

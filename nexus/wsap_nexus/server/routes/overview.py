@@ -21,7 +21,7 @@ from wsap_nexus.hub.waiting.waits import ATTENTION_AFTER, waits
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import replies
 from wsap_nexus.server.routes.events import logged
-from wsap_nexus.server.routes.runs import usage_last_day
+from wsap_nexus.server.routes.recorded.runs import usage_last_day
 from wsap_nexus.server.serializers import json_response, session_json, shortened
 from wsap_nexus.server.watched.places import Place, places
 from wsap_nexus.store.events import PUBLIC_KINDS

@@ -15,7 +15,7 @@ from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import WorldId, page_start, replies
-from wsap_nexus.server.routes.runs import look_back
+from wsap_nexus.server.routes.recorded.runs import look_back
 from wsap_nexus.server.serializers import json_response, past_session_json, session_json
 from wsap_nexus.server.watched.frames import Frames
 from wsap_nexus.store.entities import AvatarRecord, WorldRecord

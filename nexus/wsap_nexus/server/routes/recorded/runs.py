@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from wsap_core.errors import WsapError
 from wsap_core.factories import load
+from wsap_core.host import PluginHost
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.untrusted import single_line
@@ -29,7 +30,7 @@ from wsap_nexus.server.serializers import json_response, view_json
 from wsap_nexus.server.watched.stage import Language
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.nexus_store import Transaction
-from wsap_nexus.store.records import EVERYONE, EventRecord, RunRecord, RunStatus
+from wsap_nexus.store.records import EVERYONE, EventRecord, MomentRecord, RunRecord, RunStatus
 from wsap_nexus.store.step_index import StepIndexes
 from wsap_nexus.terminal.recorded import game_to_read, note_of_event
 from wsap_nexus.terminal.spending import spending_of, spending_so_far
@@ -67,7 +68,7 @@ async def run(nexus: Hub, request: Request, run_id: RunId, who: Reader) -> Respo
     """A run: its game, its agents, and its number of steps; its seed and its summary are for the owner only."""
     record = nexus.store.repository.get_run(run_id)
     index = await indexes_of(request).of(record.id)
-    _, title, remark = reading_of(nexus, record)
+    _, title, remark = reading_of(nexus.host, record)
     with nexus.nexus_store.look() as tx:
         players = _players(tx, [record.id])
     private = is_owner(who)
@@ -81,7 +82,7 @@ async def run(nexus: Hub, request: Request, run_id: RunId, who: Reader) -> Respo
                 "status": record.status.value,
                 "created": record.created,
                 "updated": record.updated,
-                "seats": _seats(record),
+                "seats": seats_of(record),
                 "summary": record.summary if private else None,
                 "version": record.wsap_version,
                 "look_back": look_back(nexus, record.id),
@@ -136,21 +137,10 @@ async def moments(nexus: Hub, request: Request, run_id: RunId, who: Reader, lang
         for one in nexus.store.repository.moments_of(record.id, limit=_MOMENTS_READ)
         if is_owner(who) or one.audience == EVERYONE or (one.agent in names and sees(who, one.agent))
     ]
-    top = sorted(found, key=lambda one: -one.weight)[:_MOMENTS_SHOWN]
-    rows = []
-    for one in sorted(top, key=lambda one: (one.seq, one.number)):
-        name = names.get(one.agent, one.seat)
-        rows.append(
-            {
-                "position": await indexes_of(request).position_of(record.id, one.seq + 1),
-                "seat": one.seat,
-                "step": one.step,
-                "time": one.time,
-                "kind": one.kind,
-                "weight": one.weight,
-                "words": f"{single_line(name)[:80]}{one.told(language)}",
-            }
-        )
+    rows = [
+        moment_json(one, names, language, await indexes_of(request).position_of(record.id, one.seq + 1))
+        for one in weightiest(found)
+    ]
     return json_response({"moments": rows, "more": len(found) - len(rows)})
 
 
@@ -191,6 +181,26 @@ def look_back(nexus: Nexus, run_id: str) -> str:
     return spec.look_back_at(run_id) if over else ""
 
 
+def weightiest(moments: Sequence[MomentRecord]) -> list[MomentRecord]:
+    """Return the moments of a run that are told, in their order; if there are many, what weighs most."""
+    top = sorted(moments, key=lambda one: -one.weight)[:_MOMENTS_SHOWN]
+    return sorted(top, key=lambda one: (one.seq, one.number))
+
+
+def moment_json(one: MomentRecord, names: Mapping[str, str], language: Language, position: int) -> dict[str, Any]:
+    """Return a moment, with its words; `names` are those of the agents."""
+    name = names.get(one.agent, one.seat)
+    return {
+        "position": position,
+        "seat": one.seat,
+        "step": one.step,
+        "time": one.time,
+        "kind": one.kind,
+        "weight": one.weight,
+        "words": f"{single_line(name)[:80]}{one.told(language)}",
+    }
+
+
 def step_in_short(event: EventRecord) -> dict[str, Any]:
     """Return a recorded step as a row of a list."""
     note = note_of_event(event)
@@ -224,11 +234,11 @@ def indexes_of(request: Request) -> StepIndexes:
     return indexes
 
 
-def reading_of(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str]:
+def reading_of(host: PluginHost, record: RunRecord) -> tuple[Codec, str, str]:
     """Return the codec of a run's observations, its game's title, and a remark if the game is missing."""
     if record.game == GAME:
         return Codec([load(t) for t in NEXUS_SPEC.wire_types]), "The nexus", ""
-    spec, codec, remark = game_to_read(record, nexus.host)
+    spec, codec, remark = game_to_read(record, host)
     return codec, record.game if spec is None else spec.display_title, remark
 
 
@@ -259,7 +269,8 @@ def _run_row(
     }
 
 
-def _seats(record: RunRecord) -> list[dict[str, str]]:
+def seats_of(record: RunRecord) -> list[dict[str, str]]:
+    """Return the name of each seat of a run, and who decided for it."""
     seats = record.config.get("seats")
     return [
         {

@@ -16,7 +16,7 @@ from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.record.journal import chances_of, read_picture, read_reply, recorded_text
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import RunId, Seq, replies
-from wsap_nexus.server.routes.runs import indexes_of, reading_of, step_in_short
+from wsap_nexus.server.routes.recorded.runs import indexes_of, reading_of, step_in_short
 from wsap_nexus.server.serializers import json_response, observation_json, shortened
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
@@ -42,14 +42,22 @@ async def step(nexus: Hub, request: Request, run_id: RunId, seq: Seq) -> Respons
     repository = nexus.store.repository
     record = repository.get_run(run_id)
     event = _event(repository, record, seq)
-    codec, _, _ = reading_of(nexus, record)
+    codec, _, _ = reading_of(nexus.host, record)
+    position = await indexes_of(request).position_of(record.id, seq)
+    return json_response(step_in_full(repository, record, event, position, codec))
+
+
+def step_in_full(
+    repository: Repository, record: RunRecord, event: EventRecord, position: int, codec: Codec
+) -> dict[str, Any]:
+    """Return one decision with all that is known of it; `position` is the number of steps before it."""
     data = event.data
     line = data["step"]
     before = repository.last_event(record.id, "step", seat=event.seat, before=event.seq)
     earlier = 0 if before is None else before.seq
-    body = {
+    return {
         "step": step_in_short(event),
-        "position": await indexes_of(request).position_of(record.id, seq),
+        "position": position,
         "time": event.time,
         "action": {"name": line["action"]["name"], "parameters": line["action"]["parameters"]},
         "reasoning": shortened(data.get("reasoning") or ""),
@@ -60,7 +68,6 @@ async def step(nexus: Hub, request: Request, run_id: RunId, seq: Seq) -> Respons
         "behind": [_behind(e) for e in _events_behind(repository, record, event, earlier)],
         "plan": _plan(repository, record, event),
     }
-    return json_response(body)
 
 
 @router.get("/calls/{seq}", responses=replies(watched.Conversation))
@@ -68,7 +75,7 @@ async def call(nexus: Hub, run_id: RunId, seq: Seq) -> Response:
     """The whole conversation of one model call."""
     repository = nexus.store.repository
     record = repository.get_run(run_id)
-    messages, whole = _conversation(repository, record, _event(repository, record, seq, kind="call"))
+    messages, whole = conversation(repository, record, _event(repository, record, seq, kind="call"))
     return json_response({"messages": messages, "whole": whole})
 
 
@@ -179,7 +186,8 @@ def _message(message: Any) -> dict[str, str]:
     return {"role": str(message["role"]), "text": shortened(recorded_text(message), LONGEST_PROMPT)}
 
 
-def _conversation(repository: Repository, record: RunRecord, event: EventRecord) -> tuple[list[dict[str, str]], bool]:
+def conversation(repository: Repository, record: RunRecord, event: EventRecord) -> tuple[list[dict[str, str]], bool]:
+    """Return the messages of a call, and whether they are all there."""
     data = event.data
     # A call is recorded without the messages that it shares with the previous one; a world's, without its prompt.
     parts = [[_message(m) for m in data.get("messages", ())]]
