@@ -436,6 +436,7 @@ def campaign(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
                 problems += [*books(opened), *logs(opened)]
             problems += asyncio.run(looked_at(database, rng))
         found += [f"kill {number + 1}: {problem}" for problem in problems]
+        print(f"kill {number + 1} of {options.kills}", file=sys.stderr)
         if found:
             break
     else:

@@ -10,7 +10,7 @@ from wsap_check import run_checks
 @pytest.mark.slow
 @pytest.mark.parametrize(("game", "language"), [("lighthouse", "ru")])
 def test_a_world_keeps_its_promises(game: str, language: str) -> None:
-    report = run_checks(game, steps=12, config={"language": language})
+    report = run_checks(game, steps=6, config={"language": language})
     # The story has no end within so few ticks.
     assert [finding.check for finding in report.findings if finding.severity == "error"] == [], report.to_text()
     assert {finding.check for finding in report.findings} <= {"done"}, report.to_text()
