@@ -130,10 +130,15 @@ def _told(database: Path, name: str) -> dict[str, Any]:
         }
 
 
+_PATIENCE = 300.0
+"""Seconds to wait for a number of answers."""
+
+
 def killed(
-    folder: Path, kills: int, *, seed: int = 0, overlap: bool = False, delay: float = 0.01, longest: float = 0.8
+    folder: Path, kills: int, *, seed: int = 0, overlap: bool = False, delay: float = 0.01, answers: int = 40
 ) -> Outcome:
-    """Kill a story that often, let it come to an end, and compare it with an undisturbed one."""
+    """Kill a story that often, each time after less than `answers` answers of its model, let it come to an end, and
+    compare it with an undisturbed one."""
     rng = random.Random(seed)
     database, book = folder / "killed.db", folder / "killed.txt"
     twice: list[str] = []
@@ -143,7 +148,9 @@ def killed(
         assert child.stdout is not None
         if child.stdout.readline() != "begun\n":
             raise AssertionError(child.stderr.read())
-        time.sleep(longest * rng.random())
+        wanted, end = asked + rng.randrange(answers), time.monotonic() + _PATIENCE
+        while len(_lines(book)) < wanted and time.monotonic() < end:
+            time.sleep(0.005)
         child.send_signal(signal.SIGKILL)
         child.communicate()
         twice += [key for key in _lines(book)[asked:] if key in answered]
