@@ -30,10 +30,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SIZE = (120, 36)
 
 
-def draw(game: str, agent: str | None, seed: int, step: int) -> str:
-    """Return the live view at a step of a run as SVG."""
+def draw(game: str, agent: str | None, seed: int, step: int, size: tuple[int, int] = SIZE) -> str:
+    """Return the live view at a step of a run as SVG; `size` in columns and rows."""
     console = Console(
-        file=io.StringIO(), width=SIZE[0], height=SIZE[1], record=True, force_terminal=True, color_system="truecolor",
+        file=io.StringIO(), width=size[0], height=size[1], record=True, force_terminal=True, color_system="truecolor",
         legacy_windows=False,
     )  # fmt: skip
     host = PluginHost.discovered()
@@ -50,7 +50,7 @@ def draw(game: str, agent: str | None, seed: int, step: int) -> str:
             asyncio.run(session.play())
             asyncio.run(view.take_committed())
             controls.pace = 20.0  # the default at a terminal
-            console.print(view.screen(*SIZE), height=SIZE[1])
+            console.print(view.screen(*size), height=size[1])
     return _slim(console.export_svg(title=f"wsap play {game} --seed {seed}", theme=MONOKAI))
 
 

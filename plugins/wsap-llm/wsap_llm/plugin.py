@@ -72,9 +72,9 @@ def wsap_backends() -> Iterable[BackendSpec]:
         BackendSpec(
             "openai",
             "Any server that speaks OpenAI's protocol: vLLM, llama.cpp, LM Studio, OpenAI.",
-            f"{home}.openai:create",
-            models=f"{home}.openai:listing",
-            options=f"{home}.openai_options:DECLARED",
+            f"{home}.openai.backend:create",
+            models=f"{home}.openai.backend:listing",
+            options=f"{home}.openai.options:DECLARED",
         ),
         BackendSpec(
             "litellm",

@@ -1,10 +1,8 @@
 """Language models over HTTP, and the model pool.
 
 pool             `ModelPool`: creates a backend with its middleware for an address
-openai           `openai/<model>`: a direct client; its options are in `openai_options`
+openai           `openai/<model>`: a direct client, its options, the differences between servers as data, and replies
 litellm          `litellm/<model>`: the providers of litellm
-dialects         requests of OpenAI's protocol, and the differences between servers, as data
-wire             replies of that protocol, whole or as server-sent events
 failures         maps HTTP errors to error classes
 fitting          suggests a context length that fits the model and the memory
 places           whether a server is on this machine or in a private network
