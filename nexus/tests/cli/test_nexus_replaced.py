@@ -115,6 +115,20 @@ def test_nobody_writes_into_a_database_that_took_the_place_of_theirs(tmp_path: P
             assert [agent.id for agent in tx.agents()] == ["ada"]
 
 
+def test_a_log_that_is_taken_away_before_its_database_is_told_the_same_way(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with Database.open(path) as database:
+        run = Repository(database).create_run(NewRun(game="echo", agent="random")).id
+        writer = LogWriter(database)
+        writer.append(run, "step", b"{}", episode=0)
+        writer.flush()
+        (tmp_path / "a.db-wal").unlink()
+        writer.append(run, "step", b"{}", episode=0)
+        # It is forced to the disk now and then, and at the latest when the writer ends.
+        with pytest.raises(DatabaseReplacedError, match="was deleted, moved or replaced"):
+            writer.close()
+
+
 def test_a_deleted_database_is_not_made_anew_by_who_still_has_it_open(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Database.open(path) as database:

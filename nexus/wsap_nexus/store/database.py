@@ -225,7 +225,7 @@ class Database:
         if self.fence is not None:  # it looks at the file, too
             self.fence(None)
         elif not is_same(Path(self.where), self.identity):
-            raise _replaced(self.where)
+            raise replaced(self.where)
 
     @contextmanager
     def turn_to_write(self) -> Iterator[None]:
@@ -355,7 +355,8 @@ def _url(location: str) -> URL:
     return url
 
 
-def _replaced(where: str) -> DatabaseReplacedError:
+def replaced(where: str) -> DatabaseReplacedError:
+    """Return the error of a database whose files are not those that were opened."""
     return DatabaseReplacedError(
         f"The database {where} was deleted, moved or replaced while this process used it, which therefore "
         "stops; start again."
@@ -368,7 +369,7 @@ def _sqlite_engine(path: Path, identity: Identity | None, *, read_only: bool, bu
 
     def connect() -> sqlite3.Connection:
         if identity is not None and not is_same(path, identity):
-            raise _replaced(str(path))
+            raise replaced(str(path))
         # isolation_level None: transactions are started by `_begin`, not by sqlite3.
         connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
         try:

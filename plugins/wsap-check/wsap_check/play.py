@@ -29,12 +29,11 @@ from wsap_core.worlds.mailbox import SHARED_NAMES
 T = TypeVar("T")
 
 _OVERTIME = 200
-"""Additional steps, at most, after which play stops although a seat waits for its result: in turns, and where some
-seats are asked often in a round, one always does."""
-_LONGER = 3
-"""Additional steps for each that was asked for, if these are fewer: a check of a slow game asks for few."""
+"""Additional steps after which play stops although a seat waits for its result: in turns, and where some seats are
+asked often in a round, one always does."""
 _SOON = 10
-"""The same where what play of a few steps leaves is used on."""
+"""The same where what play of a few steps leaves is used on, and where a check asks for fewer steps than these, as of a
+slow game."""
 _SPINS = 20
 """Turns of the event loop after which all that does not wait is done."""
 
@@ -199,7 +198,7 @@ class Table:
         trace: list[Step] = []
         self._live()
         if isinstance(cut, bool):
-            late = min(_OVERTIME, max(_SOON, _LONGER * steps))
+            late = _OVERTIME if self.subject.steps >= _SOON else _SOON
             overtime = late if cut or self.subject.spec.timing == "alternating" else None
         else:
             overtime = cut

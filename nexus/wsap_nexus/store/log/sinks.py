@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.store.database import Database
+from wsap_nexus.store.database import Database, replaced
 from wsap_nexus.store.log.bodies import BodyEncoder, NewDictionary
 from wsap_nexus.store.records import NewMoment, RunStatus
 from wsap_nexus.store.tables import METADATA
@@ -259,7 +259,11 @@ class SqliteSink:
         releases none.
         """
         self._database.check_file()
-        with self._wal.open("r+b") as file:
+        try:
+            opened = self._wal.open("r+b")
+        except FileNotFoundError:  # it is there as long as a connection is open: somebody took it away
+            raise replaced(self._database.where) from None
+        with opened as file:
             if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync stops at the drive's cache
                 fcntl.fcntl(file.fileno(), fcntl.F_FULLFSYNC)
             else:
