@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tools_kit import module_at, tool_of
 
+from wsap_core.host import PluginHost
 from wsap_core.protocol import ParamDef
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, MemorySpec, OptionDef, ScoreMetric, ToolSpec
 
@@ -45,6 +46,17 @@ def test_the_fields_of_specs_are_those_of_the_classes() -> None:
         cells = {row.split(" | ")[0].strip("|` "): row.rsplit(" | ", 1)[1].strip("| ") for row in rows if "| `" in row}
         assert list(cells) == [field.name for field in fields(spec)]
         assert all(cells.values()), f"{spec.__name__}: a field has no meaning"
+
+
+def test_the_gallery_has_each_installed_game_with_its_picture() -> None:
+    tool = tool_of("write_gallery")
+    assert tool.PAGE.read_text("utf-8") == tool.page(), "run: python tools/write_gallery.py"
+    shown = {each.game.partition(":")[0] for each in tool.GAMES}
+    assert shown | tool.ELSEWHERE == set(PluginHost.discovered().games.names())
+    for each in tool.GAMES:
+        picture = tool.picture_of(each).read_text("utf-8")
+        assert picture.startswith("<svg")
+        assert not re.search(r"url\(['\"]?http|href=['\"]http|@import", picture), "it loads nothing"
 
 
 def test_the_rules_of_the_embedded_world_are_those_of_its_engine() -> None:

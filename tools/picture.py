@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from rich.console import Console
+from rich.layout import Layout
 from rich.terminal_theme import MONOKAI
 
 from wsap_core.host import PluginHost
@@ -24,21 +25,25 @@ from wsap_nexus.runs.plan import RunPlan, plan_seats
 from wsap_nexus.runs.play.controls import Controls
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.views.restoring import Runs, view_of_run
 from wsap_nexus.terminal.live import LiveView
+from wsap_nexus.terminal.look import draw_view
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZE = (120, 36)
 
 
 def draw(game: str, agent: str | None, seed: int, step: int, size: tuple[int, int] = SIZE) -> str:
-    """Return the live view at a step of a run as SVG; `size` in columns and rows."""
+    """Return the live view at a step of a run as SVG, of a world that lives its view after so many ticks; `size` in
+    columns and rows."""
     console = Console(
         file=io.StringIO(), width=size[0], height=size[1], record=True, force_terminal=True, color_system="truecolor",
         legacy_windows=False,
     )  # fmt: skip
     host = PluginHost.discovered()
     spec = host.games.get(game)
-    plan = RunPlan(game, plan_seats(spec, agent=agent), seed)
+    lives = "lives" in spec.abilities
+    plan = RunPlan(game, () if lives else plan_seats(spec, agent=agent), seed, step if lives else None, lives=lives)
     with tempfile.TemporaryDirectory() as folder, open_store(str(Path(folder) / "wsap.db")) as store:
         controls = Controls()
         view = LiveView(console, controls, flush=store.writer.flush)
@@ -50,7 +55,11 @@ def draw(game: str, agent: str | None, seed: int, step: int, size: tuple[int, in
             asyncio.run(session.play())
             asyncio.run(view.take_committed())
             controls.pace = 20.0  # the default at a terminal
-            console.print(view.screen(*size), height=size[1])
+            if lives:
+                seen = view_of_run(spec, Runs(host, store.repository), "last", {})
+                console.print(Layout(draw_view(seen)), height=size[1])
+            else:
+                console.print(view.screen(*size), height=size[1])
     return _slim(console.export_svg(title=f"wsap play {game} --seed {seed}", theme=MONOKAI))
 
 

@@ -9,28 +9,26 @@ A test compares the page with what this writes. Draw the pictures again when a g
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
-
-from picture import ROOT, draw
+from typing import NamedTuple
 
 from wsap_core.host import PluginHost
 from wsap_core.specs import AdapterSpec
 
+ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "gallery.md"
 IMAGES = ROOT / "docs" / "images" / "games"
 SIZE = (96, 24)
 
 HEAD = """# Gallery
 
-The games that come with WSAP, each at one step of a real run, drawn as `wsap play` shows it.
+The games that come with WSAP, each at one step of a real run, drawn as a terminal shows it.
 [Play](how-to/watch-and-replay.md), [let a model play](how-to/play-with-a-model.md), or
 [write a game of your own](how-to/write-a-game.md).
 """
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """A game of the gallery."""
 
     game: str
@@ -52,7 +50,7 @@ GAMES = (
     Shown("openspiel:connect_four", 12),
     Shown("pettingzoo:classic/tictactoe-v3", 5),
     Shown("gymnasium:FrozenLake-v1", 5),
-    Shown("textarena:TicTacToe-v0", 4),
+    Shown("textarena:TicTacToe-v0", 1),
 )
 ELSEWHERE = {"openenv", "sandbox", "echo", "matrix-free", "matrix-turns"}
 """Installed games without a picture: one needs a server, one a template, and three look like others."""
@@ -70,9 +68,10 @@ def page() -> str:
     for shown in GAMES:
         entry = host.games.entry(shown.game)
         spec = entry.spec
+        title = spec.display_title + (f": {shown.game.partition(':')[2]}" if ":" in shown.game else "")
         parts.append(
-            f"## {spec.display_title}\n\n{spec.summary} {_seats(spec)}, in `{entry.distribution}`.\n\n"
-            f"![{spec.display_title}: the live view]({picture_of(shown).relative_to(PAGE.parent).as_posix()})\n\n"
+            f"## {title}\n\n{spec.summary} {_seats(spec)}, in `{entry.distribution}`.\n\n"
+            f"![{title}, played]({picture_of(shown).relative_to(PAGE.parent).as_posix()})\n\n"
             f"```text\nwsap play {shown.game} --seed {shown.seed}\n```\n"
         )
     return "\n".join(parts)
@@ -83,18 +82,26 @@ def _seats(spec: AdapterSpec) -> str:
     return f"{most} seat{'s' * (most > 1)}" if least == most else f"{least} to {most} seats"
 
 
+def draw_pictures(only: str | None) -> None:
+    """Draw the pictures of all games, or of one."""
+    from picture import draw  # beside this file
+
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for shown in GAMES:
+        if only in (None, shown.game):
+            svg = draw(shown.game, None, shown.seed, shown.step, SIZE)
+            picture_of(shown).write_text(svg, encoding="utf-8")
+            print(f"{picture_of(shown).name}: {len(svg.encode()) / 1000:.0f} kB")
+
+
 def main() -> None:
     """Write the page, and the pictures if asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--pictures", action="store_true", help="draw the pictures, too")
     parser.add_argument("--game", help="only of this game")
     given = parser.parse_args()
-    IMAGES.mkdir(parents=True, exist_ok=True)
-    for shown in GAMES if given.pictures else ():
-        if given.game in (None, shown.game):
-            svg = draw(shown.game, None, shown.seed, shown.step, SIZE)
-            picture_of(shown).write_text(svg, encoding="utf-8")
-            print(f"{picture_of(shown).name}: {len(svg.encode()) / 1000:.0f} kB")
+    if given.pictures:
+        draw_pictures(given.game)
     PAGE.write_text(page(), encoding="utf-8")
 
 
