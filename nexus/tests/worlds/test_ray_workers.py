@@ -125,14 +125,16 @@ def in_cluster(test: Callable[[WorkerPool], Awaitable[None]], **more: Any) -> No
 def test_it_goes_the_same_way_there_as_in_this_process(cluster: Any, tmp_path: Path, kills: tuple[int]) -> None:
     spec = PluginHost.discovered().games.get("crafter")
     expected = asyncio.run(crafter_stay(LocalWorld(spec, 5, {}), 120))
-    calls = 0
+    calls, due = 0, 0
 
     async def test(pool: WorkerPool) -> None:
         def maybe() -> None:
-            nonlocal calls
+            nonlocal calls, due
             calls += 1
-            if calls in kills:
+            due += calls in kills
+            if due and any(link.pid is not None for link in pool.links):  # one that begins has no process yet
                 kill_workers(pool)
+                due -= 1
 
         world = world_in(pool, spec, snapshot_every=20)
         assert await crafter_stay(world, 120, maybe) == expected
