@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wsap_core.host import PluginHost
+from wsap_core.protocol.lines import plural
 from wsap_core.specs import AdapterSpec
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,7 +80,7 @@ def page() -> str:
 
 def _seats(spec: AdapterSpec) -> str:
     least, most = spec.seats
-    return f"{most} seat{'s' * (most > 1)}" if least == most else f"{least} to {most} seats"
+    return plural(most, "seat") if least == most else f"{least} to {most} seats"
 
 
 def draw_pictures(only: str | None) -> None:

@@ -134,7 +134,7 @@ async def moments(nexus: Hub, request: Request, run_id: RunId, who: Reader, lang
     names = {agent: name for agent, name, _ in players}
     found = [
         one
-        for one in nexus.store.repository.moments_of(record.id, limit=_MOMENTS_READ)
+        for one in nexus.store.repository.moments_of(record.id, limit=MOMENTS_READ)
         if is_owner(who) or one.audience == EVERYONE or (one.agent in names and sees(who, one.agent))
     ]
     rows = [
@@ -161,7 +161,7 @@ async def view(nexus: Hub, request: Request, run_id: RunId, by: Admin) -> Respon
     return json_response({"view": found, "remark": "" if found else "Nothing has happened yet."}, request, etag=etag)
 
 
-_MOMENTS_READ = 5000
+MOMENTS_READ = 5000
 """Maximum number of moments of a run that are looked through, the first ones."""
 _MOMENTS_SHOWN = 200
 """Maximum number of moments of a run that are told."""

@@ -27,7 +27,7 @@ from wsap_nexus.http.replies import BROWSER_HEADERS
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server.deps import RunId
 from wsap_nexus.server.routes.recorded.decisions import conversation, step_in_full
-from wsap_nexus.server.routes.recorded.runs import moment_json, reading_of, seats_of, weightiest
+from wsap_nexus.server.routes.recorded.runs import MOMENTS_READ, moment_json, reading_of, seats_of, weightiest
 from wsap_nexus.server.watched.stage import Language
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
@@ -43,7 +43,6 @@ router = APIRouter(prefix="/runs/{run_id}", tags=["runs"], dependencies=[Depends
 
 MOST_STEPS = 5000
 """Steps in one file, at most."""
-_MOMENTS_READ = 5000
 
 _TOLD_OF_CALLS = ("seq", "kind", "time", "purpose", "finish", "usage", "constraint", "shared")
 """What a file without prompts has of a model call."""
@@ -155,7 +154,7 @@ def _data(
         else:
             step["behind"] = [_without_prompt(one) for one in step["behind"] if one["kind"] not in _PROMPT_KINDS]
         steps.append(step)
-    read = repository.moments_of(record.id, limit=_MOMENTS_READ)
+    read = repository.moments_of(record.id, limit=MOMENTS_READ)
     told = [one for one in read if chosen[0] <= one.seq <= chosen[-1]]
     return {
         "run": {
