@@ -22,6 +22,7 @@ from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events import NexusEvent, OtherEvent
 from wsap_nexus.store.nexus_store import NexusStore
+from wsap_nexus.store.upkeep.prune import prune
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -239,6 +240,27 @@ def test_the_way_out_of_a_session_has_one_name_for_good(nexus_store: NexusStore)
         tx.settle(first, "done")
     with pytest.raises(StorageError, match="already done"), nexus_store.change() as tx:
         tx.prepare_leave(session)
+
+
+def test_a_transfer_taken_up_again_while_old_ones_are_pruned_is_kept(nexus_store: NexusStore) -> None:
+    session = enter(nexus_store)
+    with nexus_store.change() as tx:
+        first = tx.prepare_leave(session)
+        tx.settle(first, "cancelled", why="a crash")
+    pruning = threading.Thread(target=prune, args=(nexus_store.database, 0))
+    with nexus_store.change() as tx:
+        tx.prepare_leave(session)
+        pruning.start()
+        if not nexus_store.database.is_sqlite:  # whose connections wait where nothing can see them
+            here = "datname = current_database() AND wait_event_type = 'Lock'"
+            waits = sqlalchemy.text(f"SELECT count(*) FROM pg_stat_activity WHERE {here}")
+            with nexus_store.database.engine.connect() as looking:
+                looking = looking.execution_options(isolation_level="AUTOCOMMIT")
+                while not looking.execute(waits).scalar():
+                    assert pruning.is_alive()
+    pruning.join()
+    with nexus_store.change() as tx:
+        tx.settle(first, "done")
 
 
 def test_an_unpublished_world_id_is_not_given_again(nexus_store: NexusStore) -> None:

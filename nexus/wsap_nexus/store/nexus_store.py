@@ -1,7 +1,8 @@
 """The nexus' records: each change and the event that reports it are one transaction.
 
 `NexusStore.change()` yields a `Transaction`, committed as a whole or rolled back. Listeners get its events after the
-commit, never before.
+commit, never before. Whatever changes or deletes records does so there: on a server, `Database.write()` alone does not
+keep what was read from being changed by others before it is written.
 """
 
 from __future__ import annotations

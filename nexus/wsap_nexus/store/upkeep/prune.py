@@ -33,7 +33,7 @@ from sqlalchemy.exc import OperationalError
 from wsap_core.protocol import AvatarState
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events.nexus import RecordsPruned
-from wsap_nexus.store.nexus_store import NexusStore, Transaction
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.repository import NEXUS, Repository
 from wsap_nexus.store.tables import METADATA
@@ -143,6 +143,7 @@ def prune(
     """
     moment = time.time() if now is None else now
     cutoff = _cutoff(moment, keep_days)
+    store = NexusStore(database, wall_clock=lambda: moment)
 
     def enough() -> bool:
         return limit is not None and used_bytes(database) <= _BELOW * limit
@@ -165,18 +166,18 @@ def prune(
         runs, run_events, size = runs + 1, run_events + events, size + length
         progress(runs, len(names))
     if not enough():
-        worlds, freed = _end_dead_worlds(database, cutoff, moment, most_worlds)
-    nexus_events, length = _delete_events(database, cutoff, enough, most_events)
+        worlds, freed = _end_dead_worlds(store, cutoff, most_worlds)
+    nexus_events, length = _delete_events(store, cutoff, enough, most_events)
     transfers = 0
     if limit is None:
         oldest = select(_TRANSFER.c.id).where(_old_transfers(cutoff)).order_by(_TRANSFER.c.created, _TRANSFER.c.id)
-        with database.write() as connection:
+        with store.change() as tx:
             some = delete(_TRANSFER).where(_TRANSFER.c.id.in_(oldest.limit(most_transfers)))
-            transfers = connection.execute(some).rowcount
+            transfers = tx.connection.execute(some).rowcount
     done = Pruned(runs, run_events, nexus_events, transfers, worlds, size + freed + length)
     if done.anything:
-        with database.write() as connection:
-            Transaction(connection, moment).note(
+        with store.change() as tx:
+            tx.note(
                 RecordsPruned(
                     runs=done.runs,
                     run_events=done.run_events,
@@ -320,13 +321,13 @@ def _delete_run(database: Database, name: str) -> tuple[int, int]:
             return events, size
 
 
-def _end_dead_worlds(database: Database, cutoff: float, now: float, most: int | None) -> tuple[int, int]:
+def _end_dead_worlds(store: NexusStore, cutoff: float, most: int | None) -> tuple[int, int]:
     """Delete the states of worlds whose bodies are all dead; return their number and approximate size."""
-    with database.read() as connection:
-        names = _dead_worlds(connection, cutoff)[:most]
+    with store.look() as tx:
+        names = _dead_worlds(tx.connection, cutoff)[:most]
     count = size = 0
     for name in names:
-        with NexusStore(database, wall_clock=lambda: now).change() as tx:
+        with store.change() as tx:
             if name not in _dead_worlds(tx.connection, cutoff):
                 continue  # an agent has set out for it meanwhile
             query = select(func.length(_WORLD.c.snapshot)).where(_WORLD.c.id == name)
@@ -340,21 +341,21 @@ def _end_dead_worlds(database: Database, cutoff: float, now: float, most: int | 
     return count, size
 
 
-def _delete_events(database: Database, cutoff: float, enough: Callable[[], bool], most: int | None) -> tuple[int, int]:
+def _delete_events(store: NexusStore, cutoff: float, enough: Callable[[], bool], most: int | None) -> tuple[int, int]:
     count = size = after = 0
     if enough():
         return count, size
-    with database.read() as connection:
-        gains = _newest_gains(connection)
+    with store.look() as tx:
+        gains = _newest_gains(tx.connection)
     while True:
-        with database.write() as connection:
+        with store.change() as tx:
             query = select(_NEXUS_EVENT.c.seq, func.length(_NEXUS_EVENT.c.body))
-            query = query.where(_old_events(connection, cutoff), _NEXUS_EVENT.c.seq > after)
+            query = query.where(_old_events(tx.connection, cutoff), _NEXUS_EVENT.c.seq > after)
             at_most = _CHUNK if most is None else min(_CHUNK, most - count)
-            found = connection.execute(query.order_by(_NEXUS_EVENT.c.seq).limit(at_most)).all()
+            found = tx.connection.execute(query.order_by(_NEXUS_EVENT.c.seq).limit(at_most)).all()
             rows = [row for row in found if row[0] not in gains]
             for some in _batches([row[0] for row in rows]):
-                connection.execute(delete(_NEXUS_EVENT).where(_NEXUS_EVENT.c.seq.in_(some)))
+                tx.connection.execute(delete(_NEXUS_EVENT).where(_NEXUS_EVENT.c.seq.in_(some)))
         count, size = count + len(rows), size + sum(int(row[1]) for row in rows)
         if len(found) < at_most or count == most or enough():
             return count, size
