@@ -178,6 +178,7 @@ def dashboard(session: nox.Session) -> None:
     pages = [
         "nexus/tests/dashboard/test_dashboard.py",
         "nexus/tests/dashboard/test_dashboard_town.py",
+        "nexus/tests/dashboard/test_play.py",
         "plugins/wsap-eval/tests/test_report_page.py",
         "plugins/wsap-sandbox/tests/test_story_page.py",
         f"{town}/replay/test_replay_page.py",

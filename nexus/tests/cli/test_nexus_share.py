@@ -48,8 +48,20 @@ def test_an_agent_is_shared_the_passes_listed_and_one_taken_back(tmp_path: Path)
         assert nexus(environ, "share", "--revoke", "pass-0001").splitlines() == ["pass-0002  agent bob, for 24 hours"]
         assert ask(f"{page}nexus/pass", token)[0] == 401
         for words in (("share",), ("share", "ada", "--world", "w"), ("share", "nobody"), ("share", "--revoke", "x"),
-                      ("share", "--list", "--talk")):  # fmt: skip
+                      ("share", "--list", "--talk"), ("share", "ada", "--play"), ("share", "ada", "--play", "--talk"),
+                      ("share", "--world", "w", "--play"), ("share", "--list", "--play")):  # fmt: skip
             assert refused(environ, *words)[1].startswith("Error: ")
+
+
+def test_a_seat_is_given_to_whoever_opens_the_address(tmp_path: Path) -> None:
+    environ = environ_of(tmp_path)
+    with running(environ):
+        nexus(environ, "agents", "add", "zoe", "--policy", "*=external")
+        assert nexus(environ, "share", "zoe", "--play").startswith("Open this to play as zoe, for 24 hours: http://")
+        page, _, token = nexus_json(environ, "share", "zoe", "--play")["address"].partition("#pass=")
+        status, told = ask(f"{page}nexus/pass/turn?wait=60", token)
+        assert (status, told["place"], told["title"]) == (200, "nexus", "Home")
+        assert nexus(environ, "share", "--list").splitlines()[0] == "pass-0002  seat zoe, for 24 hours"
 
 
 def test_a_new_key_unlocks_the_page_once(tmp_path: Path) -> None:

@@ -16,25 +16,32 @@ from wsap_nexus.cli.nexus.connection import NexusHttp, require_nexus
 from wsap_nexus.cli.nexus.request import show_code
 
 
-@command("wsap nexus share ada --talk", "wsap nexus share --world world-00000001 --hours 2", "wsap nexus share --list")
+@command(
+    "wsap nexus share ada --talk",
+    "wsap nexus share zoe --play",
+    "wsap nexus share --world world-00000001 --hours 2",
+    "wsap nexus share --list",
+)
 @click.argument("agent", required=False)
 @click.option("--world", metavar="ID", help="Show this world instead of an agent.")
 @click.option("--hours", type=FiniteRange(0.01, 2160), default=24.0, show_default=True,
               help="How long the pass is valid.")  # fmt: skip
 @click.option("--talk", is_flag=True, help="Let others talk to the agent, too; that may cost calls of its model.")
+@click.option("--play", is_flag=True, help="Let others play as the agent, whose policy has to be external.")
 @click.option("--list", "listed", is_flag=True, help="List the passes that are valid.")
 @click.option("--revoke", metavar="PASS", help="Take a pass back.")
 def share(
-    *, agent: str | None, world: str | None, hours: float, talk: bool, listed: bool, revoke: str | None,
+    *, agent: str | None, world: str | None, hours: float, talk: bool, play: bool, listed: bool, revoke: str | None,
     as_json: bool, database: str | None,
 ) -> None:  # fmt: skip
     """Print an address, at a terminal also as a QR code, with which others watch AGENT, wherever it is.
 
     The address contains a pass. It shows the picture of that world and who is in it, and nothing else: no
-    thoughts, no memories, no other worlds. Other devices need a nexus that was started with --expose.
+    thoughts, no memories, no other worlds. With --play, whoever opens it plays as AGENT, and sees what its seat
+    sees. Other devices need a nexus that was started with --expose.
     """
     if listed or revoke:
-        refuse_given("with --list or --revoke", "world", "hours", "talk")
+        refuse_given("with --list or --revoke", "world", "hours", "talk", "play")
         if agent is not None or (listed and revoke):
             raise UsageError("Give only one of AGENT, --list and --revoke.")
         nexus = require_nexus(database, "share")
@@ -44,13 +51,16 @@ def share(
         return
     if (agent is None) == (world is None):
         raise UsageError("Name an agent, or a world with --world: wsap nexus share ada")
+    if play and (talk or world is not None):
+        raise UsageError("--play is for an agent, and not with --talk: wsap nexus share zoe --play")
     nexus = require_nexus(database, "share")
-    scope = {"scope": "agent", "target": agent} if world is None else {"scope": "world", "target": world}
+    scope = {"scope": "seat" if play else "agent" if world is None else "world", "target": agent or world}
     told = nexus.post("nexus", "passes", body={**scope, "hours": hours, "talks": talk})
     address = f"{_page(nexus, told['host'])}#pass={told['token']}"
     made = told["made"]
+    does = "play as" if play else "watch"
     lines = [
-        f"Open this to watch {single_line(made['target'])}, for {_left(made['expires'])}: {address}",
+        f"Open this to {does} {single_line(made['target'])}, for {_left(made['expires'])}: {address}",
         f"Take it back with: wsap nexus share --revoke {made['id']}",
     ]
     if _only_here(told["host"]):

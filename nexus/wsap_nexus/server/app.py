@@ -22,6 +22,7 @@ from wsap_nexus.server.routes import (
     games,
     minds,
     overview,
+    passes,
     sessions,
     stage,
     transit,
@@ -33,7 +34,22 @@ from wsap_nexus.server.watched.frames import Frames
 from wsap_nexus.server.watched.stage import Stage
 from wsap_nexus.store.step_index import StepIndexes
 
-ROUTES = (events, stage, overview, agents, minds, games, admin, transit, sessions, worlds, runs, decisions, saved_page)
+ROUTES = (
+    events,
+    stage,
+    passes,
+    overview,
+    agents,
+    minds,
+    games,
+    admin,
+    transit,
+    sessions,
+    worlds,
+    runs,
+    decisions,
+    saved_page,
+)
 
 
 def include_routes(app: FastAPI) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import Response
 
 from wsap_core.errors import StorageError
-from wsap_core.protocol import Action, Observation
+from wsap_core.protocol import Action, Observation, View
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.errors import TransitError
 from wsap_nexus.http.refusals import SessionClosedError
@@ -60,6 +60,12 @@ def open_session(nexus: Nexus, record: SessionRecord) -> LiveSession:
     if stay is None or stay.session.id != session_id:
         raise SeatLeftError(f"The session {session_id!r} is being resumed; try again.")
     return stay
+
+
+async def own_view(nexus: Nexus, live: LiveSession) -> View | None:
+    """Return what a seat perceives, drawn by its game, never the view of the whole world; None if there is none."""
+    run = nexus.playing(live.session.run_id)
+    return None if run is None else await run.loop(live.seat_name).seat.look()
 
 
 async def observe(nexus: Nexus, agent_id: str, wait: float, session_id: str | None = None) -> Response:

@@ -181,11 +181,11 @@ class SessionRecord:
 
 @dataclass(frozen=True)
 class PassRecord:
-    """A pass, with which somebody without a token sees one world or one agent."""
+    """A pass, with which somebody without a token sees one world or one agent, or plays as one."""
 
     id: str
     scope: str
-    """"world" or "agent"."""
+    """"world", "agent" or "seat"."""
     target: str
     """The id of the world or agent."""
     talks: bool

@@ -335,14 +335,14 @@ class TokenRow(Base, table=True):
 
 
 class PassRow(Base, table=True):
-    """A pass, with which somebody without a token sees one world or one agent."""
+    """A pass, with which somebody without a token sees one world or one agent, or plays as one."""
 
     __table_args__ = (Index("pass_hash", "hash", unique=True),)
 
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
     hash: str = Field(max_length=LONGEST_NAME)
     scope: str = Field(max_length=20)
-    """"world" or "agent"."""
+    """"world", "agent" or "seat"."""
     target: str = Field(max_length=LONGEST_NAME)
     """The id of the world or agent."""
     talks: bool

@@ -6,6 +6,7 @@ import { controls, transferControls } from './controls.js';
 import { perform } from './actions.js';
 import { add, el, empty, fill, link, panel, table, to } from './dom.js';
 import { throttled, feed as feedOf, stat, stayLine, thoughtLine, watchView } from './feed.js';
+import { giveSeat } from './seat.js';
 import { stays } from './worlds.js';
 import { count, lasting, many, percent, plain, when } from './format.js';
 
@@ -60,7 +61,9 @@ export async function agentPage(context) {
   const feed = el('ol.feed', { 'aria-label': 'Events, newest first' });
   const buttons = controls(context, id, { place: 'nexus', paused: false });
   const past = [panel('Sessions', boxes.past), panel('Events', feed, el('p.more', {}, link(`#/log?agent=${encodeURIComponent(id)}`, 'All events')))];
-  add(root, [title, about, trouble, buttons.node,
+  const seat = el('div.buttons', { hidden: true }, link(to('play', id), 'Play as it'),
+    el('button', { type: 'button', onclick: () => giveSeat(id, name) }, 'Let somebody play'));
+  add(root, [title, about, trouble, buttons.node, seat,
     el('div.stats', {}, Object.values(stats).filter((s) => whole || s !== stats.achieved).map((s) => s.node)),
     el('div.columns', {},
       el('div', {}, panel('Now', now, whole ? thoughtLine(context, id) : null, stage), whole ? panel('Skills', boxes.skills) : null, whole && past),
@@ -176,6 +179,7 @@ export async function agentPage(context) {
 
   function showOwn(found) {
     const { agent } = found;
+    seat.hidden = !Object.values(agent.policies || {}).some((policy) => policy.agent === 'external');
     stats.achieved.set(count(found.achievements.length), found.achievements.length ? `in ${many(new Set(found.achievements.map((a) => a.game)).size, 'game')}` : '');
     if (!boxes.persona.querySelector('form')) showPersona(agent);
     showSkills(Object.entries(found.skills).map(([domain, level]) => ({ domain, level, evidence: found.evidence.filter((e) => e.domain === domain) })));

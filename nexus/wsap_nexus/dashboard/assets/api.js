@@ -64,20 +64,23 @@ export async function save(path) {
   URL.revokeObjectURL(url);
 }
 
+// A request that changes something, repeated with the same key until it is done.
+async function insist(method, path, body, who, key = `page-${Date.now()}-${Math.random()}`) {
+  let answer;
+  do {
+    answer = await ask(path, {
+      method,
+      headers: { ...who, 'Content-Type': 'application/json', 'Idempotency-Key': key },
+      body: JSON.stringify(body || {}),
+    });
+  } while (answer?.pending);
+  return answer;
+}
+
 export async function act(method, path, body) {
   if (!token() && !(await unlock(''))) return null;
   const key = `page-${Date.now()}-${Math.random()}`;
-  const send = async () => {
-    let answer;
-    do {
-      answer = await ask(path, {
-        method,
-        headers: { ...headers(), 'Content-Type': 'application/json', 'Idempotency-Key': key },
-        body: JSON.stringify(body || {}),
-      });
-    } while (answer?.pending); // repeated with the same key until it is done
-    return answer;
-  };
+  const send = () => insist(method, path, body, headers(), key);
   try {
     return await send();
   } catch (error) {
@@ -121,8 +124,8 @@ export function usePass() {
 // A request with the pass alone: what it may not see can't be asked for.
 export function withPass(pass, path, signal, body) {
   const sent = { Authorization: `Bearer ${pass}` };
-  return ask(`/nexus/pass${path}`, body === undefined ? { headers: sent, cache: 'no-cache', signal }
-    : { method: 'POST', headers: { ...sent, 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal });
+  return body === undefined ? ask(`/nexus/pass${path}`, { headers: sent, cache: 'no-cache', signal })
+    : insist('POST', `/nexus/pass${path}`, body, sent);
 }
 
 let listeners = [];

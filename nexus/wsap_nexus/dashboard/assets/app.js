@@ -7,15 +7,16 @@ import { guest } from './guest.js';
 import { agentPage, agentsPage } from './agents.js';
 import { logPage } from './log.js';
 import { overviewPage } from './overview.js';
+import { playPage } from './play.js';
 import { runPage, runsPage } from './runs.js';
 import { stagePage } from './stage.js';
 import { worldPage, worldsPage } from './worlds.js';
 
 const ROUTES = {
   '': stagePage, ops: overviewPage, worlds: worldsPage, world: worldPage, agents: agentsPage, agent: agentPage,
-  runs: runsPage, run: runPage, log: logPage,
+  runs: runsPage, run: runPage, log: logPage, play: playPage,
 };
-const SECTION = { worlds: 'ops', world: 'ops', log: 'ops', agent: 'agents', run: 'runs' };
+const SECTION = { worlds: 'ops', world: 'ops', log: 'ops', agent: 'agents', run: 'runs', play: 'agents' };
 
 const main = document.getElementById('main');
 let leave = () => {};

@@ -1,13 +1,15 @@
-// What a pass shows: one world, or one agent in whatever world it is, and a line to talk to it.
+// What a pass opens: one world, one agent in whatever world it is and a line to talk to it, or a seat to play.
 
 import { withPass } from './api.js';
 import { drawView } from './blocks.js';
 import { el, fill, say } from './dom.js';
 import { face } from './face.js';
+import { play } from './play.js';
 
 const EVERY = 500; // milliseconds between two looks at the world
 const ABOUT_EVERY = 5000;
 const LONGEST = 500; // characters of a message
+const PATIENCE = 25; // seconds that one request for a turn waits
 
 export async function guest(pass) {
   document.getElementById('nav').hidden = true;
@@ -37,11 +39,22 @@ export async function guest(pass) {
   async function about() {
     const told = await withPass(pass, '');
     document.title = `${told.name} – WSAP nexus`;
+    if (told.scope === 'seat') { sit(told); return; }
     fill(name, told.scope === 'agent' ? face(told.target, 'awake') : null, told.name);
     const others = told.agents.filter((one) => told.scope !== 'agent' || one !== told.name);
     say(where, told.title ? `In ${told.title}${others.length ? `, with ${others.slice(0, 5).join(', ')}${others.length > 5 ? ` and ${others.length - 5} more` : ''}` : ''}` : 'At home, between games');
     if (told.talks && !talk.childNodes.length) addTalk(told.name);
     talk.hidden = !told.talks;
+  }
+
+  function sit(told) {
+    over = true;
+    live.hidden = true;
+    page.classList.remove('guest');
+    play(page, { id: told.target, name: told.name }, {
+      turn: () => withPass(pass, `/turn?wait=${PATIENCE}`),
+      act: (action) => withPass(pass, '/act', undefined, action),
+    }, ends);
   }
 
   function addTalk(who) {
@@ -74,6 +87,5 @@ export async function guest(pass) {
     if (!document.hidden) { try { await f(); } catch (error) { ends(error); } }
     if (!over) setTimeout(() => again(f, period), period);
   }
-  again(about, ABOUT_EVERY);
-  again(see, EVERY);
+  again(about, ABOUT_EVERY).then(() => { if (!over) again(see, EVERY); });
 }

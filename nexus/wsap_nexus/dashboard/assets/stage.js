@@ -7,6 +7,7 @@ import { face } from './face.js';
 import { throttled, watchView } from './feed.js';
 import { many, plain, sign, when } from './format.js';
 import { thoughtOf } from './live.js';
+import { takeSeat } from './seat.js';
 import { share } from './share.js';
 
 const EVERY = 3000; // milliseconds after which the stage is asked for again even if nothing was told
@@ -26,6 +27,7 @@ export async function stagePage(context) {
   const why = el('span.chip.why', {});
   const pin = el('button.chip', { type: 'button', 'aria-pressed': 'false' }, 'Stay here');
   const give = el('button.chip', { type: 'button', hidden: true, onclick: () => { if (focus) share(focus, stage.agents.find((agent) => agent.id === focus)?.name || focus); } }, 'Share');
+  const sit = el('button.chip', { type: 'button', hidden: true, onclick: () => takeSeat(signal) }, 'Take a seat');
   const full = el('button.chip.full', { type: 'button' }, 'Full screen');
   const bubble = el('p.bubble', { hidden: true });
   const caption = el('p.caption', {});
@@ -34,7 +36,7 @@ export async function stagePage(context) {
   const spoken = el('p.sr', { role: 'status', 'aria-live': 'polite' });
   const talk = el('section.say', { 'aria-label': 'Talk' });
   const line = el('ol.line', { 'aria-label': 'Home and worlds' });
-  const screen = el('div.screen', {}, scene, el('div.chips-top', {}, where, why, el('span.grow', {}), pin, give, full), bubble);
+  const screen = el('div.screen', {}, scene, el('div.chips-top', {}, where, why, el('span.grow', {}), pin, give, sit, full), bubble);
   add(root, [el('h1.sr', {}, 'Stage'), el('div.theatre', {}, screen, caption, plate, cards), spoken, talk, line]);
 
   let shown = null; // what is on stage, as the nexus told it
@@ -109,6 +111,7 @@ export async function stagePage(context) {
   function showPlate() {
     const one = stage?.agents.find((agent) => agent.id === focus);
     give.hidden = !(one && token());
+    sit.hidden = !token();
     if (!one) {
       fill(plate, stage
         ? el('div.plate-head', {}, el('div', {}, el('p.plate-name', {}, link(to('world', stage.id), stage.title)), el('p.where', {}, 'It goes on by itself; no agents are in it.')))

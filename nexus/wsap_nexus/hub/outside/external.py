@@ -60,6 +60,8 @@ class ExternalAgent:
         self._missed = 0
         """Deadlines missed in a row."""
         self._acting_since: float | None = None
+        self._late_at: float | None = None
+        """The monotonic time at which the decision that is waited for is late; None without a deadline."""
         self._seen: asyncio.Future[Observation] | None = None
         self._wanted: asyncio.Future[Action] | None = None
         self._early: Action | None = None
@@ -93,6 +95,7 @@ class ExternalAgent:
             self._wanted.set_result(self._early)
             self._early = None
         began, left = time.monotonic(), self._time.left
+        self._late_at = None if left is None else began + left
         try:
             async with asyncio.timeout(left):
                 action = await self._wanted
@@ -158,6 +161,13 @@ class ExternalAgent:
         return self._time.deadline
 
     # --- the outside --------------------------------------------------------------------------------
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds left for the decision that is waited for; None without a deadline, or while none is."""
+        if self._late_at is None or self._wanted is None:
+            return None
+        return max(0.0, self._late_at - time.monotonic())
 
     @property
     def closed(self) -> bool:

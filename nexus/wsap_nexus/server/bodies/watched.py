@@ -336,10 +336,10 @@ class MomentsOfRun(Answer):
 
 
 class PassShape(Answer):
-    """A pass, with which somebody without a token sees one world or one agent."""
+    """A pass, with which somebody without a token sees one world or one agent, or plays as one."""
 
     id: str
-    scope: Literal["world", "agent"]
+    scope: Literal["world", "agent", "seat"]
     target: str
     """The id of the world or agent."""
     talks: bool
@@ -381,7 +381,7 @@ class KeyAnswer(Answer):
 class PassAnswer(Answer):
     """What a pass opens."""
 
-    scope: Literal["world", "agent"]
+    scope: Literal["world", "agent", "seat"]
     target: str
     name: str
     """The name of the agent, or the title of the world's game."""

@@ -19,7 +19,7 @@ from wsap_nexus.http.access.callers import Admin, Known, Reader, TokenStore
 from wsap_nexus.http.replies import Reply, Wait, answer, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server.bodies import requests, responses, watched
+from wsap_nexus.server.bodies import requests, responses, turns, watched
 from wsap_nexus.server.deps import AgentId, ManagedAgent, Once10, Once30, OwnAgent, replies
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.policies import read_policies
@@ -27,6 +27,7 @@ from wsap_nexus.server.routes.minds import mind_of
 from wsap_nexus.server.routes.recorded.runs import usage_by_session
 from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, the_agent
 from wsap_nexus.server.serializers import json_response, past_session_json, session_json
+from wsap_nexus.server.turns import turn_of
 from wsap_nexus.store.entities import EXTERNAL, Answered, DiaryEntry, Exchange
 
 router = APIRouter(prefix="/agents", tags=["agents"])
@@ -169,6 +170,12 @@ async def observation(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Resp
     """The agent's next observation, in the nexus or in a world; 202 if it has nothing to decide in time."""
     check_external(nexus, the_agent(nexus, agent_id))
     return await observe(nexus, agent_id, wait)
+
+
+@router.get("/{agent_id}/turn", responses=replies(turns.Turn, 200, 202))
+async def turn(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Response:
+    """The agent's next turn for a person who plays it, in words; 202 if it has nothing to decide in time."""
+    return await turn_of(nexus, agent_id, wait)
 
 
 @router.post("/{agent_id}/act", responses=replies(responses.Acted, 200, 202))

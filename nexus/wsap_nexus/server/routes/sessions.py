@@ -23,7 +23,15 @@ from wsap_nexus.hub.served import Hub
 from wsap_nexus.server.bodies import requests, responses
 from wsap_nexus.server.deps import Live, Once10, OwnSession, SessionId, replies
 from wsap_nexus.server.routes.transit import ON_ITS_WAY, idempotent_enter, idempotent_exit, receipts
-from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, open_session, the_agent
+from wsap_nexus.server.seats import (
+    check_external,
+    describe_seat,
+    idempotent_act,
+    observe,
+    open_session,
+    own_view,
+    the_agent,
+)
 from wsap_nexus.worlds.port import WorldPort
 
 router = APIRouter(prefix="/sessions/{session_id}", tags=["sessions"])
@@ -85,8 +93,7 @@ async def view(nexus: Hub, live: Live, by: Known) -> Response:
         raise AbilityMissingError(f"{port.spec.display_title} has no views.")
     if by.agent_id is None:
         return answer({"view": await port.render()})
-    run = nexus.playing(live.session.run_id)
-    return answer({"view": None if run is None else await run.loop(live.seat_name).seat.look()})
+    return answer({"view": await own_view(nexus, live)})
 
 
 @router.post("/jack-in", responses=replies(responses.JackedIn))
