@@ -336,6 +336,30 @@ def test_a_replay_opens_playing_before_its_top_moment_and_marks_all(
         assert seen.check("nameless") == []
 
 
+def test_a_replay_has_curves_and_is_compared_with_another_run_of_the_game(
+    opened: Callable[..., Seen], tmp_path: Path
+) -> None:
+    database = str(tmp_path / "wsap.db")
+    first = play("crafter", "crafter-survivor", seed=3, steps=30, database=database).run
+    second = play("crafter", "crafter-survivor", seed=3, steps=12, database=database).run
+    with Served(tmp_path, host=PluginHost.discovered) as served:
+        seen = opened(PHONE, served=served, may_lose=True)  # it is open when the nexus stops
+        seen.go(f"run/{first}?step=30")
+        seen.wait("document.querySelectorAll('.curves polyline').length === 4")  # health, food, drink, energy
+        assert "health 9 at the end" in seen.text(".curves .legend")
+        seen.page.get_by_label("Compare with").select_option(second)
+        seen.wait("/Over since step 12 of 12/.test(document.querySelector('main').textContent)")
+        assert "The same seed" in seen.text("section[aria-label='The other run']")
+        assert seen.page.locator(".curves .curve-other").count() == 2  # a line, and its key
+        seen.page.locator("main").focus()
+        seen.page.keyboard.press("Home")
+        seen.wait("/Step 1 of 12/.test(document.querySelector('main').textContent)")
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+        for scheme in SCHEMES:
+            assert seen.check_in(scheme, "contrast")["bad"] == [], scheme
+        assert seen.check("nameless") == []
+
+
 @pytest.mark.parametrize("prompts", [False, True], ids=["without prompts", "with prompts"])
 def test_a_replay_is_saved_as_a_page_that_asks_for_nothing(
     opened: Callable[..., Seen], scene: Scene, tmp_path: Path, prompts: bool
@@ -355,6 +379,7 @@ def test_a_replay_is_saved_as_a_page_that_asks_for_nothing(
     seen.wait("document.querySelector('.player output')?.textContent.startsWith('step ')")
     seen.page.goto(f"{file.as_uri()}?again#/?step=4")
     seen.wait("document.querySelector('.inspector .call') !== null")
+    seen.wait("!!document.querySelector('.curves polygon')")
     assert "step 4 of " in seen.text(".player output")
     assert ("are not in this page" in seen.text(".call")) != prompts
     seen.page.locator("main").focus()

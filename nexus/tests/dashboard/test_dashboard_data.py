@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 from wsap_core.seams.context import Context
 from wsap_nexus import dashboard
+from wsap_nexus.api import play
 from wsap_nexus.dashboard.key import OneTimeKey
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
+from wsap_nexus.server.routes.recorded import curves
 from wsap_nexus.server.watched.frames import Frames
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import OtherEvent
@@ -161,6 +163,33 @@ def test_a_stay_can_be_gone_through_step_by_step(served: Served) -> None:
     assert whole["seen"]["status"]["steps left"] == 11
     assert whole["after"]["status"]["steps left"] == 10
     assert served.read(f"/nexus/runs/{run}/steps?position=12")["steps"] == []
+
+
+def test_the_curves_of_a_run_end_where_its_steps_do_however_few_points_they_have(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = send(served, "ann", "hall", 13)  # 0.5 for each step
+    whole = served.read(f"/nexus/runs/{run}/curve")
+    assert whole["steps"] == 13
+    reward, health = whole["curves"]
+    assert (reward["name"], reward["kind"], health["name"], health["kind"]) == ("reward", "reward", "health", "meter")
+    assert reward["low"] == reward["high"] == [0.5 * step for step in range(1, 14)]
+    assert health["low"] == health["high"] == [7.0] * 13
+    short = served.read(f"/nexus/runs/{run}/curve?points=3")["curves"][0]
+    assert (short["low"], short["high"]) == ([0.5, 3.0, 5.0], [2.5, 4.5, 6.5])  # of 5, 4 and 4 steps
+    monkeypatch.setattr(curves, "MOST_STEPS", 12)
+    long = served.read(f"/nexus/runs/{run}/curve")
+    assert (long["curves"], long["remark"]) == ([], "It has more than 12 steps, so no curves are drawn.")
+
+
+def test_with_several_seats_the_curves_are_their_rewards(served: Served) -> None:
+    path = str(served.folder / "wsap.db")
+    run = play("matrix", "random", seed=5, steps=4, database=path).run
+    told = served.read(f"/nexus/runs/{run}/curve")["curves"]
+    steps = served.read(f"/nexus/runs/{run}/steps?limit=200")["steps"]
+    for one, seat in zip(told, ("column", "row"), strict=True):
+        assert (one["name"], one["kind"]) == (f"reward of {seat}", "reward")
+        assert one["high"][-1] == sum(step["reward"] for step in steps if step["seat"] == seat)
 
 
 def test_what_an_agent_decided_on_is_what_the_step_before_showed(served: Served) -> None:

@@ -28,7 +28,7 @@ from wsap_nexus.server.routes import (
     transit,
     worlds,
 )
-from wsap_nexus.server.routes.recorded import decisions, runs, saved_page
+from wsap_nexus.server.routes.recorded import curves, decisions, runs, saved_page
 from wsap_nexus.server.watched.activity import Activity
 from wsap_nexus.server.watched.frames import Frames
 from wsap_nexus.server.watched.stage import Stage
@@ -47,6 +47,7 @@ ROUTES = (
     sessions,
     worlds,
     runs,
+    curves,
     decisions,
     saved_page,
 )

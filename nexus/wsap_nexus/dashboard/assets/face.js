@@ -2,7 +2,8 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-function shape(tag, attributes) {
+// An element of a picture.
+export function shape(tag, attributes) {
   const node = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
   return node;

@@ -2,6 +2,7 @@
 
 import { get, token } from './api.js';
 import { drawObservation } from './blocks.js';
+import { drawCurves } from './curves.js';
 import { add, el, empty, fill, link, say, table, to } from './dom.js';
 import { inspector } from './inspector.js';
 import { runLook } from './look.js';
@@ -88,6 +89,7 @@ export async function runPage(context) {
 
   const position = el('input.scrub', { type: 'range', min: 0, max: Math.max(0, total - 1), value: 0, step: 1, 'aria-label': 'Step', disabled: !total });
   const where = el('output.n', { for: 'scrub' });
+  const curves = el('div.curves', { hidden: true });
   const ticks = el('ol.ticks', { 'aria-label': 'Moments', hidden: true });
   const play = el('button', { type: 'button', title: 'Play or pause (space)' }, '▶ Play');
   const speed = el('select', { 'aria-label': 'Steps per second' }, SPEEDS.map((s) => el('option', { value: s }, `${s} per second`)));
@@ -183,6 +185,49 @@ export async function runPage(context) {
       return item;
     }));
   }
+  let plotted = [];
+  async function plot() {
+    if (total > 1) plotted = (await get(`${path}/curve`, signal)).curves;
+    drawCurves(curves, plotted);
+  }
+
+  // Another run of the game beside this one, at the same step.
+  const beside = el('section.panel', { hidden: true, 'aria-label': 'The other run' });
+  const against = el('select', { id: 'against' }, el('option', { value: '' }, 'no other run'));
+  const comparing = el('p.filters', { hidden: true }, el('label', { for: 'against' }, 'Compare with'), against);
+  let other = null; // the run that is compared with
+  async function offer() {
+    if (!context.save || !total) return; // a saved page holds one run
+    const { runs } = await get(`/nexus/runs?${new URLSearchParams({ game: run.game, limit: 50 })}`, signal);
+    const rest = runs.filter((one) => one.id !== id && one.steps);
+    comparing.hidden = !rest.length;
+    add(against, rest.map((one) => el('option', { value: one.id }, `${one.id}, ${one.players.map((p) => p.name).join(', ') || one.agent}, ${count(one.steps)} steps`)));
+  }
+  async function compare() {
+    other = null;
+    beside.hidden = !against.value;
+    if (!against.value) { drawCurves(curves, plotted); return; }
+    const there = `/nexus/runs/${encodeURIComponent(against.value)}`;
+    const [about, drawn] = await Promise.all([get(there, signal), get(`${there}/curve`, signal)]);
+    const same = about.run.seed === run.seed ? 'The same seed: the same world at its start.' : 'Another seed: another world.';
+    const picture = el('div.stage', {});
+    const at = el('p.where', {});
+    fill(beside, el('h2', {}, 'The other run'), el('p', {}, link(to('run', about.run.id), about.run.id), ` · ${same}`), at, picture);
+    other = { there, steps: about.steps, picture, at };
+    drawCurves(curves, plotted, drawn.curves);
+    await showOther();
+  }
+  async function showOther() {
+    if (!other) return;
+    const { there, steps, picture, at: said } = other;
+    const place = Math.min(Math.max(0, at), steps - 1);
+    const { steps: [row] } = await get(`${there}/steps?position=${place}&limit=1`, signal);
+    if (!row) return;
+    const step = await get(`${there}/steps/${row.seq}`, signal);
+    say(said, `${at > place ? 'Over since step' : 'Step'} ${count(place + 1)} of ${count(steps)}: ${plain(row.action)}${row.message ? ` – ${row.message}` : ''}`);
+    drawObservation(picture, step.after || step.seen);
+  }
+  against.addEventListener('change', () => context.guard(compare()));
   const before = (moment) => Math.max(0, moment.position - 1 - BEFORE);
   function toMoment(way) {
     const places = moments.map((moment) => moment.position - 1);
@@ -218,6 +263,7 @@ export async function runPage(context) {
         }
         drawObservation(stage, step.after || step.seen);
         look.show(step);
+        await showOther();
         if (list.has(seq)) list.activate(seq, { quiet: true });
         else list.start(seq).then(() => list.activate(seq, { quiet: true }));
         const asked = new URLSearchParams(location.hash.split('?')[1]);
@@ -272,14 +318,15 @@ export async function runPage(context) {
     heading,
     found.remark ? el('p.problem', {}, found.remark) : null,
     live || !total ? null : savePage(context, path),
+    comparing,
     run.look_back ? el('p.where', {}, 'Make a replay page: ', el('code', {}, run.look_back)) : null,
     view?.node,
     el('section.panel.player', {},
       el('div.buttons', { role: 'group', 'aria-label': 'Playback' }, firstButton, backButton, play, onButton, lastButton, speed,
         el('label', { for: 'jump' }, 'Go to'), jump, follow, el('span.grow', {}), where),
-      el('div.track', {}, ticks, position)),
+      el('div.track', {}, curves, ticks, position)),
     el('div.columns.run', {},
-      el('div', {}, el('section.panel', {}, afterward, stage), el('section.panel.flush', {}, el('h2', {}, 'Steps'), list.node)),
+      el('div', {}, el('section.panel', {}, afterward, stage), beside, el('section.panel.flush', {}, el('h2', {}, 'Steps'), list.node)),
       el('section.panel', {}, decided, look.node)),
     shown,
   ]);
@@ -288,7 +335,7 @@ export async function runPage(context) {
     look.none();
   }
   showWhere();
-  await Promise.all([view?.load(), list.start(), mark()]);
+  await Promise.all([view?.load(), list.start(), mark(), plot(), offer()]);
   if (total) go(Math.max(0, Number(query.get('step') || 1) - 1));
   if (query.get('play')) startPlaying();
   else if (!query.has('step') && !live && moments.length) { // a replay opens playing, a little before what weighs most

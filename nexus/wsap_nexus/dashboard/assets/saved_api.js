@@ -16,6 +16,7 @@ export async function get(path) {
   const [kind, seq] = place.split('/').slice(4);
   if (!kind) return { run: data.run, playing: false, players: [], steps: data.steps.length, views: false, remark: '' };
   if (kind === 'moments') return { moments: data.moments, more: 0 };
+  if (kind === 'curve') return { curves: data.curves, steps: data.steps.length, remark: '' };
   if (kind === 'calls') return data.calls[seq] || { messages: [], whole: false };
   if (seq) return data.steps.find((one) => one.step.seq === Number(seq));
   return page(Object.fromEntries(new URLSearchParams(query)));

@@ -332,6 +332,25 @@ class MomentsOfRun(Answer):
     """The number of those left out, which weigh less."""
 
 
+class Curve(Answer):
+    """A value over the steps of a run, in parts of equal length."""
+
+    name: str
+    kind: Literal["reward", "meter"]
+    low: list[float]
+    """The lowest value of each part."""
+    high: list[float]
+
+
+class CurvesOfRun(Answer):
+    """The curves of a run."""
+
+    curves: list[Curve]
+    steps: int
+    remark: str
+    """Why there are none."""
+
+
 # --- passes -------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@ from wsap_nexus.http.access.callers import admin
 from wsap_nexus.http.replies import BROWSER_HEADERS
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server.deps import RunId
+from wsap_nexus.server.routes.recorded.curves import Curves
 from wsap_nexus.server.routes.recorded.decisions import conversation, step_in_full
 from wsap_nexus.server.routes.recorded.runs import MOMENTS_READ, moment_json, reading_of, seats_of, weightiest
 from wsap_nexus.server.watched.stage import Language
@@ -144,6 +145,7 @@ def _data(
         held = f"has {plural(len(seqs), 'step')}" if seqs else "has no steps"
         raise UsageError(f"Run {record.id!r} {held}, so there is nothing to save from step {part.first + 1} on.")
     steps: list[dict[str, Any]] = []
+    curves = Curves(len(chosen))
     calls: dict[str, Any] = {}
     events = repository.read_events(record.id, from_seq=chosen[0], to_seq=chosen[-1] + 1, kinds=("step",))
     for position, event in enumerate(events):
@@ -154,6 +156,7 @@ def _data(
         else:
             step["behind"] = [_without_prompt(one) for one in step["behind"] if one["kind"] not in _PROMPT_KINDS]
         steps.append(step)
+        curves.add(position, event)
     read = repository.moments_of(record.id, limit=MOMENTS_READ)
     told = [one for one in read if chosen[0] <= one.seq <= chosen[-1]]
     return {
@@ -172,6 +175,7 @@ def _data(
         "of": len(seqs),
         "steps": steps,
         "moments": [moment_json(one, names, language, bisect_right(chosen, one.seq)) for one in weightiest(told)],
+        "curves": curves.drawn(),
         "calls": calls,
     }
 
