@@ -32,7 +32,7 @@ class Scene:
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    settings = Settings(lobby_seconds=2.0)
+    settings = Settings(lobby_seconds=60.0)  # it begins when both are there
     home = tmp_path_factory.mktemp("play")
     with Served(home, settings, prepare=lambda nexus: None, host=PluginHost.discovered) as served:
         yield Scene(served)
