@@ -133,9 +133,23 @@ def test_the_numbers_and_texts_of_an_action_are_asked_for_in_their_kind(served: 
     entering = {p["name"]: p for p in actions["enter_game"]["parameters"]}
     assert entering["game"]["kind"] == "choice"
     assert "crafter" in [one["value"] for one in entering["game"]["choices"]]
-    assert entering["steps"]["kind"] == "number"
+    assert entering["steps"]["kind"] == "whole"
     assert entering["steps"]["optional"]
     assert entering["exit_when"]["kind"] == "text"
+
+
+def test_things_are_chosen_by_the_names_that_a_person_knows_them_by(served: Served) -> None:
+    pytest.importorskip("wsap_tes3mp", reason="needs Morrowind (wsap-tes3mp)")
+    token = seat(served, "tom")
+    enter(served, "morrowind", "tom")
+    found = turn(served, token)
+    asked = {(one["name"], p["name"]): p for one in found["actions"] for p in one["parameters"]}
+    things = asked["move_to", "target_entity_id"]["choices"]
+    assert things
+    for thing in things:
+        assert thing["words"].lower() in found["seen"]["text"].lower()
+    assert not all(thing["words"].isdecimal() for thing in things)
+    assert (asked["walk_to", "target_x"]["kind"], asked["wait", "duration_seconds"]["kind"]) == ("number", "whole")
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ def playable(seat: ExternalAgent, observation: Observation) -> list[dict[str, An
     space = seat.action_space
     offered = {action.name: action for action in legal_actions(space, observation)}
     keys = {name: key for key, name in keymap(space).items()}
-    phrases, known_as = observation.phrases(), {word: typed for typed, word in observation.typed_names().items()}
+    phrases, known_as = observation.phrases(), _names(observation)
     found = []
     for action in space.actions:
         possible = offered.get(action.name)
@@ -88,8 +88,18 @@ def playable(seat: ExternalAgent, observation: Observation) -> list[dict[str, An
     return found
 
 
+def _names(observation: Observation) -> dict[str, str]:
+    """Return word -> the name by which a person knows it, or the number if several have that name."""
+    known: dict[str, str] = {}
+    for typed, word in observation.typed_names().items():
+        if not known.get(word, "0").isdecimal():
+            continue  # a name says more than a number
+        known[word] = typed
+    return known
+
+
 def _asked(parameter: ParamDef, known_as: dict[str, str]) -> dict[str, Any]:
-    """Return a parameter as a person is asked for it: by a choice, a whole number, a text, or JSON."""
+    """Return a parameter as a person is asked for it: by a choice, a number, a text, or JSON."""
     schema = parameter.json_schema()
     asked: dict[str, Any] = {
         "name": parameter.name,
@@ -108,8 +118,9 @@ def _asked(parameter: ParamDef, known_as: dict[str, str]) -> dict[str, Any]:
             {"value": value, "words": single_line(said)[:200]} for value, said in zip(values, words, strict=True)
         ]
         return asked | {"kind": "choice", "choices": choices}
-    if schema.get("type") == "integer":
-        return asked | {"kind": "number", "low": schema.get("minimum"), "high": schema.get("maximum")}
+    if schema.get("type") in ("integer", "number"):
+        kind = "whole" if schema["type"] == "integer" else "number"
+        return asked | {"kind": kind, "low": schema.get("minimum"), "high": schema.get("maximum")}
     if schema.get("type") == "string":
         return asked | {"kind": "text", "high": max(TEXT_LIMIT, schema.get("maxLength", 0))}
     return asked

@@ -96,15 +96,16 @@ export function play(node, who, door, ended = () => {}) {
   function field(action, asked) {
     const id = `play-${action.name}-${asked.name}`;
     const required = !asked.optional;
+    const isNumber = asked.kind === 'whole' || asked.kind === 'number';
     const input = asked.kind === 'choice'
       ? el('select', { id, required }, asked.optional ? el('option', { value: '' }, '–') : null, asked.choices.map((one, i) => el('option', { value: i }, one.words)))
-      : asked.kind === 'number' ? el('input', { id, required, type: 'number', step: 1, min: asked.low, max: asked.high })
+      : isNumber ? el('input', { id, required, type: 'number', step: asked.kind === 'whole' ? 1 : 'any', min: asked.low, max: asked.high })
         : asked.kind === 'text' ? el('input', { id, required, type: 'text', maxlength: asked.high, autocomplete: 'off' })
           : el('textarea', { id, required, rows: 3, spellcheck: 'false' });
     const value = () => {
       if (input.value === '') return undefined;
       if (asked.kind === 'choice') return asked.choices[Number(input.value)].value;
-      if (asked.kind === 'number') return Number(input.value);
+      if (isNumber) return Number(input.value);
       if (asked.kind === 'text') return input.value;
       try { return JSON.parse(input.value); } catch { return input.value; } // the game says what is wrong with it
     };

@@ -335,7 +335,9 @@ export async function runPage(context) {
     look.none();
   }
   showWhere();
-  await Promise.all([view?.load(), list.start(), mark(), plot(), offer()]);
+  await Promise.all([view?.load(), list.start(), mark()]);
+  context.guard(plot()); // a replay without curves is one, too
+  context.guard(offer());
   if (total) go(Math.max(0, Number(query.get('step') || 1) - 1));
   if (query.get('play')) startPlaying();
   else if (!query.has('step') && !live && moments.length) { // a replay opens playing, a little before what weighs most

@@ -23,12 +23,13 @@ class Asked(Answer):
     words: str
     hint: str
     optional: bool
-    kind: Literal["choice", "number", "text", "json"]
+    kind: Literal["choice", "whole", "number", "text", "json"]
+    """`whole` is a whole number."""
     choices: list[Choice]
     """For a choice."""
-    low: int | None
+    low: float | None
     """The lowest number; None without a bound."""
-    high: int | None
+    high: float | None
     """The highest number, or the largest number of characters of a text; None without a bound."""
 
 

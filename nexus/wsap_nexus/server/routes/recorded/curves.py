@@ -27,6 +27,8 @@ MOST_SEATS = 4
 """Seats whose rewards are drawn, at most."""
 POINTS = 600
 """Points of a curve, at most."""
+_MOST = 1e15
+# Larger values are no meters.
 METERS = ("health", "food", "drink", "energy")
 """The values of a status that are drawn as curves, if they are numbers."""
 
@@ -78,7 +80,7 @@ class Curves:
         status = line["observation"].get("status") or {}
         for name in METERS:
             value = status.get(name) if isinstance(status, Mapping) else None
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST:
                 self._meters[name] = None
                 self._note(f"meter {name}", part, float(value))
 
