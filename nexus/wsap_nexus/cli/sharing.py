@@ -20,7 +20,6 @@ from wsap_nexus.cli.nexus.request import show_code
     "wsap nexus share ada --talk",
     "wsap nexus share zoe --play",
     "wsap nexus share --world world-00000001 --hours 2",
-    "wsap nexus share --list",
 )
 @click.argument("agent", required=False)
 @click.option("--world", metavar="ID", help="Show this world instead of an agent.")
