@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,11 @@ OUTSIDE = {"*": EXTERNAL}
 def limited(game: str, worlds: int) -> AdapterSpec:
     """An installed game under another name, of which there can be only so many worlds."""
     return replace(PluginHost.discovered().games.get(game), name="small", title="Small", max_worlds=worlds)
+
+
+def never(spec: AdapterSpec, options: Mapping[str, object]) -> AdapterSpec:
+    """The variant of a family that nobody asked for."""
+    raise AssertionError(f"{spec.name} was loaded")
 
 
 def stands(place: Place) -> str:
@@ -113,6 +119,23 @@ def test_a_game_that_is_closed_is_not_called_busy(tmp_path: Path) -> None:
             assert stands(place) == "maintenance"
 
     asyncio.run(test())
+
+
+def test_a_family_of_games_is_offered_and_loaded_only_by_the_names_of_its_members(tmp_path: Path) -> None:
+    echo = PluginHost.discovered().games.get("echo")
+    host = host_with(
+        replace(echo, name="family", family="id"),
+        replace(echo, name="heavy", family="id", variant="test_capacity:never"),
+    )
+
+    async def test(games: tuple[str, ...] | None) -> list[str]:
+        async with nexus_at(tmp_path, {"a": OUTSIDE}, host=host, games=games) as place:
+            return [world.game for world in at_desk(place.nexus, "a").observe().games]
+
+    installed = asyncio.run(test(None))
+    assert "crafter" in installed
+    assert not {"family", "heavy", "openspiel", "textarena", "gymnasium"} & set(installed)
+    assert asyncio.run(test(("echo", "family:one"))) == ["echo", "family:one"]
 
 
 def test_a_game_elsewhere_says_how_many_worlds_it_can_hold() -> None:

@@ -131,7 +131,7 @@ async def nexus_at(
     agents: Mapping[str, Mapping[str, Policy]],
     *,
     host: PluginHost,
-    games: tuple[str, ...] = ("crafter", "echo"),
+    games: tuple[str, ...] | None = ("crafter", "echo"),
     personas: Mapping[str, str] | None = None,
     start: bool = True,
     clock: Clock | None = None,

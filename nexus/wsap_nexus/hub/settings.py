@@ -44,7 +44,7 @@ class Settings:
     seed: int = 0
     """The seed of everything random."""
     games: tuple[str, ...] | None = None
-    """The games that agents may enter; None for all installed ones."""
+    """The games that agents may enter; None for all installed ones but families, whose members are named."""
     worlds: tuple[KeptWorld, ...] = ()
     """The worlds that live in it."""
     pace: float | None = None

@@ -110,8 +110,8 @@ _STUCK = (
     "games",
     multiple=True,
     metavar="NAME",
-    help="A game that agents may enter: an installed one or ./file.py:Name; may be repeated. "
-    "All installed games if not given.",
+    help="A game that agents may enter: an installed one, FAMILY:NAME or ./file.py:Name; may be repeated. "
+    "All installed games if not given, but no member of a family.",
 )
 @click.option(
     "--world",

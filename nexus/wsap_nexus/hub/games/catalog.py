@@ -147,7 +147,7 @@ class Catalog:
     """The games of a nexus.
 
     Args:
-        wanted: the games that agents may enter; None for all installed ones.
+        wanted: the games that agents may enter; None for all installed ones but families, whose members are named.
         kept: the games of worlds that live in the nexus, whether `wanted` or not.
     """
 
@@ -193,12 +193,17 @@ class Catalog:
         return [spec.name for spec in self._specs()]
 
     def _specs(self) -> Iterator[AdapterSpec]:
-        names = tuple(dict.fromkeys((*(self.wanted or self.host.games.names()), *self.kept)))
+        names = tuple(dict.fromkeys((*(self.wanted or self._installed()), *self.kept)))
         for name in (*names, *(n for n in self.remote_games.specs() if n not in names)):
             try:
                 yield self.spec(name)
             except WsapError:
                 continue
+
+    def _installed(self) -> list[str]:
+        # A family without a NAME would load the libraries of its default member, or ask that one's server.
+        games = self.host.games
+        return [name for name in games.names() if not games.get(name).family]
 
 
 def codec_of(spec: AdapterSpec) -> Codec:
