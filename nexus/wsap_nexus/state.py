@@ -138,7 +138,8 @@ def birth(pid: int) -> str:
         return ""
     # The program's name is in brackets and may contain anything; the 22nd field is the 20th after it.
     fields = stat.rpartition(")")[2].split()
-    if len(fields) < 20 or fields[0] in ("Z", "X"):
+    # A process that is killed is called ended while other threads of it still run, and hold its files and locks.
+    if len(fields) < 20 or (fields[0] in ("Z", "X") and int(fields[17]) <= 1):
         return "ended"
     return fields[19]
 

@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import stat
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from wsap_core.references import load_adapter_spec
 from wsap_nexus.cli.nexus.request import StartRequest, words_of
 from wsap_nexus.cli.nexus.start import settings_of, start
 from wsap_nexus.hub.settings import KeptWorld
+from wsap_nexus.state import Running, birth, wait_for_end
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 
@@ -42,12 +45,42 @@ def test_a_fresh_nexus_says_where_it_is_and_has_two_agents_that_need_no_model(en
             ("ada", "active", "the game's default agent"), ("bob", "active", "the game's default agent"),
         ]  # fmt: skip
         installed = {row["name"] for row in json.loads(wsap(environ, "games", "--json").stdout)}
-        assert {row["game"] for row in nexus_json(environ, "games")} == installed
         host = PluginHost.discovered()
+        alone = {name for name in installed if not load_adapter_spec(name, host).family}
+        assert {row["game"] for row in nexus_json(environ, "games")} == alone
         for row in nexus_json(environ, "games"):
             lives = "lives" in load_adapter_spec(row["game"], host).abilities
             assert row["status"] == ("offline" if lives else "available")
             assert (f"start the nexus with --world NAME={row['game']}" in row["reason"]) == lives
+
+
+HALF_DEAD = """
+import ctypes, os, sys, threading
+
+def last():
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+threading.Thread(target=last).start()
+print(flush=True)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+"""A program whose first thread has ended while another goes on until its input ends, like one that is being killed."""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_nexus_has_ended_only_when_its_last_thread_has() -> None:
+    with subprocess.Popen([sys.executable, "-c", HALF_DEAD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        there = Running(process.pid, birth(process.pid), "http://127.0.0.1:1/", 0.0, "wsap.db")
+        process.stdout.readline()
+        stat_file = Path(f"/proc/{process.pid}/stat")
+        until(lambda: stat_file.read_text().rpartition(")")[2].split()[0] == "Z", "the end of the first thread")
+        assert there.alive
+        assert not wait_for_end(there, 0.1)
+        process.stdin.close()
+        until(lambda: not there.alive, "the end of the process")
 
 
 @pytest.mark.slow

@@ -158,6 +158,28 @@ HOLDER = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 14650
 """Who has the lock whose number is the letters WSAP."""
 
 
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def test_the_lock_of_who_has_just_ended_is_waited_for(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = str(tmp_path / "nexus.db") if kind == "sqlite" else request.getfixturevalue("server")
+    with Database.open(where) as one, Database.open(where) as two:
+        first, second = instance_lock(one), instance_lock(two)
+        first.acquire()
+        waits = []
+
+        def ends(seconds: float) -> None:
+            waits.append(seconds)
+            first.release()
+
+        monkeypatch.setattr(time, "sleep", ends)
+        second.acquire(patience=300.0)
+        monkeypatch.undo()
+        assert waits
+        assert other(where).startswith("NEXUS_RUNNING")
+        second.release()
+
+
 def interrupt(server: str) -> None:
     """Break the connection that holds the lock, and return once it is gone."""
     with Database.open(server) as database, database.engine.connect() as connection:

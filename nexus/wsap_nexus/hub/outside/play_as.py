@@ -30,8 +30,6 @@ from wsap_nexus.store.locks.nexus_lock import instance_lock
 from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.repositories.agents import check_agent_id
 
-PATIENCE = 2.0
-"""Seconds to wait for another run that is starting; a running nexus holds the lock for longer."""
 MEMORY = "fulltext"
 """The memory of a model that plays as an agent without one, unless `--memory` names another."""
 
@@ -120,7 +118,7 @@ def admission(store: Store, host: PluginHost, agents: Iterable[str]) -> Iterator
             raise UsageError(f"The agent {name!r} can't be in two seats at once.")
     lock = instance_lock(store.database)
     try:
-        lock.acquire(PATIENCE)
+        lock.acquire()
     except NexusRunningError:
         first = names[0]
         raise NexusRunningError(

@@ -18,6 +18,9 @@ from wsap_nexus.store.tables import LEAD
 
 EVERY = 2.0
 """Seconds between a running nexus' checks that it still holds the lock."""
+PATIENCE = 2.0
+"""Seconds to wait for the lock of a run that is starting, or of a process that was killed, which can outlive it until
+the system or the server notices; a running nexus holds it for longer."""
 
 _KEY = 0x57534150  # the PostgreSQL advisory lock: "WSAP"
 _HANGS = 10_000  # milliseconds to wait for a transaction of the previous holder
@@ -65,7 +68,7 @@ class _FileLock:
         self._held: list[tuple[Path, Identity]] = []
         self._lost = ""
 
-    def acquire(self, patience: float = 0.0) -> None:
+    def acquire(self, patience: float = PATIENCE) -> None:
         """Acquire the lock within `patience` seconds; NexusRunningError if another process holds it."""
         from filelock import Timeout
 
@@ -110,7 +113,7 @@ class _ServerLock:
         self._epoch = 0
         self._held = self._lost = False
 
-    def acquire(self, patience: float = 0.0) -> None:
+    def acquire(self, patience: float = PATIENCE) -> None:
         self._connection = self._take(patience)
         try:
             with said_clearly(self._database.where), self._database.engine.begin() as connection:
