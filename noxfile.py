@@ -172,10 +172,11 @@ def dashboard(session: nox.Session) -> None:
     _install(session, "test")
     # With `--no-venv`, too: it comes into the environment of the tests.
     session.run("python", "-m", "pip", "install", "--quiet", *nox.project.dependency_groups(GROUPS, "browser"))
-    # Without Playwright the tests would be skipped.
-    session.run("python", "-c", "import playwright.sync_api")
+    # Without one the tests would be skipped.
+    session.run("python", "-c", "import axe_playwright_python, playwright.sync_api")
     town = "plugins/wsap-tossim/tests"
     pages = [
+        "nexus/tests/dashboard/test_access.py",
         "nexus/tests/dashboard/test_dashboard.py",
         "nexus/tests/dashboard/test_dashboard_town.py",
         "nexus/tests/dashboard/test_play.py",

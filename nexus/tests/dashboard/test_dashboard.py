@@ -249,36 +249,6 @@ def test_what_games_agents_and_models_say_is_text_and_nothing_else(opened: Calla
     assert EVIL in seen.text(".stage .block-chat")
 
 
-def test_a_person_gets_around_by_the_keyboard_alone(opened: Callable[..., Seen], scene: Scene) -> None:
-    seen = opened(locked=True)
-    seen.go("")
-    press = seen.page.keyboard.press
-    press("Tab")
-    assert seen.page.evaluate("document.activeElement.id") == "skip"
-    assert seen.page.evaluate("document.activeElement.getBoundingClientRect().top >= 0"), "the link is seen"
-    press("Enter")
-    assert seen.page.evaluate("document.activeElement.id") == "main"
-    seen.go("")
-    stops = []
-    for _ in range(9):
-        press("Tab")
-        stop = seen.check("focus")
-        assert stop["ring"] >= 2, f"it is not seen that {stop['text']!r} has the focus"
-        stops.append(stop["text"])
-    assert stops[1:7] == ["nexus", "Stage", "Agents", "Replays", "Backstage", "Unlock"]
-    seen.page.locator("#nav a", has_text="Agents").focus()
-    press("Enter")
-    seen.wait("document.querySelector('main h1')?.textContent === 'Agents'")
-    assert seen.page.evaluate("document.activeElement.id") == "main", "reading goes on with the page"
-    seen.page.locator("#unlock").focus()
-    press("Enter")
-    assert seen.page.locator("dialog[open]").count() == 1
-    assert seen.page.evaluate("document.activeElement.id") == "token"
-    press("Escape")
-    seen.wait("!document.querySelector('dialog')")
-    assert seen.page.evaluate("document.activeElement.id") == "unlock"
-
-
 def test_the_scrubber_goes_through_a_run_by_keys(opened: Callable[..., Seen], scene: Scene) -> None:
     seen = opened()
     seen.go(f"run/{scene.told}")

@@ -52,7 +52,7 @@
 
   // Elements that only markup in somebody's words can have made.
   foreign() {
-    const made = 'script, svg:not(.map, .face), iframe, object, embed, [onerror], [onload], img:not([src^="data:image/png;base64,"])';
+    const made = 'script, svg:not(.map, .face, .curves-plot), iframe, object, embed, [onerror], [onload], img:not([src^="data:image/png;base64,"])';
     return document.querySelectorAll('main').length && [...document.querySelectorAll('main *')].filter((n) => n.matches(made)).length;
   },
 
@@ -63,6 +63,45 @@
     const node = document.activeElement;
     const style = getComputedStyle(node);
     return { text: node.innerText.trim().slice(0, 20), ring: style.outlineStyle === 'solid' ? parseFloat(style.outlineWidth) : 0 };
+  },
+
+  // Notes what gets the focus from now on, and whether that is seen.
+  noteFocus() {
+    window.focused = new Map();
+    document.addEventListener('focusin', ({ target }) => {
+      const style = getComputedStyle(target);
+      window.focused.set(this.named(target), style.outlineStyle === 'solid' && parseFloat(style.outlineWidth) >= 2);
+    });
+  },
+
+  // Controls that had not got it, and those that got it unseen.
+  unfocused() {
+    const seen = this.controls(document, ', [tabindex="0"]').filter((n) => !n.disabled && n.tabIndex >= 0).map((n) => this.named(n));
+    return [...seen.filter((name) => !window.focused.has(name)), ...[...window.focused].filter(([, ring]) => !ring).map(([name]) => `unseen: ${name}`)];
+  },
+
+  named(n) { return [n.localName, n.id, n.getAttribute('href'), n.getAttribute('aria-label') || n.textContent.trim().slice(0, 40)].filter(Boolean).join(' '); },
+
+  controls(within, more = '') {
+    return [...within.querySelectorAll(`button, a[href], input, select, textarea, summary${more}`)].filter((n) => n.checkVisibility() && !n.closest('[inert]'));
+  },
+
+  // Controls that a finger misses: fewer pixels high or wide. A link within a sentence is as high as its line.
+  small(selector, least) {
+    const inline = (n) => (n.matches('.link') || getComputedStyle(n).display === 'inline') && n.parentElement.textContent.trim() !== n.textContent.trim();
+    const tight = (n) => Math.min(...['width', 'height'].map((side) => n.getBoundingClientRect()[side])) < least - 0.5;
+    return [...document.querySelectorAll(selector)].flatMap((within) => this.controls(within)).filter((n) => !n.matches('.skip') && !inline(n) && tight(n))
+      .map((n) => `${this.named(n)}: ${n.getBoundingClientRect().width} x ${n.getBoundingClientRect().height}`);
+  },
+
+  // Notes from now on how often a node's children change, and what moves on the page then.
+  noteMotion(selector) {
+    window.moved = [];
+    window.changes = 0;
+    new MutationObserver(() => requestAnimationFrame(() => {
+      window.moved.push(...document.getAnimations().map((one) => one.animationName || one.transitionProperty));
+      window.changes += 1;
+    })).observe(document.querySelector(selector), { childList: true });
   },
 
   // Scrolls a list most of a screen at a time, and lets each be drawn.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from access_kit import barriers
 
 from wsap_eval.reading import played_of
 from wsap_eval.report.page import report_html
@@ -47,6 +48,9 @@ def test_the_report_fits_its_window_and_runs_only_its_own_script(
         assert problems == []
         assert asked == [path.as_uri()], "nothing is fetched"
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert barriers(page) == []
+        page.set_viewport_size({"width": 320, "height": 640})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
         context.close()
     assert len(grounds) == 2, "dark is dark"
 

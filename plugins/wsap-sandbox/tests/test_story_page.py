@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from access_kit import barriers
 from sandbox_kit import mill
 from story_kit import EVIL, told
 
@@ -56,6 +57,26 @@ def test_the_page_fits_and_shows_text_as_it_is(page: Any) -> None:
     assert "<script>window.hit=1</script>" in page.locator(".scenes .text").first.inner_text()
     assert page.locator("svg text.place").count() == 3
     assert page.locator("h1").inner_text() == " ".join(EVIL.replace("\u202e", " ").split())
+
+
+@pytest.mark.parametrize("page", [{"width": 1280, "height": 800}, {"width": 390, "height": 844}], indirect=True)
+def test_nothing_on_the_page_is_a_barrier(page: Any) -> None:
+    assert barriers(page) == []
+    page.locator("[aria-label=Characters]").select_option("vera")
+    page.locator(".scenes summary").first.click()
+    page.locator("input[type=search]").fill("the 47th day")
+    assert barriers(page) == []
+
+
+@pytest.mark.parametrize("page", [{"width": 320, "height": 640}], indirect=True)
+def test_the_narrowest_page_scrolls_only_downwards_and_is_used_by_keys(page: Any) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.locator("svg g[role=button]").first.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "true"
+    assert page.locator(".found").inner_text() == "Scenes found: 60"
+    page.keyboard.press(" ")
+    assert page.locator(".found").inner_text() == "Scenes found: 180"
 
 
 def test_one_character_is_followed_through_the_ticks(page: Any) -> None:

@@ -4,7 +4,7 @@ import { get, token } from './api.js';
 import { drawObservation, drawView } from './blocks.js';
 import { controls, transferControls } from './controls.js';
 import { perform } from './actions.js';
-import { add, el, empty, fill, link, panel, table, to } from './dom.js';
+import { add, el, empty, fill, link, panel, scrolls, table, to } from './dom.js';
 import { throttled, feed as feedOf, stat, stayLine, thoughtLine, watchView } from './feed.js';
 import { giveSeat } from './seat.js';
 import { stays } from './worlds.js';
@@ -213,7 +213,7 @@ export async function agentPage(context) {
       fill(boxes.talk.querySelector('.letters'), letters);
       return;
     }
-    const said = el('ol.chat.letters', { 'aria-label': 'Conversation' }, letters);
+    const said = scrolls(el('ol.chat.letters', { 'aria-label': 'Conversation' }, letters));
     const area = el('textarea', { id: 'say', maxlength: 2000, rows: 2 });
     const form = el('form', {}, el('label', { for: 'say' }, found.stay ? 'Whisper to it; shown at its next decision' : 'Talk with it'), area, el('div.buttons', {}, el('button.main', { type: 'submit' }, 'Send message')));
     form.addEventListener('submit', async (event) => {

@@ -1,6 +1,6 @@
 // Draws view blocks: pictures, maps, tables, talk, text, places and timelines. Their texts are never inserted as markup.
 
-import { el, fill, table } from './dom.js';
+import { el, fill, pre, scrolls, table } from './dom.js';
 import { MOST, drawMap } from './map.js';
 
 // A tile's colour depends only on its character, so that a map keeps its colours.
@@ -34,7 +34,7 @@ function grid(block) {
   const legend = Object.entries(block.legend || {}).slice(0, 40);
   const words = legend.map(([character, word]) => `${character} ${word}`).join(', ');
   return el('div', {},
-    el('div.grid', { role: 'img', 'aria-label': `Map. ${words}` }, rows),
+    scrolls(el('div.grid', { role: 'img', 'aria-label': `Map. ${words}` }, rows)),
     legend.length ? el('ul.legend', { 'aria-hidden': 'true' }, legend.map(([character, word]) =>
       el('li', {}, el('span.key', { class: tone(character) }, character), ` ${word}`))) : null);
 }
@@ -82,7 +82,7 @@ function rows(block) {
 
 const KINDS = {
   image, grid, chat, places, timeline, table: rows,
-  text: (block) => el('pre.text', {}, block.text),
+  text: (block) => pre(block.text),
 };
 
 export function drawBlock(block, pick) {
@@ -121,17 +121,25 @@ export function drawView(node, view, remark, pick) {
 
 const LONG = '.chat, .timeline';
 
-// Redraws a block; the scroll position in an older part of a conversation or timeline is kept.
+const SCROLLED = `${LONG}, .text, .grid, .scroll`;
+const drawn = new WeakMap(); // a block's node -> what it shows
+
+// Redraws a block that differs; focus and scroll position are kept, except that the end of a conversation or timeline stays in view.
 function exchange(old, block, pick) {
-  const before = old.querySelector(LONG);
-  const up = before && before.scrollHeight - before.scrollTop - before.clientHeight > 40 ? before.scrollTop : null;
+  const now = JSON.stringify(block);
+  if (!pick && drawn.get(old) === now) return;
+  const before = old.querySelector(SCROLLED);
+  const { scrollTop, scrollLeft, scrollHeight, clientHeight } = before || {};
+  const older = before && (!before.matches(LONG) || scrollHeight - scrollTop - clientHeight > 40);
   const within = before && before === document.activeElement;
   const fresh = drawBlock(block, pick);
+  drawn.set(fresh, now);
   old.replaceWith(fresh);
-  const talk = fresh.querySelector(LONG);
-  if (!talk) return;
-  talk.scrollTop = up === null ? talk.scrollHeight : up;
-  if (within) talk.focus({ preventScroll: true });
+  const after = fresh.querySelector(SCROLLED);
+  if (!after) return;
+  if (older) after.scrollTo(scrollLeft, scrollTop);
+  else if (after.matches(LONG)) after.scrollTop = after.scrollHeight;
+  if (within) after.focus({ preventScroll: true });
 }
 
 // A view's thumbnail for cards: its first picture or map.
@@ -151,6 +159,7 @@ export function drawObservation(node, seen, { text = true } = {}) {
   if (!seen) { fill(node, el('p.empty', {}, 'No observation was recorded.')); return; }
   const status = Object.entries(seen.status || {}).slice(0, PARTS);
   const bag = Object.entries(seen.inventory || {}).filter(([, n]) => n !== 0).slice(0, 40);
+  const open = node.querySelector(':scope > details')?.open; // by whoever reads it
   const map = el('div', {});
   if (seen.view) drawView(map, seen.view);
   const where = [seen.location?.description || seen.location?.region, seen.time_of_day].filter(Boolean).join(' · ');
@@ -161,7 +170,7 @@ export function drawObservation(node, seen, { text = true } = {}) {
     bag.length ? el('ul.bag', { 'aria-label': 'Items' }, bag.map(([key, n]) => el('li', {}, el('b', {}, n), ` ${key.replaceAll('_', ' ')}`))) : null,
     seen.events?.length ? el('ul.happened', { 'aria-label': 'Events' }, seen.events.map((line) => el('li', {}, line))) : null,
     seen.messages?.length ? el('ul.happened', {}, seen.messages.map((m) => el('li', {}, el('b', {}, m.sender || m.from || ''), ` ${m.content || m.text || ''}`))) : null,
-    text && seen.text ? el('details', {}, el('summary', {}, 'As text'), el('pre.text', {}, seen.text)) : null);
+    text && seen.text ? el('details', { open }, el('summary', {}, 'As text'), pre(seen.text)) : null);
 }
 
 const VITAL = ['health', 'food', 'drink', 'energy'];

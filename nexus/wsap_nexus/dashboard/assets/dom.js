@@ -23,10 +23,38 @@ export function add(node, children) {
   return node;
 }
 
+// Replaces what is in a node; a control that has the focus gives it to the one that takes its place.
 export function fill(node, ...children) {
+  const held = node.contains(document.activeElement) ? document.activeElement : null;
   node.replaceChildren();
-  return add(node, children);
+  add(node, children);
+  if (held && held !== node) [...node.querySelectorAll(held.localName)].find((twin) => same(twin, held))?.focus({ preventScroll: true });
+  return node;
 }
+
+function same(one, other) {
+  return ['id', 'href', 'aria-label'].every((name) => one.getAttribute(name) === other.getAttribute(name)) && one.textContent === other.textContent;
+}
+
+// Lets a node be scrolled by keys, as long as it is smaller than what is in it.
+export function scrolls(node) {
+  node.tabIndex = 0;
+  sized.observe(node);
+  return node;
+}
+
+// A text as it stands, which may be long.
+export function pre(text, ...classes) {
+  return scrolls(el(['pre.text', ...classes].join('.'), {}, text));
+}
+
+const sized = new ResizeObserver((seen) => {
+  for (const { target } of seen) {
+    const hidden = target.scrollHeight > target.clientHeight || target.scrollWidth > target.clientWidth;
+    if (hidden && getComputedStyle(target).overflow !== 'visible') target.tabIndex = 0;
+    else target.removeAttribute('tabindex');
+  }
+});
 
 // Sets a text only if it differs, to avoid a layout.
 export function say(node, text) {
@@ -53,8 +81,8 @@ export function empty(...words) {
 
 // On small screens, the rows of tables with more than three columns become cards.
 export function table(columns, rows) {
-  return el('div.scroll', {},
+  return scrolls(el('div.scroll', {},
     el('table', { class: columns.length > 3 ? 'wide' : '' },
       el('thead', {}, el('tr', {}, columns.map((c) => el('th', { scope: 'col', class: c.number ? 'num' : '' }, c.title)))),
-      el('tbody', {}, rows.map((row) => el('tr', {}, columns.map((c) => el('td', { class: c.number ? 'num' : '', 'data-label': c.title }, c.cell(row))))))));
+      el('tbody', {}, rows.map((row) => el('tr', {}, columns.map((c) => el('td', { class: c.number ? 'num' : '', 'data-label': c.title }, c.cell(row)))))))));
 }

@@ -2,7 +2,7 @@
 
 import { withPass } from './api.js';
 import { drawView } from './blocks.js';
-import { el, fill, say } from './dom.js';
+import { el, fill, say, scrolls } from './dom.js';
 import { face } from './face.js';
 import { play } from './play.js';
 
@@ -19,7 +19,7 @@ export async function guest(pass) {
   const main = document.getElementById('main');
   const name = el('h1', {});
   const where = el('p.where', {});
-  const look = el('div.panel.guest-view', {});
+  const look = scrolls(el('div.panel.guest-view', {}));
   const remark = el('p.empty', {});
   const answer = el('p.guest-answer', { role: 'status', 'aria-live': 'polite' });
   const talk = el('section.panel', { hidden: true, 'aria-label': 'Talk' });

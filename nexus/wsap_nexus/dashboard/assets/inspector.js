@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { drawObservation } from './blocks.js';
-import { el, fill } from './dom.js';
+import { el, fill, pre } from './dom.js';
 import { cost, count, figure, plain } from './format.js';
 
 const ROLE = { system: 'System', user: 'User', assistant: 'Model', tool: 'Tool' };
@@ -35,23 +35,23 @@ export function inspector(context, runId) {
         found.constraint ? 'constrained to legal actions' : 'unconstrained', `ended: ${plain(found.finish)}`].join(' · ')),
       found.withheld ? el('p.empty', {}, 'Its prompt and its reply are not in this page.') : [
         fold('prompt', found.shared ? `New in the prompt (after ${found.shared} messages shared with the previous call)` : 'The prompt', el('div', {}, prompt, found.shared ? whole : null)),
-        found.thinking ? fold('thinking', 'Thinking', el('pre.text', {}, found.thinking)) : null,
+        found.thinking ? fold('thinking', 'Thinking', pre(found.thinking)) : null,
         el('h4', {}, 'Reply'),
-        el('pre.text.reply', {}, (found.prefill || '') + (found.reply || '') || '(empty)'),
+        pre((found.prefill || '') + (found.reply || '') || '(empty)', 'reply'),
         found.chances?.length ? el('ul.chances', {}, found.chances.map(([option, chance]) => el('li', {}, `${Math.round(100 * chance)}% ${option}`))) : null,
       ]);
   }
 
   function message(m) {
-    return el('div.message', {}, el('b', {}, ROLE[m.role] || m.role), el('pre.text', {}, m.text));
+    return el('div.message', {}, el('b', {}, ROLE[m.role] || m.role), pre(m.text));
   }
 
   function other(found) {
     if (found.kind === 'lessons') return el('section', {}, el('h3', {}, 'Lessons'), el('ul.happened', {}, (found.data?.lessons || []).map((l) => el('li', {}, l))));
-    if (found.kind === 'tool') return el('section', {}, el('h3', {}, `Tool: ${found.data?.name || found.data?.tool || ''}`), el('pre.text', {}, JSON.stringify(found.data, null, 2)));
+    if (found.kind === 'tool') return el('section', {}, el('h3', {}, `Tool: ${found.data?.name || found.data?.tool || ''}`), pre(JSON.stringify(found.data, null, 2)));
     if (found.kind === 'refusal') return el('section', {}, el('h3', {}, 'The server refused to constrain the reply'), el('p', {}, found.data?.refused || ''));
     if (found.kind === 'failure') return el('section', {}, el('h3', {}, 'The request to the model failed'), el('p.bad', {}, found.data?.words || ''));
-    if (found.kind === 'death') return el('section', {}, el('h3', {}, 'It died'), el('pre.text', {}, JSON.stringify(found.data, null, 2)));
+    if (found.kind === 'death') return el('section', {}, el('h3', {}, 'It died'), pre(JSON.stringify(found.data, null, 2)));
     return null;
   }
 

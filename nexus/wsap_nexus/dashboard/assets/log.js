@@ -1,7 +1,7 @@
 // The event log of the nexus, newest first.
 
 import { get } from './api.js';
-import { add, el, fill, link, to } from './dom.js';
+import { add, el, fill, link, pre, to } from './dom.js';
 import { windowList } from './list.js';
 import { plain, sentence, sign, when } from './format.js';
 
@@ -51,7 +51,7 @@ export async function logPage(context) {
         event.agent_id ? link(to('agent', event.agent_id), 'The agent') : null, ' ',
         body.world ? link(to('world', body.world), 'The world') : null, ' ',
         body.run ? link(to('run', body.run), 'The run') : null),
-      el('pre.text', {}, JSON.stringify(body, null, 2)));
+      pre(JSON.stringify(body, null, 2)));
   }
 
   const list = windowList(source, {

@@ -2,8 +2,9 @@
 
 import { act, get } from './api.js';
 import { drawObservation } from './blocks.js';
-import { el, fill, say } from './dom.js';
+import { el, fill, pre, say, scrolls } from './dom.js';
 import { face } from './face.js';
+import { heard, lettersButton } from './keys.js';
 
 const PATIENCE = 25; // seconds that one request for a turn waits
 const AGAIN = 1000; // milliseconds before the nexus is asked again after a failure
@@ -29,13 +30,13 @@ export function play(node, who, door, ended = () => {}) {
   const place = el('p.where', {});
   const clock = el('p.play-clock', { role: 'timer', hidden: true });
   const told = el('p.play-told', { role: 'status', 'aria-live': 'polite' });
-  const seen = el('div.play-seen.stage', {});
+  const seen = scrolls(el('div.play-seen.stage', {}));
   const cover = el('button.quiet', { type: 'button', 'aria-pressed': 'false' }, 'Cover');
   const doing = el('section.play-do', { 'aria-label': 'What you can do' });
-  const rules = el('details.play-rules', { hidden: true }, el('summary', {}, 'The rules'), el('pre.text', {}));
+  const rules = el('details.play-rules', { hidden: true }, el('summary', {}, 'The rules'), pre(''));
   fill(node, el('div.play-head', {}, face(who.id, 'awake'), el('h1', {}, who.name), place, el('span.grow', {}), clock, cover),
     el('div.play', {}, el('section.panel', { 'aria-label': 'What you see' }, seen, rules),
-      el('section.panel.play-side', {}, told, doing)));
+      scrolls(el('section.panel.play-side', {}, told, doing, lettersButton(() => { if (turn) drawActions(turn.actions); })))));
   let turn = null; // the turn that is shown
   let busy = false;
   let over = false;
@@ -86,7 +87,7 @@ export function play(node, who, door, ended = () => {}) {
   const instant = (action) => action.possible && action.parameters.every((p) => p.optional);
 
   function cap(action) {
-    return action.key ? el('kbd', { 'aria-hidden': 'true' }, CAPS[action.key] || action.key) : null;
+    return action.key && heard(action.key) ? el('kbd', { 'aria-hidden': 'true' }, CAPS[action.key] || action.key) : null;
   }
 
   function button(action, onclick, more = {}) {
@@ -157,7 +158,7 @@ export function play(node, who, door, ended = () => {}) {
   }
 
   function press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || !turn || busy) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || !turn || busy || !heard(event.key)) return;
     if (event.target.closest?.('input, select, textarea, dialog')) return;
     if (event.key === ' ' && event.target.closest?.('button, summary, a')) return; // presses what has the focus
     const key = KEYS[event.key] || event.key;

@@ -5,6 +5,7 @@ import { drawObservation } from './blocks.js';
 import { drawCurves } from './curves.js';
 import { add, el, empty, fill, link, say, table, to } from './dom.js';
 import { inspector } from './inspector.js';
+import { heard, lettersButton } from './keys.js';
 import { runLook } from './look.js';
 import { windowList } from './list.js';
 import { count, figure, plain, sign, usage, when } from './format.js';
@@ -307,7 +308,7 @@ export async function runPage(context) {
   const keys = (event) => {
     if (event.target.closest('input, select, textarea, button, a, summary, dialog, .list') || event.ctrlKey || event.metaKey || event.altKey) return;
     const moves = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(total - 1), PageDown: null, ' ': toggle, n: () => toMoment(1), p: () => toMoment(-1) };
-    if (!moves[event.key]) return;
+    if (!moves[event.key] || !heard(event.key)) return;
     event.preventDefault();
     moves[event.key]();
   };
@@ -323,7 +324,7 @@ export async function runPage(context) {
     view?.node,
     el('section.panel.player', {},
       el('div.buttons', { role: 'group', 'aria-label': 'Playback' }, firstButton, backButton, play, onButton, lastButton, speed,
-        el('label', { for: 'jump' }, 'Go to'), jump, follow, el('span.grow', {}), where),
+        el('label', { for: 'jump' }, 'Go to'), jump, follow, lettersButton(), el('span.grow', {}), where),
       el('div.track', {}, curves, ticks, position)),
     el('div.columns.run', {},
       el('div', {}, el('section.panel', {}, afterward, stage), beside, el('section.panel.flush', {}, el('h2', {}, 'Steps'), list.node)),

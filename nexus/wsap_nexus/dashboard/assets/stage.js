@@ -2,7 +2,7 @@
 
 import { act, get, token } from './api.js';
 import { drawView, meters, thumbnail } from './blocks.js';
-import { add, el, fill, link, say, to } from './dom.js';
+import { add, el, fill, link, say, scrolls, to } from './dom.js';
 import { face } from './face.js';
 import { throttled, watchView } from './feed.js';
 import { many, plain, sign, when } from './format.js';
@@ -32,7 +32,7 @@ export async function stagePage(context) {
   const bubble = el('p.bubble', { hidden: true });
   const caption = el('p.caption', {});
   const plate = el('section.plate', { 'aria-label': 'On stage' });
-  const cards = el('ol.moments', { 'aria-label': 'What happened, newest first' });
+  const cards = scrolls(el('ol.moments', { 'aria-label': 'What happened, newest first' }));
   const spoken = el('p.sr', { role: 'status', 'aria-live': 'polite' });
   const talk = el('section.say', { 'aria-label': 'Talk' });
   const line = el('ol.line', { 'aria-label': 'Home and worlds' });
@@ -92,7 +92,7 @@ export async function stagePage(context) {
     let stand = scene.querySelector(`.${kind}`);
     if (!stand) {
       scene.dataset.key = '';
-      stand = el(`div.${kind}`, {});
+      stand = scrolls(el(`div.${kind}`, {}));
       fill(scene, stand);
     }
     drawView(stand, whole);
@@ -152,6 +152,7 @@ export async function stagePage(context) {
     return first.length > LONGEST ? `${first.slice(0, LONGEST).replace(/\s\S*$/, '')} …` : first;
   }
 
+  let known = []; // the cards that are shown
   function showMoments(moments) {
     const groups = [];
     for (const moment of moments) {
@@ -159,15 +160,18 @@ export async function stagePage(context) {
       if (last && moment.kind === 'achievement' && last[0].kind === 'achievement' && last[0].agent === moment.agent && last[0].time - moment.time < TOGETHER) last.push(moment);
       else groups.push([moment]);
     }
-    fill(cards, groups.slice(0, CARDS).map(([moment, ...more]) => {
+    const keys = groups.slice(0, CARDS).map((group) => JSON.stringify(group));
+    if (keys.join() === known.join()) return;
+    fill(cards, groups.slice(0, CARDS).map(([moment, ...more], i) => {
       const [first] = more.length ? [more.at(-1)] : [moment];
       const words = more.length ? `${moment.name}: ${more.length + 1} first times` : moment.words;
       const back = moment.run && token() && first.step;
-      return el('li.card-moment', {}, face(moment.agent, moment.kind === 'died' ? 'dead' : 'awake'),
+      return el('li.card-moment', { class: known.includes(keys[i]) ? '' : 'fresh' }, face(moment.agent, moment.kind === 'died' ? 'dead' : 'awake'),
         el('div', {}, el('p', {}, sign(moment.kind === 'again' ? 'achievement' : moment.kind), ' ', words),
           el('p.where', {}, when(moment.time), back ? [' · ', link(`${to('run', moment.run)}?step=${Math.max(1, first.step - BEFORE)}&play=1`, `↺ ${BEFORE} steps before`)]
             : moment.run ? [' · ', link(to('run', moment.run), 'Replay')] : null)));
     }));
+    known = keys;
     const [newest] = moments;
     if (newest && newest.words !== said) { said = newest.words; announce(); }
   }

@@ -2,7 +2,7 @@
 
 import { get, token } from './api.js';
 import { drawObservation, drawView } from './blocks.js';
-import { add, el, empty, fill, link, panel, say, table, to } from './dom.js';
+import { add, el, empty, fill, link, panel, say, scrolls, table, to } from './dom.js';
 import { throttled, stayLine, watchView } from './feed.js';
 import { controls } from './controls.js';
 import { count, figure, many, plain, usage, when } from './format.js';
@@ -59,7 +59,7 @@ export async function worldPage(context) {
   const bodies = el('div', {});
   const past = el('div', {});
   const about = el('p.where', {});
-  const doing = el('ol.feed.doing', { 'aria-label': 'Decisions, newest first' }, el('li.empty', {}, 'New decisions appear here.'));
+  const doing = scrolls(el('ol.feed.doing', { 'aria-label': 'Decisions, newest first' }, el('li.empty', {}, 'New decisions appear here.')));
   const title = el('h1', {}, id);
   add(root, [title, about, el('div.columns', {},
     el('div', {}, panel('Now', moment, stage), token() ? panel('Decisions', doing) : null),

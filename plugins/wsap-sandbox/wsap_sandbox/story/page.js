@@ -25,6 +25,13 @@ function svg(tag, props, ...children) {
   return node;
 }
 
+// Replaces what is in a node; a control that has the focus gives it to the one that takes its place.
+function fill(node, ...children) {
+  const held = node.contains(document.activeElement) ? document.activeElement : null;
+  node.replaceChildren(...children);
+  if (held) [...node.querySelectorAll(held.localName)].find((twin) => twin.textContent === held.textContent)?.focus({ preventScroll: true });
+}
+
 // --- filtering ---
 
 const everything = ticks.flatMap((tick, at) => tick.scenes.map((scene) => ({ at, tick, scene, low: scene.text.toLocaleLowerCase() })));
@@ -73,14 +80,14 @@ function inside(id, said) {
 }
 
 function map(tick) {
-  return svg('svg', { viewBox: '0 0 500 340', role: 'img', 'aria-label': `${words.map} ${tick.n}` },
+  return svg('svg', { viewBox: '0 0 500 340', role: 'group', 'aria-label': `${words.map} ${tick.n}` },
     ways.map(([from, to]) => svg('line', { x1: spots.get(from).x, y1: spots.get(from).y, x2: spots.get(to).x, y2: spots.get(to).y })),
     places.map(([id, name]) => {
       const people = tick.where[id] || [];
       const shown = people.map((one) => nameOf.get(one) || one);
       const named = shown.length > 3 ? `${shown.slice(0, 2).join(', ')} +${shown.length - 2}` : shown.join(', ');
       const spot = svg('g', {
-        transform: `translate(${spots.get(id).x} ${spots.get(id).y})`, tabindex: 0, role: 'button',
+        transform: `translate(${spots.get(id).x} ${spots.get(id).y})`, tabindex: 0, role: 'button', 'aria-pressed': id === state.place,
         class: [people.length ? 'peopled' : '', people.includes(state.character) ? 'followed' : '', id === state.place ? 'chosen' : ''].join(' '),
       }, svg('circle', { r: 10 + 2 * Math.min(people.length, 6) }), svg('text', { x: inside(id, name), y: 36, class: 'place' }, name),
       named ? svg('text', { x: inside(id, named), y: -26 }, named) : '');
@@ -154,11 +161,11 @@ function draw() {
   who.value = state.character;
   place.value = state.place;
   if (search.value !== state.search) search.value = state.search;
-  picture.replaceChildren(map(tick));
+  fill(picture, map(tick));
   const person = tick.people[state.character];
   mind.replaceChildren(...(person ? [el('dt', { class: 'name' }, nameOf.get(state.character)), ...['intention', 'memory', 'feels', 'wants'].filter((key) => person[key]).flatMap((key) => [el('dt', {}, words[key]), el('dd', {}, person[key])])] : []));
   found.textContent = scenes.length ? `${words.found}: ${scenes.length}` : words.nothing;
-  list.replaceChildren(...scenes.slice(state.first, state.first + PAGE).map(drawScene));
+  fill(list, ...scenes.slice(state.first, state.first + PAGE).map(drawScene));
   before.hidden = state.first === 0;
   next.hidden = state.first + PAGE >= scenes.length;
   const kept = new URLSearchParams({ tick: tick.n });

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from access_kit import barriers
 
 from wsap_tossim.knowledge import Knowledge, seen_by
 from wsap_tossim.replay.page import page_of
@@ -152,6 +153,7 @@ def test_the_page_is_whole_at_every_size_and_can_be_read(
             contrast = seen.check_in(scheme, "contrast")
             assert contrast["seen"] > 100
             assert contrast["bad"] == [], (name, scheme)
+        assert barriers(seen.page) == [], name
         assert seen.check("nameless") == [], name
         assert [seen.page.locator(s).count() for s in ("main", "header.top", "nav", "h1", "[aria-live]")] == [1] * 5
         seen.press("?")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from access_kit import barriers
 
 from wsap_tossim.tournament.plan import Entrant, Settings
 from wsap_tossim.tournament.report import report_html
@@ -46,5 +47,6 @@ def test_the_report_fits_its_window_and_runs_nothing(
         assert problems == []
         assert asked == [path.as_uri()], "nothing is fetched"
         grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert barriers(page) == []
         context.close()
     assert len(grounds) == 2, "dark is dark"
