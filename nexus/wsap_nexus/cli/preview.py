@@ -150,7 +150,7 @@ def _hub(asked: Preview, host: PluginHost, store: Store) -> Nexus:
     from wsap_nexus.store.entities import EXTERNAL, Policy
 
     spec = asked.spec
-    if spec.name not in host.games.names():  # a game in a file: its runs are read by its name
+    if spec.name.partition(":")[0] not in host.games.names():  # a game in a file: its runs are read by its name
         host.register(SimpleNamespace(wsap_adapters=hookimpl(lambda: [spec])), "preview")
     # Nobody else comes, so nobody is waited for.
     hub = Nexus(host, store, Settings(seed=asked.seed, pace=PACE, games=(spec.name,), lobby_seconds=0.0))
