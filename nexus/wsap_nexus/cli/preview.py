@@ -84,9 +84,14 @@ class Preview:
     as_json: bool
 
     @property
+    def played(self) -> AdapterSpec:
+        """The game as it is with these options."""
+        return self.spec.with_options({})
+
+    @property
     def agent(self) -> str:
         """The agent that plays: the game's own, or instead of random ones, one that does what is legal."""
-        own = self.spec.default_agent
+        own = self.played.default_agent
         return "random-legal" if own == "random" else own
 
 
@@ -171,7 +176,8 @@ async def _begin(asked: Preview, host: PluginHost, hub: Nexus, opening: str, url
     if asked.as_json:
         print_json({"stage": opening, "replay": replay, "play": seat, "run": run})
         return
-    click.echo(f"The preview of {single_line(asked.spec.display_title)} is up. Ctrl-C ends it and deletes everything.")
+    title = single_line(asked.played.display_title)
+    click.echo(f"The preview of {title} is up. Ctrl-C ends it and deletes everything.")
     click.echo(f"Stage, open this once:        {opening}")
     click.echo(f"Replay, then in the same tab: {replay}")
     click.echo(f'Play, also in that tab:       {seat}  (press "enter game")')
@@ -183,7 +189,7 @@ async def _play(asked: Preview, host: PluginHost, hub: Nexus) -> str:
     from wsap_llm.backends.pool import ModelPool
     from wsap_nexus.services import StoreRunner
 
-    played = asked.spec.with_options({})
+    played = asked.played
     seats = {name: Player(asked.agent) for name in played.names_of_seats(max(1, played.seats[0]))}
     begun: list[str] = []
     async with ModelPool(host) as models:
