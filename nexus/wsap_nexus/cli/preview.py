@@ -184,16 +184,12 @@ async def _begin(asked: Preview, host: PluginHost, hub: Nexus, opening: str, url
 
 
 async def _play(asked: Preview, host: PluginHost, hub: Nexus) -> str:
-    """Record one run of the script, and return it."""
-    from wsap_core.seams.services import Player
-    from wsap_llm.backends.pool import ModelPool
-    from wsap_nexus.services import StoreRunner
+    """Record one episode, played by the script, and return its run."""
+    from wsap_nexus.runs.plan import RunPlan, plan_seats
+    from wsap_nexus.runs.session import start
 
-    played = asked.played
-    seats = {name: Player(asked.agent) for name in played.names_of_seats(max(1, played.seats[0]))}
-    begun: list[str] = []
-    async with ModelPool(host) as models:
-        await StoreRunner(host, hub.store, models).play(
-            asked.game, seats, seed=asked.seed, options=asked.options, steps=asked.steps, begun=begun.append
-        )
-    return begun[0]
+    seats = plan_seats(asked.spec, agent=asked.agent, game_options=asked.options, host=host)
+    plan = RunPlan(asked.game, seats, asked.seed, asked.steps, dict(asked.options), episodes=1)
+    with start(plan, host, hub.store) as session:
+        await session.play_for_json()
+        return str(session.run.run_id)
