@@ -56,6 +56,7 @@ DIFFERENT = AdapterSpec(
     default_action=Action("wait", {"turns": 2}), default_agent="someone",
     score_metrics=(ScoreMetric("mean", "The mean.", "nowhere:mean", "points", -1.5, 10.0, True, "lower"),),
     achievements=(Achievement("first", "The first.", rarity="rare"),), wire_types=("nowhere:Seen",),
+    meters={"health": 9.5},
     skills={"crafting": ("make_table", "make_axe")}, transfer_rules=(_RULE,), terms={"spawn": ("safe",)},
     max_avatars=7, max_worlds=9, genre="survival", dimensions="3D", persistent=True, blocking=True, asks_models=True,
     former_names=("old-one",),
@@ -176,6 +177,7 @@ def test_what_lacks_its_name_or_is_no_value_of_the_protocol_is_refused(wrong: di
         {"title": 5}, {"seats": "many"}, {"seats": [1, 2, 3]}, {"seats": ["1", "2"]}, {"seat_names": {"a": 1}},
         {"seat_names": "abc"}, {"options": [{"name": 5, "summary": ""}]}, {"options": "none"}, {"skills": [1]},
         {"deadline": True}, {"persistent": 1}, {"max_worlds": 0}, {"preset": [1]}, {"achievements": 3},
+        {"meters": {"health": "much"}},
     ],
     ids=str,
 )  # fmt: skip

@@ -172,6 +172,9 @@ class AdapterSpec(Spec):
     """The scores of the game, as `wsap games NAME` lists them and `wsap eval` reports them."""
     achievements: tuple[Achievement, ...] = ()
     """The catalogue of achievements, as `wsap games NAME` shows it."""
+    meters: Mapping[str, float] = field(default_factory=dict)
+    """Numbers of an observation's status that pages draw as bars, such as health -> the highest value of each; the
+    lowest is 0."""
     wire_types: tuple[Reference, ...] = ()
     """Subclasses of protocol types that the game sends, for decoding."""
     skills: Mapping[str, tuple[str, ...]] | None = None

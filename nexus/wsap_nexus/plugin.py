@@ -13,6 +13,7 @@ def wsap_commands() -> Iterable[CommandSpec]:
     """Offer the runtime's commands."""
     return [
         CommandSpec("play", "Play a game and record the run.", "wsap_nexus.cli.playing.play:play"),
+        CommandSpec("preview", "Show how a game looks on its page, until Ctrl-C.", "wsap_nexus.cli.preview:preview"),
         CommandSpec("runs", "List the recorded runs.", "wsap_nexus.cli.runs:runs"),
         CommandSpec("replay", "Show a recorded run step by step.", "wsap_nexus.cli.replay:replay"),
         CommandSpec("export", "Export runs to a file.", "wsap_nexus.cli.export:export"),

@@ -14,6 +14,7 @@ DISTRIBUTION_OF: dict[str, str] = {
     **dict.fromkeys(("check", "new"), "wsap-check"),
     "mcp": "wsap-mcp",
     "serve": "wsap-openenv",
-    **dict.fromkeys(("doctor", "export", "models", "nexus", "play", "replay", "runs", "schema"), "wsap-nexus"),
+    **dict.fromkeys(("doctor", "export", "models", "nexus", "play"), "wsap-nexus"),
+    **dict.fromkeys(("preview", "replay", "runs", "schema"), "wsap-nexus"),
 }
 """Command -> the distribution to install for it."""

@@ -160,3 +160,5 @@ class View(Frozen):
     title: str = ""
     selections: Sequence[Selection] = ()
     """Settings of a run's view."""
+    caption: str = ""
+    """What happens, in a sentence, for pages that show it below the picture."""

@@ -179,7 +179,7 @@ class Codec:
     def loads(self, cls: type[T], text: str | bytes, *, where: str = "message") -> T:
         """Decode and validate a JSON text; `WireError` says why the `where` is invalid."""
         try:
-            data = json.loads(text, parse_constant=_refuse_constant)
+            data = json.loads(text, parse_constant=refuse_constant)
         except ValueError as error:
             raise WireError(f"The {where} is not valid JSON: {error}.") from None
         except RecursionError:
@@ -201,5 +201,6 @@ class Codec:
             raise WireError(f"The {where} is nested too deeply to be a {cls.__name__}.") from None
 
 
-def _refuse_constant(word: str) -> None:
+def refuse_constant(word: str) -> None:
+    """Raise `ValueError`: NaN and infinities are not JSON, though Python reads them."""
     raise ValueError(f"{word} is not a number in JSON")

@@ -461,6 +461,20 @@ def test_a_view_that_arrives_takes_neither_focus_nor_selected_text_from_a_field(
     seen.wait(f"{numbers} === '1,2,3'")
 
 
+def test_the_stage_shows_a_games_own_caption_and_the_meters_that_it_names(
+    opened: Callable[..., Seen], scene: Scene
+) -> None:
+    seen = opened()
+    seen.go("")
+    seen.page.locator(".station-button", has_text="Hall").first.click()
+    seen.wait("document.querySelector('.caption').textContent.startsWith('A mirror turns')")
+    seen.wait("document.querySelectorAll('.vital meter').length === 1")  # not what has the name of another meter
+    meter = seen.page.locator(".vital meter")
+    shown = [meter.get_attribute(name) for name in ("aria-label", "value", "max", "low")]
+    assert shown == ["health", "7", "9", "3"]
+    assert seen.check("foreign") == 0
+
+
 @pytest.fixture
 def wild(databases: object, tmp_path: Path) -> Iterator[Served]:
     """A nexus with two agents that play Crafter well, each in a world of its own."""

@@ -102,11 +102,12 @@ class Hall:
                 PlaceGraphBlock(["here", EVIL], [("here", EVIL)], "here", {"here": [EVIL]}),
             ),
             EVIL,
+            caption=f"A mirror turns {EVIL}",
         )
 
 
 HALL = AdapterSpec("hall", f"A hall of mirrors {EVIL}", Hall, title=f"Hall {EVIL}"[:80], abilities=("render", "seed"),
-                   look_back="wsap hall show {run}")  # fmt: skip
+                   look_back="wsap hall show {run}", meters={"health": 9.0, EVIL: 9.0})  # fmt: skip
 
 
 class Steady:

@@ -68,6 +68,12 @@ async def own_view(nexus: Nexus, live: LiveSession) -> View | None:
     return None if run is None else await run.loop(live.seat_name).seat.look()
 
 
+def meters_in(nexus: Nexus, live: LiveSession) -> Mapping[str, float]:
+    """Return the meters of the game that an agent plays."""
+    port = nexus.live.ports.get(live.session.run_id)
+    return {} if port is None else port.spec.meters
+
+
 async def observe(nexus: Nexus, agent_id: str, wait: float, session_id: str | None = None) -> Response:
     """Reply with an agent's next observation, or 202 after `wait` seconds without a decision point."""
     seen = await next_observation(nexus, agent_id, wait)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,7 @@ LONGEST = 20_000
 
 _MOST_ROWS = 400
 _MOST_DETAILS = 40
+_MOST_METERS = 8
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MOST_PICTURE = 4 << 20
 
@@ -111,8 +113,8 @@ def session_json(stay: LiveSession, *, private: bool) -> dict[str, Any]:
     return found
 
 
-def observation_json(observation: Observation) -> dict[str, Any]:
-    """Return an observation as values, text and view."""
+def observation_json(observation: Observation, meters: Mapping[str, float]) -> dict[str, Any]:
+    """Return an observation as values, text and view; `meters` are those of its game."""
     try:
         view = view_json(observation.to_view())
     except Exception:  # the game's own code
@@ -122,6 +124,7 @@ def observation_json(observation: Observation) -> dict[str, Any]:
         "text": shortened(observation.to_text()),
         "view": view,
         "status": _pairs(observation.status),
+        "meters": meters_of(observation.status, meters),
         "inventory": _pairs(observation.inventory),
         "location": encode(observation.location),
         "step": observation.step,
@@ -132,6 +135,17 @@ def observation_json(observation: Observation) -> dict[str, Any]:
             for goal in list(observation.current_goals)[:12]
         ],
         "messages": [encode(message) for message in list(observation.messages)[-20:]],
+    }
+
+
+def meters_of(status: Mapping[str, Any], meters: Mapping[str, float]) -> dict[str, float]:
+    """Return the meters of a game that a status has a number for, with the highest value of each."""
+    return {
+        str(name)[:80]: most
+        for name, most in list(meters.items())[:_MOST_METERS]
+        if isinstance(value := status.get(name), int | float)
+        and not isinstance(value, bool)
+        and 0 <= value <= most < math.inf
     }
 
 
@@ -149,7 +163,8 @@ def view_json(view: View | None) -> dict[str, Any] | None:
         return None
     shown = [_block(block) for block in list(view.blocks)[:20]]
     selections = [_selection(selection) for selection in list(view.selections)[:10]]
-    return {"title": shortened(view.title, 200), "blocks": shown, "selections": selections}
+    words = {"title": shortened(view.title, 200), "caption": shortened(view.caption, 300)}
+    return {**words, "blocks": shown, "selections": selections}
 
 
 def _selection(selection: Selection) -> dict[str, Any]:

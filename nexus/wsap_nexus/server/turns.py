@@ -18,7 +18,7 @@ from wsap_llm.reply.schema import TEXT_LIMIT, legal_actions
 from wsap_nexus.http.replies import pending
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.outside.external import ExternalAgent
-from wsap_nexus.server.seats import check_external, own_view, place_of, the_agent
+from wsap_nexus.server.seats import check_external, meters_in, own_view, place_of, the_agent
 from wsap_nexus.server.serializers import json_response, observation_json, shortened, view_json
 from wsap_nexus.terminal.keyboard.keymap import ASIDE, keymap
 
@@ -54,7 +54,7 @@ async def turn_of(nexus: Nexus, agent_id: str, wait: float) -> Response:
             "seconds_left": seat.seconds_left,
             "description": shortened(seat.description),
             "view": view,
-            "seen": observation_json(observation),
+            "seen": observation_json(observation, {} if stay is None else meters_in(nexus, stay)),
             "actions": playable(seat, observation),
         }
     )

@@ -67,4 +67,4 @@ def test_every_check_that_can_fail_finds_at_least_one_fault() -> None:
     found = {check for _, checks in [*FAULTS.values(), *TRANSIT_FAULTS.values()] for check in checks}
     found |= {"ticks", "ticks-continue", "refused-influence"}  # in test_ticks.py
     only_warn = {"first-episode", "seeds-matter"}
-    assert {check.name for check in CHECKS} - found == only_warn
+    assert {check.name for check in CHECKS if not check.section} - found == only_warn  # the others: test_stage_card.py

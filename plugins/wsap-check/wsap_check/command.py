@@ -28,16 +28,20 @@ def check(
 
     GAME is a name that `wsap games` lists, or a class in a file: ./game.py:Game. The checks play the
     game. The exit status is 0 if no check finds an error (warnings are allowed), and 1 if one does.
+    The stage card at the end says what the page of the game lacks; what is missing there is advice.
     """
     from wsap_check.findings import CheckOutcome  # deferred for weight, like the rest
     from wsap_check.suite import run_checks
     from wsap_core.references import load_adapter_spec
 
     report_to = sys.stdout
+    before: CheckOutcome | None = None
 
     def tell(outcome: CheckOutcome) -> None:
+        nonlocal before
         if not as_json:
-            click.echo(strip_control(outcome.to_text()), file=report_to)
+            click.echo(strip_control(outcome.below(before)), file=report_to)
+        before = outcome
 
     # Keeps a game's own output out of the report.
     with contextlib.redirect_stdout(sys.stderr):

@@ -105,6 +105,8 @@ class Notes:
 
     def __init__(self, check: str) -> None:
         self._check = check
+        self.measured = ""
+        """What the check has measured; nothing is judged by it."""
         self._found: dict[tuple[str, str], Finding] = {}
 
     @property
@@ -117,9 +119,13 @@ class Notes:
         place = where.where if isinstance(where, Step) else where
         self._found.setdefault((severity, about or message), Finding(self._check, severity, message, place))
 
-    def warn(self, message: str, where: str = "") -> None:
+    def warn(self, message: str, where: str = "", about: str = "") -> None:
         """Add a warning."""
-        self.error(message, where, severity="warning")
+        self.error(message, where, about, severity="warning")
+
+    def advise(self, message: str, where: str = "", about: str = "") -> None:
+        """Add advice: a sentence that says what the game can add."""
+        self.error(message, where, about, severity="advice")
 
     def expect(self, holds: object, message: str, where: str | Step = "", about: str = "") -> bool:
         """Return whether something holds, and add an error if it does not."""
@@ -151,6 +157,8 @@ class Check:
     body: Body
     acts: bool = True
     """Whether it acts in worlds, so that it does not apply to those that are `irreversible`."""
+    section: str = ""
+    """The section of a report in which it is told; empty for the protocol."""
 
     def __call__(self, subject: Any) -> list[Finding]:
         """Return the findings of the check; none if it does not apply."""
@@ -166,14 +174,14 @@ class Check:
                 run_sync(kept_alive(self.body(notes, subject)))
         except NothingToCheck as nothing:
             if not notes.findings:
-                return CheckOutcome(self.name, self.summary, "skipped", str(nothing))
+                return CheckOutcome(self.name, self.summary, "skipped", str(nothing), section=self.section)
         except Fault as fault:
             notes.error(str(fault), fault.where)
         except TooLong as error:
             notes.error(f"{TOO_LONG} {subject.seconds:g} s: {describe(error)}. Mend the call, or play fewer --steps.")
         except Exception as error:
             notes.error(describe(error))
-        return CheckOutcome.of(self.name, self.summary, notes.findings)
+        return CheckOutcome.of(self.name, self.summary, notes.findings, self.section, notes.measured)
 
     def _objections(self, subject: Any) -> Iterator[str]:
         if self.acts and subject.can("irreversible"):
@@ -185,12 +193,12 @@ class Check:
                 yield f"the {subject.kind} does not declare {need!r}"
 
 
-def check(*applies: str | Condition, acts: bool = True) -> Callable[[Body], Check]:
+def check(*applies: str | Condition, acts: bool = True, section: str = "") -> Callable[[Body], Check]:
     """Turn a coroutine function into a check with its name and the first line of its docstring; see `Check`."""
 
     def made(body: Body) -> Check:
         name = getattr(body, "__name__", "check").replace("_", "-")
-        return Check(name, (body.__doc__ or name).split("\n", 1)[0], applies, body, acts)
+        return Check(name, (body.__doc__ or name).split("\n", 1)[0], applies, body, acts, section)
 
     return made
 

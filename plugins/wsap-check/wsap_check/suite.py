@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from wsap_check.checks import actions, agents, avatars, episodes, seats, senses, shape, snapshots, transits
+from wsap_check.checks import actions, agents, avatars, episodes, seats, senses, shape, snapshots, stage, transits
 from wsap_check.checks.agents import AgentSubject
 from wsap_check.findings import CheckOutcome, Report
 from wsap_check.raised import describe
@@ -35,6 +35,8 @@ CHECKS: tuple[Check, ...] = (
     *(transits.transit_once, transits.transit_sleep),
     *(episodes.ticks, episodes.ticks_continue, episodes.refused_influence),
     *(senses.achievements, senses.rendering, senses.score_metrics),
+    *(stage.stage_picture, stage.stage_alt, stage.stage_caption, stage.stage_meters, stage.stage_phrases),
+    *(stage.stage_reasons, stage.stage_secrets),
 )
 """The checks of games."""
 
@@ -131,7 +133,7 @@ def _run(
     broken_down = ""
     for check in checks:
         if broken_down:
-            outcome = CheckOutcome(check.name, check.summary, "skipped", broken_down)
+            outcome = CheckOutcome(check.name, check.summary, "skipped", broken_down, section=check.section)
         else:
             outcome = check.run(subject)
             if any(finding.message.startswith(TOO_LONG) for finding in outcome.findings):

@@ -49,6 +49,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             default_agent="crafter-survivor",
             score_metrics=(_SCORE, _PROGRESSION),
             achievements=ACHIEVEMENTS,
+            meters=dict.fromkeys(("health", "food", "drink", "energy"), 9),
             wire_types=("wsap_crafter.perception.observation:CrafterObservation",),
             skills=SKILLS,
             transfer_rules=TRANSFER_RULES,

@@ -165,7 +165,7 @@ export function drawObservation(node, seen, { text = true } = {}) {
   const where = [seen.location?.description || seen.location?.region, seen.time_of_day].filter(Boolean).join(' · ');
   fill(node,
     where ? el('p.where', {}, where) : null,
-    status.length ? el('dl.status', {}, status.map(([key, value]) => el('div', {}, el('dt', {}, key.replaceAll('_', ' ')), el('dd', {}, meter(key, value))))) : null,
+    status.length ? el('dl.status', {}, status.map(([key, value]) => el('div', {}, el('dt', {}, key.replaceAll('_', ' ')), el('dd', {}, meter(key, value, seen.meters?.[key]))))) : null,
     map,
     bag.length ? el('ul.bag', { 'aria-label': 'Items' }, bag.map(([key, n]) => el('li', {}, el('b', {}, n), ` ${key.replaceAll('_', ' ')}`))) : null,
     seen.events?.length ? el('ul.happened', { 'aria-label': 'Events' }, seen.events.map((line) => el('li', {}, line))) : null,
@@ -173,17 +173,15 @@ export function drawObservation(node, seen, { text = true } = {}) {
     text && seen.text ? el('details', { open }, el('summary', {}, 'As text'), pre(seen.text)) : null);
 }
 
-const VITAL = ['health', 'food', 'drink', 'energy'];
-const isVital = (key, value) => typeof value === 'number' && VITAL.includes(key) && value >= 0 && value <= 9;
-
-// The vital values of an observation's status, each with its meter.
-export function meters(status) {
-  return VITAL.filter((key) => isVital(key, status?.[key])).map((key) => el('p.vital', {}, el('span', {}, key), meter(key, status[key])));
+// The meters that an observation's game names, each as a bar.
+export function meters(seen) {
+  return Object.entries(seen?.meters || {}).map(([key, most]) =>
+    el('p.vital', {}, el('span', {}, key.replaceAll('_', ' ')), meter(key, seen.status[key], most)));
 }
 
-function meter(key, value) {
-  if (isVital(key, value)) {
-    return [el('meter', { min: 0, max: 9, low: 3, high: 5, optimum: 9, value, 'aria-label': key }), ` ${value}`];
+function meter(key, value, most) {
+  if (most !== undefined) {
+    return [el('meter', { min: 0, max: most, low: most / 3, high: most / 2, optimum: most, value, 'aria-label': key.replaceAll('_', ' ') }), ` ${Math.round(value * 100) / 100}`];
   }
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   return typeof value === 'number' ? Math.round(value * 100) / 100 : String(value);

@@ -48,7 +48,7 @@ export async function stagePage(context) {
   let stop = [];
   let said = '';
   let happened = ''; // the latest moment in the world that is looked at
-  let inView = ''; // what its view tells in words
+  let inView = {}; // what its view tells in words: the caption, and what stands in for one
   context.undo(() => stop.forEach((f) => f()));
 
   // --- the picture -----------------------------------------------------------------------------
@@ -62,7 +62,7 @@ export async function stagePage(context) {
     if (!world) return;
     if (!world.draws) { cover(world.title, 'This game draws no picture.'); return; }
     look = watchView({ signal, undo: (f) => stop.push(f) }, world.id, scene, (seen) => {
-      inView = seen.view ? wordsOf(seen.view) : '';
+      inView = seen.view ? { caption: cut(seen.view.caption), words: cut(wordsOf(seen.view)) } : {};
       showCaption();
       if (seen.view) drawScene(seen.view);
       else cover(world.title, seen.remark);
@@ -74,15 +74,18 @@ export async function stagePage(context) {
     fill(scene, el('div.cover', {}, el('p.cover-title', {}, title), remark ? el('p', {}, remark) : null));
   }
 
-  // What a view tells in words: the last line of its story or talk, else its title.
+  // What a view without a caption tells in words: the last line of its story or talk, else its title.
   function wordsOf(view) {
     const story = view.blocks.find((block) => block.kind === 'timeline')?.entries.at(-1)?.text;
     const line = view.blocks.find((block) => block.kind === 'chat')?.lines.at(-1);
-    const words = story || (line ? `${line.speaker}: ${line.text}` : view.title && view.title !== stage.title ? view.title : '');
+    return story || (line ? `${line.speaker}: ${line.text}` : view.title && view.title !== stage.title ? view.title : '');
+  }
+
+  function cut(words) {
     return words.length > 2 * LONGEST ? `${words.slice(0, 2 * LONGEST).replace(/\s\S*$/, '')} …` : words;
   }
 
-  function showCaption() { say(caption, happened || inView); }
+  function showCaption() { say(caption, inView.caption || happened || inView.words || ''); }
 
   // A picture fills the screen, before its own enlarged and blurred copy; other blocks stand on a card.
   function drawScene(view) {
@@ -132,7 +135,7 @@ export async function stagePage(context) {
     try {
       const now = await get(`/nexus/agents/${encodeURIComponent(asked)}/now`, signal);
       if (asked !== focus || signal.aborted) return;
-      fill(bars, meters(now.observation?.status));
+      fill(bars, meters(now.observation));
       const wish = (now.plan[0] || (now.observation?.goals || [])[0]?.description || '').replace(/^now:\s*/i, '');
       fill(told, wish ? [el('b', {}, 'Now '), wish] : '');
       if (now.stay) think(now.stay);
@@ -273,7 +276,7 @@ export async function stagePage(context) {
     fill(why, pinned ? 'You stay here' : ['On stage: ', el('b', {}, found.on_stage?.reason || '')]);
     pin.hidden = !stage;
     happened = here[0]?.words || '';
-    if (moved) { inView = ''; watch(stage); }
+    if (moved) { inView = {}; watch(stage); }
     showCaption();
     showPlate();
     showMoments(found.moments);

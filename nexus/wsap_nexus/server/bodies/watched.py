@@ -627,6 +627,8 @@ class ObservationShape(Answer):
     text: str
     view: Annotated[Message, part("View")] | None
     status: Json
+    meters: dict[str, float]
+    """Numbers of the status that are drawn as bars -> the highest value of each."""
     inventory: Json
     location: Json | None
     step: int

@@ -17,6 +17,7 @@ from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.transit.reconciliation import unresolved_transfers
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import OwnAgent, replies
+from wsap_nexus.server.seats import meters_in
 from wsap_nexus.server.serializers import json_response, observation_json, session_json, shortened
 from wsap_nexus.store.entities import AgentIdentity
 from wsap_nexus.store.nexus_store import Transaction
@@ -70,7 +71,7 @@ async def now(nexus: Hub, agent_id: OwnAgent) -> Response:
     return json_response(
         {
             "stay": session_json(stay, private=True),
-            "observation": observation_json(step.result.observation),
+            "observation": observation_json(step.result.observation, meters_in(nexus, stay)),
             "plan": [shortened(line, 300) for line in step.plan[:40]],
             "planned": step.planned,
         }

@@ -160,11 +160,12 @@ def _names_a_secret(subject: Subject) -> str:
     if several_seats(subject):
         return "there is one seat"
     game = type(subject.world().adapter)
-    named = any(_has(game, name) for name in ("vary_secret", "vary_hidden"))
+    named = any(names(game, name) for name in ("vary_secret", "vary_hidden"))
     return "" if named else "the game has no `vary_secret(seat, rng)` or `vary_hidden(rng)` that names one"
 
 
-def _has(game: type, name: str) -> bool:
+def names(game: type, name: str) -> bool:
+    """Return whether a game has a method, such as `vary_secret`, of its own."""
     return getattr(game, name, None) not in (None, getattr(RoundGame, name))
 
 
@@ -256,7 +257,7 @@ def _ways(table: Table, owner: str) -> list[Callable[[random.Random], _Varied | 
         return None if may_notice is None else ("what is hidden from it", tuple(may_notice), "vary_hidden(rng)")
 
     ways = (("vary_secret", secret), ("vary_hidden", hidden))
-    return [way for name, way in ways if _has(type(game), name)]
+    return [way for name, way in ways if names(type(game), name)]
 
 
 async def _told_later(notes: Notes, table: Table, copies: Sequence[Table], moves: int, where: str) -> int:

@@ -12,8 +12,8 @@ from wsap_nexus.http.access.callers import Admin
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import RunId, replies
-from wsap_nexus.server.routes.recorded.runs import indexes_of
-from wsap_nexus.server.serializers import json_response, shortened
+from wsap_nexus.server.routes.recorded.runs import indexes_of, reading_of
+from wsap_nexus.server.serializers import json_response, meters_of, shortened
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
 
@@ -27,17 +27,13 @@ MOST_SEATS = 4
 """Seats whose rewards are drawn, at most."""
 POINTS = 600
 """Points of a curve, at most."""
-_MOST = 1e15
-# Larger values are no meters.
-METERS = ("health", "food", "drink", "energy")
-"""The values of a status that are drawn as curves, if they are numbers."""
 
 
 @router.get("/{run_id}/curve", responses=replies(watched.CurvesOfRun))
 async def curve(
     nexus: Hub, request: Request, run_id: RunId, by: Admin, points: Annotated[int, Query(ge=2, le=2000)] = POINTS
 ) -> Response:
-    """The reward so far over all steps, and with one seat its health, food, drink and energy if it has such.
+    """The reward so far over all steps, and with one seat the meters of its game.
 
     Each curve has the lowest and the highest value of as many parts of the run as there are points.
     """
@@ -46,12 +42,14 @@ async def curve(
     if index.count > MOST_STEPS:
         remark = f"It has more than {MOST_STEPS:,} steps, so no curves are drawn."
         return json_response({"curves": [], "steps": index.count, "remark": remark})
-    found = await asyncio.to_thread(_read, nexus.store.repository, record.id, index.count, points)
+    found = await asyncio.to_thread(
+        _read, nexus.store.repository, record.id, index.count, reading_of(nexus.host, record).meters, points
+    )
     return json_response({"curves": found.drawn(), "steps": index.count, "remark": ""})
 
 
-def _read(repository: Repository, run_id: str, count: int, points: int) -> Curves:
-    curves = Curves(count, points)
+def _read(repository: Repository, run_id: str, count: int, meters: Mapping[str, float], points: int) -> Curves:
+    curves = Curves(count, meters, points)
     for position, event in enumerate(repository.read_events(run_id, kinds=("step",))):
         if position >= count:
             break  # it is being played
@@ -62,10 +60,11 @@ def _read(repository: Repository, run_id: str, count: int, points: int) -> Curve
 class Curves:
     """Gathers the curves of a number of steps, in at most `points` parts of equal length."""
 
-    def __init__(self, count: int, points: int = POINTS) -> None:
+    def __init__(self, count: int, meters: Mapping[str, float], points: int = POINTS) -> None:
         self._count = max(1, count)
         self._parts = min(points, self._count)
         self._rewards: dict[str, float] = {}
+        self._known = meters
         self._meters: dict[str, None] = {}
         self._seen: dict[str, list[tuple[float, float] | None]] = {}
         """Curve -> the lowest and highest value of each part; None for a part without one."""
@@ -78,11 +77,9 @@ class Curves:
             self._rewards[seat] = self._rewards.get(seat, 0.0) + float(line["result"]["reward"])
             self._note(f"reward {seat}", part, self._rewards[seat])
         status = line["observation"].get("status") or {}
-        for name in METERS:
-            value = status.get(name) if isinstance(status, Mapping) else None
-            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST:
-                self._meters[name] = None
-                self._note(f"meter {name}", part, float(value))
+        for name in meters_of(status, self._known) if isinstance(status, Mapping) else ():
+            self._meters[name] = None
+            self._note(f"meter {name}", part, float(status[name]))
 
     def _note(self, name: str, part: int, value: float) -> None:
         parts = self._seen.setdefault(name, [None] * self._parts)
@@ -90,7 +87,7 @@ class Curves:
         parts[part] = (value, value) if known is None else (min(known[0], value), max(known[1], value))
 
     def drawn(self) -> list[dict[str, Any]]:
-        """Return the curves: the reward of each seat, then with one seat what it has of `METERS`."""
+        """Return the curves: the reward of each seat, then with one seat its meters."""
         alone = len(self._rewards) <= 1
         named = [
             (f"reward {seat}", "reward" if alone else f"reward of {seat}", "reward") for seat in sorted(self._rewards)

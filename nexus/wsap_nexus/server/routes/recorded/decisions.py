@@ -9,14 +9,13 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 
 from wsap_core.errors import UnknownNameError, WireError, WsapError
 from wsap_core.protocol import Observation
-from wsap_core.protocol.wire import Codec
 from wsap_nexus.http.access.callers import admin
 from wsap_nexus.http.replies import BROWSER_HEADERS
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.record.journal import chances_of, read_picture, read_reply, recorded_text
 from wsap_nexus.server.bodies import watched
 from wsap_nexus.server.deps import RunId, Seq, replies
-from wsap_nexus.server.routes.recorded.runs import indexes_of, reading_of, step_in_short
+from wsap_nexus.server.routes.recorded.runs import Reading, indexes_of, reading_of, step_in_short
 from wsap_nexus.server.serializers import json_response, observation_json, shortened
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
@@ -42,13 +41,13 @@ async def step(nexus: Hub, request: Request, run_id: RunId, seq: Seq) -> Respons
     repository = nexus.store.repository
     record = repository.get_run(run_id)
     event = _event(repository, record, seq)
-    codec, _, _ = reading_of(nexus.host, record)
+    reading = reading_of(nexus.host, record)
     position = await indexes_of(request).position_of(record.id, seq)
-    return json_response(step_in_full(repository, record, event, position, codec))
+    return json_response(step_in_full(repository, record, event, position, reading))
 
 
 def step_in_full(
-    repository: Repository, record: RunRecord, event: EventRecord, position: int, codec: Codec
+    repository: Repository, record: RunRecord, event: EventRecord, position: int, reading: Reading
 ) -> dict[str, Any]:
     """Return one decision with all that is known of it; `position` is the number of steps before it."""
     data = event.data
@@ -63,8 +62,8 @@ def step_in_full(
         "reasoning": shortened(data.get("reasoning") or ""),
         "message": shortened(line["result"]["message"]),
         "decision": data.get("decision"),
-        "seen": _seen_before(repository, record, event, earlier, codec),
-        "after": _decoded(codec, line["observation"]),
+        "seen": _seen_before(repository, record, event, earlier, reading),
+        "after": _decoded(reading, line["observation"]),
         "behind": [_behind(e) for e in _events_behind(repository, record, event, earlier)],
         "plan": _plan(repository, record, event),
     }
@@ -106,19 +105,19 @@ def _event(repository: Repository, record: RunRecord, seq: int, kind: str = "ste
 
 
 def _seen_before(
-    repository: Repository, record: RunRecord, event: EventRecord, earlier: int, codec: Codec
+    repository: Repository, record: RunRecord, event: EventRecord, earlier: int, reading: Reading
 ) -> dict[str, Any] | None:
     """Return the observation of a decision: the recorded one, else that of the seat's last step."""
     seen = None
     kinds = ("observation", "step")
     for found in repository.read_events(record.id, from_seq=earlier, to_seq=event.seq, kinds=kinds, seat=event.seat):
         seen = found.data if found.kind == "observation" else found.data["step"]["observation"]
-    return None if seen is None else _decoded(codec, seen)
+    return None if seen is None else _decoded(reading, seen)
 
 
-def _decoded(codec: Codec, data: Any) -> dict[str, Any] | None:
+def _decoded(reading: Reading, data: Any) -> dict[str, Any] | None:
     try:
-        return observation_json(codec.decode(Observation, data, where="recorded observation"))
+        return observation_json(reading.codec.decode(Observation, data, where="recorded observation"), reading.meters)
     except WireError:
         return None
 

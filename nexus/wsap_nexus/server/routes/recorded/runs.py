@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -68,7 +68,7 @@ async def run(nexus: Hub, request: Request, run_id: RunId, who: Reader) -> Respo
     """A run: its game, its agents, and its number of steps; its seed and its summary are for the owner only."""
     record = nexus.store.repository.get_run(run_id)
     index = await indexes_of(request).of(record.id)
-    _, title, remark = reading_of(nexus.host, record)
+    reading = reading_of(nexus.host, record)
     with nexus.nexus_store.look() as tx:
         players = _players(tx, [record.id])
     private = is_owner(who)
@@ -77,7 +77,7 @@ async def run(nexus: Hub, request: Request, run_id: RunId, who: Reader) -> Respo
             "run": {
                 "id": record.id,
                 "game": record.game,
-                "title": title,
+                "title": reading.title,
                 "seed": record.seed if private else None,
                 "status": record.status.value,
                 "created": record.created,
@@ -91,7 +91,7 @@ async def run(nexus: Hub, request: Request, run_id: RunId, who: Reader) -> Respo
             "players": players.get(record.id, []),
             "steps": index.count,
             "views": spec_with_views(record, nexus.host) is not None,
-            "remark": remark,
+            "remark": reading.remark,
         }
     )
 
@@ -234,12 +234,27 @@ def indexes_of(request: Request) -> StepIndexes:
     return indexes
 
 
-def reading_of(host: PluginHost, record: RunRecord) -> tuple[Codec, str, str]:
-    """Return the codec of a run's observations, its game's title, and a remark if the game is missing."""
+@dataclass(frozen=True)
+class Reading:
+    """How a run's observations are read and drawn."""
+
+    codec: Codec
+    title: str
+    """Its game's."""
+    remark: str = ""
+    """Why the game is missing."""
+    meters: Mapping[str, float] = field(default_factory=dict)
+    """Its game's."""
+
+
+def reading_of(host: PluginHost, record: RunRecord) -> Reading:
+    """Return how a run is read."""
     if record.game == GAME:
-        return Codec([load(t) for t in NEXUS_SPEC.wire_types]), "The nexus", ""
+        return Reading(Codec([load(t) for t in NEXUS_SPEC.wire_types]), "The nexus")
     spec, codec, remark = game_to_read(record, host)
-    return codec, record.game if spec is None else spec.display_title, remark
+    if spec is None:
+        return Reading(codec, record.game, remark)
+    return Reading(codec, spec.display_title, remark, spec.meters)
 
 
 def _players(tx: Transaction, run_ids: Sequence[str]) -> dict[str, list[dict[str, str]]]:

@@ -138,18 +138,18 @@ def _data(
     part: Part,
     language: Language,
 ) -> dict[str, Any]:
-    codec, title, _ = reading_of(host, record)
+    reading = reading_of(host, record)
     seqs = [seq for seq, _ in repository.find_events(record.id, "step")]
     chosen = seqs[part.first : part.first + part.steps]
     if not chosen:
         held = f"has {plural(len(seqs), 'step')}" if seqs else "has no steps"
         raise UsageError(f"Run {record.id!r} {held}, so there is nothing to save from step {part.first + 1} on.")
     steps: list[dict[str, Any]] = []
-    curves = Curves(len(chosen))
+    curves = Curves(len(chosen), reading.meters)
     calls: dict[str, Any] = {}
     events = repository.read_events(record.id, from_seq=chosen[0], to_seq=chosen[-1] + 1, kinds=("step",))
     for position, event in enumerate(events):
-        step = step_in_full(repository, record, event, position, codec)
+        step = step_in_full(repository, record, event, position, reading)
         if part.prompts:
             shared = [one["seq"] for one in step["behind"] if one.get("shared")]
             calls |= {str(seq): _whole(repository, record, seq) for seq in shared}
@@ -163,7 +163,7 @@ def _data(
         "run": {
             "id": record.id,
             "game": record.game,
-            "title": title,
+            "title": reading.title,
             "seed": record.seed,
             "status": record.status.value,
             "created": record.created,
