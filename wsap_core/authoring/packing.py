@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import zlib
-from typing import Annotated, NoReturn, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol.values import JsonValue
-from wsap_core.protocol.wire import Codec
+from wsap_core.protocol.wire import Codec, refuse_constant
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ def unpack(header: bytes, data: bytes, game: str, largest: int = _LARGEST) -> di
         text = reader.decompress(data[len(header) :], largest)
         if not reader.eof or reader.unused_data:
             raise ValueError(f"it ends too early or too late, or exceeds {largest} bytes")
-        state = json.loads(text, parse_constant=_refuse_constant)
+        state = json.loads(text, parse_constant=refuse_constant)
         if not isinstance(state, dict):
             raise ValueError("it holds no object")
     except (ValueError, zlib.error, RecursionError) as error:
@@ -53,7 +53,3 @@ def read(shape: type[T], data: JsonValue) -> T:
         return Codec().decode(shape, data, where="data")
     except WireError as error:
         raise ValueError(str(error).rstrip(".")) from error
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number")

@@ -30,10 +30,6 @@ def _is_type(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(v in TYPES for v in value)
 
 
-def _is_names(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
-
-
 _KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "type": (_is_type, "one of " + ", ".join(TYPES) + ", or a list of them"),
     "enum": (lambda v: isinstance(v, list | tuple) and bool(v), "a list of at least one value"),
@@ -43,7 +39,7 @@ _KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "items": (lambda v: isinstance(v, Mapping | bool), "a schema"),
     "prefixItems": (lambda v: isinstance(v, list | tuple) and bool(v), "a list of at least one schema"),
     "properties": (lambda v: isinstance(v, Mapping), "an object of schemas"),
-    "required": (_is_names, "a list of names"),
+    "required": (lambda v: isinstance(v, list | tuple) and all(isinstance(n, str) for n in v), "a list of names"),
     "additionalProperties": (lambda v: isinstance(v, Mapping | bool), "a schema"),
 }
 

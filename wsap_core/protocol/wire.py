@@ -161,8 +161,7 @@ class Codec:
 
         self._by_tag: dict[str, type] = {}
         for cls in (*PROTOCOL_TYPES, *subclasses):
-            tag = wire_type(cls)
-            if tag is None:
+            if (tag := wire_type(cls)) is None:
                 continue
             known = self._by_tag.get(tag, cls)
             self._by_tag[tag] = cls  # a subclass with the tag of its base replaces it
@@ -179,7 +178,7 @@ class Codec:
     def loads(self, cls: type[T], text: str | bytes, *, where: str = "message") -> T:
         """Decode and validate a JSON text; `WireError` says why the `where` is invalid."""
         try:
-            data = json.loads(text, parse_constant=_refuse_constant)
+            data = json.loads(text, parse_constant=refuse_constant)
         except ValueError as error:
             raise WireError(f"The {where} is not valid JSON: {error}.") from None
         except RecursionError:
@@ -201,5 +200,6 @@ class Codec:
             raise WireError(f"The {where} is nested too deeply to be a {cls.__name__}.") from None
 
 
-def _refuse_constant(word: str) -> None:
+def refuse_constant(word: str) -> None:
+    """Raise `ValueError`: NaN and the like are Python's, not JSON; for `json.loads(..., parse_constant=...)`."""
     raise ValueError(f"{word} is not a number in JSON")

@@ -2,6 +2,7 @@
 
 import { el, fill, table } from './dom.js';
 import { MOST, drawMap } from './map.js';
+import { drawTable, updateTable } from './table.js';
 
 // A tile's colour depends only on its character, so that a map keeps its colours.
 function tone(character) {
@@ -81,9 +82,11 @@ function rows(block) {
 }
 
 const KINDS = {
-  image, grid, chat, places, timeline, table: rows,
+  image, grid, chat, places, timeline, table: rows, seats: drawTable,
   text: (block) => el('pre.text', {}, block.text),
 };
+// Blocks that are changed in place rather than drawn anew.
+const UPDATES = { seats: updateTable };
 
 export function drawBlock(block, pick) {
   const draw = KINDS[block.kind];
@@ -108,6 +111,8 @@ export function drawView(node, view, remark, pick) {
         const source = `data:image/png;base64,${block.base64}`;
         if (picture.src !== source) picture.src = source;
         if (picture.alt !== block.alt && block.alt) picture.alt = block.alt;
+      } else if (UPDATES[block.kind]) {
+        UPDATES[block.kind](old.lastElementChild, block, pick);
       } else {
         exchange(old, block, pick);
       }
@@ -147,12 +152,12 @@ export function thumbnail(node, view) {
 const PARTS = 24;
 
 // Draws an observation: status, map, inventory, events, messages, and the text.
-export function drawObservation(node, seen, { text = true } = {}) {
+export function drawObservation(node, seen, { text = true, pick } = {}) {
   if (!seen) { fill(node, el('p.empty', {}, 'No observation was recorded.')); return; }
   const status = Object.entries(seen.status || {}).slice(0, PARTS);
   const bag = Object.entries(seen.inventory || {}).filter(([, n]) => n !== 0).slice(0, 40);
   const map = el('div', {});
-  if (seen.view) drawView(map, seen.view);
+  if (seen.view) drawView(map, seen.view, '', pick);
   const where = [seen.location?.description || seen.location?.region, seen.time_of_day].filter(Boolean).join(' · ');
   fill(node,
     where ? el('p.where', {}, where) : null,

@@ -15,6 +15,7 @@ const CARDS = 3;
 const TOGETHER = 10; // seconds within which first times of one agent are one card
 const BEFORE = 10; // steps before a moment at which its replay starts
 const LONGEST = 110; // characters of a thought
+const FRESH = 15; // seconds in which a moment is newer than what a game tells
 
 export async function stagePage(context) {
   const { root, signal } = context;
@@ -47,7 +48,7 @@ export async function stagePage(context) {
   let looks = new Map();
   let stop = [];
   let said = '';
-  let happened = ''; // the latest moment in the world that is looked at
+  let happened = { words: '', time: 0 }; // the latest moment in the world that is looked at
   let inView = ''; // what its view tells in words
   context.undo(() => stop.forEach((f) => f()));
 
@@ -82,13 +83,16 @@ export async function stagePage(context) {
     return words.length > 2 * LONGEST ? `${words.slice(0, 2 * LONGEST).replace(/\s\S*$/, '')} …` : words;
   }
 
-  function showCaption() { say(caption, happened || inView); }
+  // What happened stands there until it is old and the game tells something newer.
+  function showCaption() { say(caption, (Date.now() / 1000 - happened.time < FRESH && happened.words) || inView || happened.words); }
 
-  // A picture fills the screen, before its own enlarged and blurred copy; other blocks stand on a card.
+  // A picture fills the screen, before its own enlarged and blurred copy; a table stands there alone, since the caption
+  // tells what was said; other blocks stand on a card.
   function drawScene(view) {
     const picture = view.blocks.find((block) => block.kind === 'image');
-    const whole = picture ? { ...view, blocks: [picture] } : view;
-    const kind = picture ? 'picture' : 'blocks';
+    const board = picture || view.blocks.find((block) => block.kind === 'seats');
+    const whole = board ? { ...view, blocks: [board] } : view;
+    const kind = picture ? 'picture' : board ? 'board' : 'blocks';
     let stand = scene.querySelector(`.${kind}`);
     if (!stand) {
       scene.dataset.key = '';
@@ -268,7 +272,7 @@ export async function stagePage(context) {
     why.hidden = !stage;
     fill(why, pinned ? 'You stay here' : ['On stage: ', el('b', {}, found.on_stage?.reason || '')]);
     pin.hidden = !stage;
-    happened = here[0]?.words || '';
+    happened = here[0] || { words: '', time: 0 };
     if (moved) { inView = ''; watch(stage); }
     showCaption();
     showPlate();
