@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from dashboard_kit import Served
@@ -106,8 +107,13 @@ def test_onlookers_see_no_role_of_the_living_at_the_table(opened: Callable[..., 
 def test_nothing_of_a_role_is_in_the_bytes_that_reach_a_guest(opened: Callable[..., Seen], scene: Scene) -> None:
     """But for what is said: players may claim any role."""
     seen, bodies = opened(locked=True), list[str]()
-    seen.page.on("response", lambda answer: bodies.append(answer.text()) if "/nexus/" in answer.url and
-                 "event-stream" not in answer.headers.get("content-type", "") and answer.status == 200 else None)  # fmt: skip
+
+    def heard(answer: Any) -> None:
+        kind = answer.headers.get("content-type", "")
+        if "/nexus/" in answer.url and kind.startswith("application/json") and answer.status == 200:
+            bodies.append(answer.text())
+
+    seen.page.on("response", heard)
     in_town(seen, scene)
     for route in ("", f"run/{scene.run}", "agent/ada"):
         seen.go(route)

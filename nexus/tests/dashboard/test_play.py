@@ -132,14 +132,15 @@ def test_nobody_is_seated_without_a_name(opened: Callable[..., Seen]) -> None:
 def test_a_person_votes_by_pressing_a_seat_at_the_table(opened: Callable[..., Seen], scene: Scene) -> None:
     seen = opened(PHONE)
     take(seen, "tossim", "Ann")
-    can_press = "!!document.querySelector('.play-seen .seat.choice')"
-    acts = f"document.querySelector('.play-do:not([inert])') && ({can_press} || {READY})"
+    can_press = (
+        "!!document.querySelector('.play-do:not([inert])') && !!document.querySelector('.play-seen .seat.choice')"
+    )
     for _ in range(60):
-        seen.wait(acts)
+        seen.wait(READY)
         if seen.page.evaluate(can_press):
             break
-        seen.page.get_by_role("button", name="wait", exact=True).click()
-        seen.wait(f"!/You act/.test(document.querySelector('.play-told').textContent) && {acts}")
+        seen.page.keyboard.press(".")  # say and do nothing
+        seen.wait(f"!!document.querySelector('.play-do[inert]') || {can_press} || {READY}")
     seat = seen.page.locator(".play-seen .seat.choice").first
     name = str(seat.get_attribute("aria-label")).partition(":")[0]
     seat.focus()

@@ -3,6 +3,7 @@
 import { el, fill, table } from './dom.js';
 import { MOST, drawMap } from './map.js';
 import { drawTable, updateTable } from './table.js';
+import { drawVillage, hasSpots, sameVillage, updateVillage } from './village.js';
 
 // A tile's colour depends only on its character, so that a map keeps its colours.
 function tone(character) {
@@ -59,12 +60,20 @@ const listed = (values, f) => values.map((value, i) => [i ? ', ' : '', f(value)]
 function places(block, pick) {
   const exits = new Map();
   for (const [from, target] of block.exits || []) exits.set(from, [...(exits.get(from) || []), target]);
-  const picture = exits.size && block.places.length <= MOST ? drawMap(block, pick?.place) : '';
+  const picture = hasSpots(block) ? drawVillage(block, pick?.place) : exits.size && block.places.length <= MOST ? drawMap(block, pick?.place) : '';
   return el('div', {}, picture, el('ul.places', {}, (block.places || []).map((place) =>
     el('li', { class: place === block.here ? 'here' : '' },
       el('b', {}, word(pick, 'place', place)), place === block.here ? ' (here)' : '',
       exits.get(place)?.length ? el('small', {}, ` → ${exits.get(place).join(', ')}`) : '',
       block.occupants?.[place]?.length ? el('div', {}, listed(block.occupants[place], (who) => word(pick, 'character', who))) : null))));
+}
+
+// The same map stays, so that people walk on it.
+function updatePlaces(node, block, pick) {
+  const map = node.querySelector('.village-map');
+  if (!map || !sameVillage(map, block)) { node.replaceWith(places(block, pick)); return; }
+  updateVillage(map, block);
+  node.lastElementChild.replaceWith(places({ ...block, spots: {}, exits: [] }, pick).lastElementChild);
 }
 
 function timeline(block, pick) {
@@ -86,7 +95,7 @@ const KINDS = {
   text: (block) => el('pre.text', {}, block.text),
 };
 // Blocks that are changed in place rather than drawn anew.
-const UPDATES = { seats: updateTable };
+const UPDATES = { seats: updateTable, places: updatePlaces };
 
 export function drawBlock(block, pick) {
   const draw = KINDS[block.kind];
@@ -139,13 +148,15 @@ function exchange(old, block, pick) {
   if (within) talk.focus({ preventScroll: true });
 }
 
+export const isVillage = (block) => block.kind === 'places' && hasSpots(block);
+
 // A view's thumbnail for cards: its first picture or map.
 export function thumbnail(node, view) {
   const block = view?.blocks.find((b) => b.kind === 'image') || view?.blocks.find((b) => b.kind === 'grid')
-    || view?.blocks.find((b) => b.kind === 'table') || view?.blocks[0];
+    || view?.blocks.find(isVillage) || view?.blocks.find((b) => b.kind === 'table') || view?.blocks[0];
   if (!block) { fill(node); return; }
   // Text would be too small to read, so the view's title is shown instead.
-  if (view.title && !['image', 'grid'].includes(block.kind)) { node.dataset.key = ''; fill(node, el('p.moment', {}, view.title)); return; }
+  if (view.title && !['image', 'grid'].includes(block.kind) && !isVillage(block)) { node.dataset.key = ''; fill(node, el('p.moment', {}, view.title)); return; }
   drawView(node, { blocks: [block] });
 }
 

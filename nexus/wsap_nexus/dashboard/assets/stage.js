@@ -1,7 +1,7 @@
 // The stage: one agent in its world, what it thinks and wants, what just happened, and the other worlds along a line.
 
 import { act, get, token } from './api.js';
-import { drawView, meters, thumbnail } from './blocks.js';
+import { drawView, isVillage, meters, thumbnail } from './blocks.js';
 import { add, el, fill, link, say, to } from './dom.js';
 import { face } from './face.js';
 import { throttled, watchView } from './feed.js';
@@ -86,11 +86,11 @@ export async function stagePage(context) {
   // What happened stands there until it is old and the game tells something newer.
   function showCaption() { say(caption, (Date.now() / 1000 - happened.time < FRESH && happened.words) || inView || happened.words); }
 
-  // A picture fills the screen, before its own enlarged and blurred copy; a table stands there alone, since the caption
-  // tells what was said; other blocks stand on a card.
+  // A picture fills the screen, before its own enlarged and blurred copy; a table or village stands there alone, since
+  // the caption tells what was said; other blocks stand on a card.
   function drawScene(view) {
     const picture = view.blocks.find((block) => block.kind === 'image');
-    const board = picture || view.blocks.find((block) => block.kind === 'seats');
+    const board = picture || view.blocks.find((block) => block.kind === 'seats' || isVillage(block));
     const whole = board ? { ...view, blocks: [board] } : view;
     const kind = picture ? 'picture' : board ? 'board' : 'blocks';
     let stand = scene.querySelector(`.${kind}`);
