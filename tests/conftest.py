@@ -95,6 +95,11 @@ def every_message() -> dict[str, st.SearchStrategy[Any]]:
     places = b(
         m.PlaceGraphBlock, some(TEXTS), some(st.tuples(TEXTS, TEXTS)), maybe(TEXTS),
         st.dictionaries(TEXTS, st.lists(TEXTS, max_size=2).map(tuple), max_size=2),
+        st.dictionaries(TEXTS, st.tuples(REALS, REALS), max_size=2), words, words,
+    )  # fmt: skip
+    seat = b(m.SeatState, TEXTS, TEXTS, st.sampled_from(["in", "out", "away"]), st.booleans(), TEXTS, TEXTS)
+    seats = b(
+        m.SeatsBlock, some(seat), some(st.tuples(TEXTS, TEXTS, TEXTS)), TEXTS, some(TEXTS), TEXTS, st.booleans(), TEXTS,
     )  # fmt: skip
     chat = b(m.ChatBlock, some(line), TEXTS)
     table = b(m.TableBlock, some(TEXTS), some(st.lists(TEXTS, max_size=2).map(tuple)), TEXTS)
@@ -122,13 +127,12 @@ def every_message() -> dict[str, st.SearchStrategy[Any]]:
         "JackOutResult": b(m.JackOutResult, st.booleans(), state, TEXTS, OBJECTS),
         "Location": location, "Memory": b(m.Memory, some(TEXTS), some(TEXTS), some(entry)),
         "Observation": observation, "ParamDef": parameter, "PlaceGraphBlock": places, "Possible": possible,
-        "RespawnOption": option,
-        "Selection": selection,
+        "RespawnOption": option, "SeatState": seat, "SeatsBlock": seats, "Selection": selection,
         "TableBlock": table, "Terrain": terrain, "TextBlock": text, "TimelineBlock": timeline,
         "TimelineEntry": happened,
         "Tick": b(m.Tick, WHOLES, OBJECTS, TEXTS, st.booleans()),
         "Tool": b(m.Tool, TEXTS, TEXTS, some(parameter)),
-        "View": b(m.View, some(image | grid | places | chat | table | text | timeline), TEXTS, some(selection)),
+        "View": b(m.View, some(image | grid | places | seats | chat | table | text | timeline), TEXTS, some(selection)),
     }  # fmt: skip
     assert found.keys() == MESSAGES.keys()
     return found

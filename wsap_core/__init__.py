@@ -18,8 +18,8 @@ _NAMES = {
         AVATAR_ACTIONS Achievement Action ActionAvailability ActionDef ActionResult ActionSpace AgentMessage
         Avatar AvatarRoster AvatarSpec AvatarState ChatBlock ChatLine DeathEvent Effect EmbodiedObservation
         Entity Event Goal GridMapBlock HistoryEntry ImageBlock JackInResult JackOutResult Location Memory
-        Observation ParamDef PlaceGraphBlock Possible RespawnOption Selection TableBlock Terrain TextBlock
-        TimelineBlock TimelineEntry Tool View
+        Observation ParamDef PlaceGraphBlock Possible RespawnOption SeatState SeatsBlock Selection TableBlock
+        Terrain TextBlock TimelineBlock TimelineEntry Tool View
     """,
     "wsap_core.protocol.text": "system_message user_message",
     "wsap_core.protocol.wire": "Codec",

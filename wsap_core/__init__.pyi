@@ -33,6 +33,8 @@ from wsap_core.protocol import ParamDef as ParamDef
 from wsap_core.protocol import PlaceGraphBlock as PlaceGraphBlock
 from wsap_core.protocol import Possible as Possible
 from wsap_core.protocol import RespawnOption as RespawnOption
+from wsap_core.protocol import SeatsBlock as SeatsBlock
+from wsap_core.protocol import SeatState as SeatState
 from wsap_core.protocol import Selection as Selection
 from wsap_core.protocol import TableBlock as TableBlock
 from wsap_core.protocol import Terrain as Terrain

@@ -127,9 +127,8 @@ class Registry(Generic[S]):
 
     def is_builtin(self, name: str) -> bool:
         """Return whether the kernel registers that name."""
-        return any(
-            (e.plugin, e.distribution) == (BUILTIN.name, BUILTIN.distribution) for e in self._entries.get(name, ())
-        )
+        own = (BUILTIN.name, BUILTIN.distribution)
+        return any((e.plugin, e.distribution) == own for e in self._entries.get(name, ()))
 
     def duplicates(self) -> dict[str, list[Registration[S]]]:
         """Return the names, former ones among them, that several plugins claim."""
@@ -310,7 +309,6 @@ class PluginHost:
         for name in sorted(vars(plugin) if hasattr(plugin, "__dict__") else dir(plugin)):
             options = self._manager.parse_hookimpl_opts(plugin, name)
             if options is not None and name not in self._registries and not options["optionalhook"]:
-                guess = UnknownNameError("hook", name, self._registries)
-                row.add_problem(str(guess))
+                row.add_problem(str(UnknownNameError("hook", name, self._registries)))
             elif options is None and name in self._registries:
                 row.add_problem(f"{name} is not marked with @hookimpl, so it is not called.")

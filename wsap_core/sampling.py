@@ -22,8 +22,7 @@ def sample(schema: Mapping[str, Any] | bool, generator: random.Random) -> Any:
     if not isinstance(kind, str):
         kind = kind[generator.randrange(len(kind))]
     if kind == "integer":
-        low, high = _integer_bounds(schema)
-        return generator.randint(low, high)
+        return generator.randint(*_integer_bounds(schema))
     if kind == "number":
         low_f = float(schema.get("minimum", schema.get("exclusiveMinimum", 0.0)))
         return generator.uniform(low_f, float(schema.get("maximum", schema.get("exclusiveMaximum", low_f + 1.0))))

@@ -289,10 +289,6 @@ class AdapterSpec(Spec):
             raise UnknownNameError(f"game of the family {self.name!r}", name, known, hint=shown if known else "")
         return replace(self, name=wanted, preset={**self.preset, self.family: name}, family="", members=None)
 
-    def member_names(self) -> list[str]:
-        """Return every NAME of a family that can be played; empty if only the game can tell."""
-        return [name for name, why_not in self.known_members().items() if not why_not]
-
     def known_members(self) -> dict[str, str]:
         """Return every NAME of a family -> why it can't be played, empty if it can."""
         known = () if self.members is None else load(self.members)()

@@ -12,6 +12,9 @@ from wsap_sandbox.story.chapters import tick_body
 class Recorded:
     """A reader of one run that was recorded; `events` may be added to."""
 
+    template = "gone.toml"
+    """Where the world came from."""
+
     def __init__(self, events: Iterable[Mapping[str, Any]]) -> None:
         self.log: list[Mapping[str, Any]] = []
         self.add(*events)
@@ -26,7 +29,8 @@ class Recorded:
 
     def about(self, run: str) -> Mapping[str, Any]:
         """As `RunReader.about`."""
-        return {"created": "2026-11-22T12:00:00+00:00"}
+        config = {"options": {"template": self.template}}
+        return {"created": "2026-11-22T12:00:00+00:00", "game": "sandbox", "config": config}
 
     def ticks(self, run: str) -> int:
         """As `RunReader.ticks`; nothing is rewound."""

@@ -60,9 +60,8 @@ class RootGroup(LazyGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands into the help, and name plugins with problems."""
         super().format_commands(ctx, formatter)
-        troubled = [
-            row["name"] for row in _state(ctx).catalogue().plugins if row["reasons"] and row["status"] != "disabled"
-        ]
+        rows = _state(ctx).catalogue().plugins
+        troubled = [row["name"] for row in rows if row["reasons"] and row["status"] != "disabled"]
         if troubled:
             formatter.write_paragraph()
             named = ", ".join(f"plugin {single_line(name)!r}" for name in troubled)
@@ -166,9 +165,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _invoke(typed, state)
         sys.stdout.flush()
+        return code
     except (Exception, KeyboardInterrupt) as error:
-        code = _report(error, state, typed)
-    return code
+        return _report(error, state, typed)
 
 
 def _invoke(typed: list[str], state: State) -> int:

@@ -54,6 +54,8 @@ from wsap_core.protocol.views import ChatLine as ChatLine
 from wsap_core.protocol.views import GridMapBlock as GridMapBlock
 from wsap_core.protocol.views import ImageBlock as ImageBlock
 from wsap_core.protocol.views import PlaceGraphBlock as PlaceGraphBlock
+from wsap_core.protocol.views import SeatsBlock as SeatsBlock
+from wsap_core.protocol.views import SeatState as SeatState
 from wsap_core.protocol.views import Selection as Selection
 from wsap_core.protocol.views import TableBlock as TableBlock
 from wsap_core.protocol.views import TextBlock as TextBlock

@@ -32,9 +32,7 @@ class AvatarState(Enum):
 
 _TRANSITIONS: Mapping[AvatarState, frozenset[AvatarState]] = {
     AvatarState.UNBOUND: frozenset({AvatarState.BOUND}),
-    AvatarState.BOUND: frozenset(
-        {AvatarState.DORMANT, AvatarState.SUSPENDED, AvatarState.DESTROYED, AvatarState.UNBOUND}
-    ),
+    AvatarState.BOUND: frozenset(AvatarState) - {AvatarState.BOUND},
     AvatarState.DORMANT: frozenset({AvatarState.BOUND, AvatarState.DESTROYED}),
     AvatarState.SUSPENDED: frozenset({AvatarState.BOUND, AvatarState.DESTROYED}),
     AvatarState.DESTROYED: frozenset({AvatarState.BOUND}),
@@ -43,9 +41,7 @@ _TRANSITIONS: Mapping[AvatarState, frozenset[AvatarState]] = {
 
 def can_become(state: AvatarState, new: AvatarState, *, respawning: bool = False) -> bool:
     """Return whether an avatar may change from one state to another; a destroyed one only by respawning."""
-    if state is AvatarState.DESTROYED and not respawning:
-        return False
-    return new in _TRANSITIONS[state]
+    return new in _TRANSITIONS[state] and (respawning or state is not AvatarState.DESTROYED)
 
 
 @dataclass(frozen=True)

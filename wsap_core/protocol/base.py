@@ -22,34 +22,38 @@ LEFT_OUT = {"wsap": "left out"}
 
 _LONG = 60  # characters of one value in `brief_repr`
 
-# The annotation of a sequence or mapping field, and the alternatives to it.
-_CONTAINER = re.compile(r"(?:[\w.]+\.)?(Sequence|Mapping)\[.*\]((?: \| (?:None|str))*)")
+# The annotation of a sequence or mapping field, whether it holds sequences, and the alternatives to it.
+_CONTAINER = re.compile(r"(?:[\w.]+\.)?(Sequence|Mapping)\[(?:\w+, )?(Sequence\[)?.*\]((?: \| (?:None|str))*)")
 
 
 class Frozen:
-    """Base of frozen dataclasses that converts values of `Sequence[...]` fields to tuples. None becomes an empty
-    sequence or mapping, unless the field's type includes None or `str`."""
+    """Base of frozen dataclasses that converts values of `Sequence[...]` fields to tuples, also within one another.
+    None becomes an empty sequence or mapping, unless the field's type includes None or `str`."""
 
     def __post_init__(self) -> None:
         sequences, mappings = _containers(type(self))  # type: ignore[arg-type]  # classes hash
-        for name, may_differ in sequences:
+        for name, may_differ, nested in sequences:
             value = getattr(self, name)
-            if type(value) is not tuple and not (may_differ and isinstance(value, str | None)):
+            if (nested or type(value) is not tuple) and not (may_differ and isinstance(value, str | None)):
                 if isinstance(value, str | bytes):  # else its letters become the list
                     raise TypeError(f"{name} of {type(self).__name__} must be a list, not a {type(value).__name__}")
-                object.__setattr__(self, name, () if value is None else tuple(value))
-        for name in mappings:
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, {})
+                items = () if value is None else map(tuple, value) if nested else value
+                object.__setattr__(self, name, tuple(items))
+        for name, nested in mappings:
+            value = getattr(self, name)
+            if nested or value is None:
+                items = (value or {}).items()
+                object.__setattr__(self, name, {k: tuple(v) if isinstance(v, list) else v for k, v in items})
 
 
 @cache
-def _containers(cls: type) -> tuple[list[tuple[str, bool]], list[str]]:
-    """Return the sequence fields of a dataclass, whether they may be None or text, and the mappings that may not."""
+def _containers(cls: type) -> tuple[list[tuple[str, bool, bool]], list[tuple[str, bool]]]:
+    """Return the sequence fields of a dataclass, whether they may be None or text, and whether they hold sequences; and
+    the mappings that may not be None, and whether they hold sequences."""
     found = [(f.name, _CONTAINER.fullmatch(str(f.type))) for f in fields(cls)]
-    kinds = [(name, match[1], bool(match[2])) for name, match in found if match]
-    sequences = [(name, may_differ) for name, kind, may_differ in kinds if kind == "Sequence"]
-    return sequences, [name for name, kind, may_differ in kinds if kind == "Mapping" and not may_differ]
+    kinds = [(name, match[1], bool(match[3]), bool(match[2])) for name, match in found if match]
+    sequences = [(name, may_differ, nested) for name, kind, may_differ, nested in kinds if kind == "Sequence"]
+    return sequences, [(name, nested) for name, kind, may, nested in kinds if kind == "Mapping" and not may]
 
 
 class Part(Frozen):
@@ -153,9 +157,5 @@ def _strict(schema: Any) -> Any:
     return {k: v if k in _NOT_SCHEMAS else _strict(v) for k, v in schema.items()}
 
 
-def _whole(value: Any) -> Any:
-    """Read 3.0 as 3: JSON does not distinguish them."""
-    return int(value) if type(value) is float and value.is_integer() else value
-
-
-_WHOLE: Any = {"type": "no-info", "function": _whole}
+# JSON does not distinguish 3.0 from 3.
+_WHOLE: Any = {"type": "no-info", "function": lambda n: int(n) if type(n) is float and n.is_integer() else n}

@@ -56,12 +56,53 @@ class PlaceGraphBlock(Frozen):
     here: str | None = None
     occupants: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Place -> who is there."""
+    spots: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Place -> where it is on a map, (x, y) from 0 to 1 from the top left; viewers arrange places if one has none."""
+    looks: Mapping[str, str] = field(default_factory=dict)
+    """Place -> what it looks like on the map: house, square, mill, dam, orchard, forest, inn, shop, gate or cave."""
+    doing: Mapping[str, str] = field(default_factory=dict)
+    """Who -> what they do now, in a few words."""
     kind: Literal["places"] = "places"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "exits", tuple(map(tuple, self.exits)))
-        object.__setattr__(self, "occupants", {place: tuple(who) for place, who in self.occupants.items()})
+
+@dataclass(frozen=True)
+class SeatState:
+    """A seat at a table, and whoever sits there."""
+
+    name: str
+    """Its name in the game, different from all others."""
+    who: str = ""
+    """Whoever sits there, as the world knows it: the world's name of the seat, or an agent's id. Viewers draw its face,
+    and call it by the agent's name where they know it; empty if nobody may know."""
+    state: Literal["in", "out", "away"] = "in"
+    """`out` is out of the game, such as a dead player."""
+    turn: bool = False
+    """Whether it is to act now."""
+    note: str = ""
+    """What is known about it, such as its role."""
+    badge: str = ""
+    """What it is now, in a word or two, such as "on trial"."""
+
+
+@dataclass(frozen=True)
+class SeatsBlock(Frozen):
+    """Players around a table."""
+
+    seats: Sequence[SeatState] = ()
+    """Clockwise."""
+    links: Sequence[Sequence[str]] = ()
+    """Arrows: (name of a seat, name of another, kind), such as ("Ann", "Bob", "vote")."""
+    centre: str = ""
+    """What is in the middle of the table: the name of a seat, or a few words."""
+    phases: Sequence[str] = ()
+    """The parts of a round, in order."""
+    phase: str = ""
+    """The current one of them."""
+    dark: bool = False
+    """Whether it is night."""
+    alt: str = ""
+    """The state of the game in a sentence, for whoever can't see the table."""
+    kind: Literal["seats"] = "seats"
 
 
 @dataclass(frozen=True)
@@ -90,10 +131,6 @@ class TableBlock(Frozen):
     rows: Sequence[Sequence[str]] = ()
     title: str = ""
     kind: Literal["table"] = "table"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
 
 
 @dataclass(frozen=True)
@@ -130,7 +167,7 @@ class TimelineBlock(Frozen):
     kind: Literal["timeline"] = "timeline"
 
 
-Block = ImageBlock | GridMapBlock | PlaceGraphBlock | ChatBlock | TableBlock | TextBlock | TimelineBlock
+Block = ImageBlock | GridMapBlock | PlaceGraphBlock | SeatsBlock | ChatBlock | TableBlock | TextBlock | TimelineBlock
 """Any block; `kind` distinguishes them on the wire."""
 
 

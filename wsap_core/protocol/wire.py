@@ -161,8 +161,7 @@ class Codec:
 
         self._by_tag: dict[str, type] = {}
         for cls in (*PROTOCOL_TYPES, *subclasses):
-            tag = wire_type(cls)
-            if tag is None:
+            if (tag := wire_type(cls)) is None:
                 continue
             known = self._by_tag.get(tag, cls)
             self._by_tag[tag] = cls  # a subclass with the tag of its base replaces it

@@ -63,8 +63,7 @@ def check_parameters(definition: ActionDef, given: Mapping[str, Any]) -> tuple[d
                 return accepted, f"{definition.name} needs {parameter.name!r} ({_expected(parameter)})."
             continue
         value = _tolerant(given[parameter.name], parameter)
-        problem = validate_value(value, parameter.json_schema())
-        if problem:
+        if problem := validate_value(value, parameter.json_schema()):
             return accepted, (
                 f"{definition.name}: {parameter.name!r} is not right: {problem} (expected {_expected(parameter)})."
             )

@@ -76,8 +76,7 @@ class Mailbox:
         if message.type == "direct" and message.recipient not in (others := self._others(message.sender)):
             return f"There is nobody else called {message.recipient!r} here; there are: {', '.join(others)}."
         if message.type == "team":
-            team = self._team_of(message.sender)
-            if team is None:
+            if (team := self._team_of(message.sender)) is None:
                 return "You are in no team here."
             message = replace(message, recipient=team)
         if message.type not in ("broadcast", "direct", "team"):

@@ -117,8 +117,7 @@ class Seat:
             raise WorldError(f"{self._name} observed {wrong}.")
         mailbox = self.world.mailbox
         if mailbox is not None:
-            messages = mailbox.waiting(self.agent_id)
-            if messages:
+            if messages := mailbox.waiting(self.agent_id):
                 observation = replace(observation, messages=(*observation.messages, *messages))
         observation = self._in_language(observation)
         if self._closes is not None and self.closing is None and not self.done:
@@ -200,8 +199,7 @@ class Seat:
             action, sender=self.agent_id, step=self.last_observation.step if self.last_observation else None
         )
         if message is not None and self.world.mailbox is not None:
-            reason = self.world.mailbox.send(message)
-            if reason:
+            if reason := self.world.mailbox.send(message):
                 return await self._refuse(action, reason)
             result = ActionResult(True, self._words.say("Said."), observation=await self._state())
             return Outcome(action, result, False)

@@ -547,6 +547,32 @@ def test_a_world_that_lives_is_told_as_one_and_can_be_watched(
         seen.page.goto("about:blank")
 
 
+def test_people_walk_through_a_village_on_its_map(
+    databases: object, tmp_path: Path, opened: Callable[..., Seen]
+) -> None:
+    village = KeptWorld("village", "sandbox:village")
+    with Served(tmp_path, Settings(worlds=(village,), pace=5.0)) as served:
+        (world,) = served.read("/nexus/stage")["worlds"]
+        seen = opened(PHONE, served=served, may_lose=True)
+        seen.go(f"world/{world['id']}")
+        seen.wait("document.querySelectorAll('.stage .village .person').length === 6")
+        looks = seen.page.evaluate("[...document.querySelectorAll('.spot')].map((s) => s.classList[1])")
+        assert sorted(looks) == ["look-dam", "look-mill", "look-orchard", "look-shop", "look-square"]
+        seen.page.evaluate(
+            "window.people = [...document.querySelectorAll('.person')].map((p) => [p, p.style.transform])"
+        )
+        seen.wait("window.people.some(([person, before]) => person.style.transform !== before)")
+        assert seen.page.evaluate("window.people.every(([person]) => person.isConnected)"), (
+            "they walk; none is drawn anew"
+        )
+        seen.wait("!!document.querySelector('.village-map figcaption').textContent")
+        assert seen.page.evaluate("getComputedStyle(document.querySelector('.person')).transitionDuration") == "0s"
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+        for scheme in SCHEMES:
+            assert seen.check_in(scheme, "contrast")["bad"] == []
+        seen.page.goto("about:blank")
+
+
 def test_a_story_that_goes_on_shows_its_new_ticks(opened: Callable[..., Seen], scene: Scene) -> None:
     with open_store(str(scene.served.folder / "wsap.db")) as store:
         run = record(store, [1, 2])

@@ -6,9 +6,11 @@ Needs what `test_dashboard.py` needs, and the town.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from dashboard_kit import Served
@@ -56,7 +58,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 def in_town(seen: Seen, scene: Scene) -> None:
     seen.go(f"world/{scene.world}")
-    seen.wait("document.querySelectorAll('.stage tbody tr').length === 15")
+    seen.wait("document.querySelectorAll('.stage .table .seat').length === 15")
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
@@ -90,13 +92,63 @@ def test_the_world_s_page_shows_day_players_and_talk_and_who_of_them_lives_here(
     assert seen.page.evaluate(f"{talk}.scrollHeight - {talk}.scrollTop - {talk}.clientHeight") < 5
 
 
-def test_onlookers_see_no_role_of_the_living_in_the_town_s_picture(opened: Callable[..., Seen], scene: Scene) -> None:
+def test_onlookers_see_no_role_of_the_living_at_the_table(opened: Callable[..., Seen], scene: Scene) -> None:
     seen = opened()
     in_town(seen, scene)
+    seen.page.get_by_text("Everybody at the table").click()
     rows = seen.page.evaluate("[...document.querySelectorAll('.stage tbody tr')].map((row) => row.innerText)")
-    for row in rows:
-        json_response = [name for name in roles.ROLES if name in row]
-        assert not json_response or "†" in row or "Mayor" in json_response, row
+    drawn = seen.page.evaluate("[...document.querySelectorAll('.stage .seat:not(.out)')].map((s) => s.textContent)")
+    assert len(rows) == 15
+    for told in (*rows, *drawn):
+        named = [name for name in roles.ROLES if name in told]
+        assert not named or "†" in told or named == ["Mayor"], told
+
+
+def test_nothing_of_a_role_is_in_the_bytes_that_reach_a_guest(opened: Callable[..., Seen], scene: Scene) -> None:
+    """But for what is said: players may claim any role."""
+    seen, bodies = opened(locked=True), list[str]()
+
+    def heard(answer: Any) -> None:
+        kind = answer.headers.get("content-type", "")
+        if "/nexus/" in answer.url and kind.startswith("application/json") and answer.status == 200:
+            bodies.append(answer.text())
+
+    seen.page.on("response", heard)
+    in_town(seen, scene)
+    for route in ("", f"run/{scene.run}", "agent/ada"):
+        seen.go(route)
+    views = 0
+    for body in bodies:
+        found = json.loads(body)
+        view = found.get("view") or {"blocks": []}
+        views += len(view["blocks"]) > 0
+        view["blocks"] = [block for block in view["blocks"] if block["kind"] != "chat"]
+        for block in view["blocks"]:
+            for seat in block.get("seats", ()):
+                if seat["state"] == "out" or seat["note"] == "Mayor":
+                    seat["note"] = ""  # all know it
+        for about in ("recent", "moments", "events"):
+            found.pop(about, None)  # they tell what anybody did, as it is told to all
+        text = json.dumps(found)
+        assert not [name for name in roles.ROLES if name in text], text
+    assert views
+
+
+def test_the_table_shows_faces_names_of_agents_phases_and_votes(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened(PHONE)
+    in_town(seen, scene)
+    seats = seen.page.evaluate(
+        "[...document.querySelectorAll('.stage .seat')].map((s) => s.querySelector('.name').textContent)"
+    )
+    assert seats[:3] == ["Ada", "Bob", "Player 3"]
+    assert seen.page.locator(".stage .seat svg.face").count() >= 15
+    assert seen.page.locator(".stage .phases [aria-current=step]").count() == 1
+    assert seen.page.locator(".stage svg.table").get_attribute("role") == "img"
+    assert "of 15 alive" in str(seen.page.locator(".stage svg.table").get_attribute("aria-label"))
+    kept = seen.page.evaluate_handle("document.querySelector('.stage svg.table')")
+    seen.wait("document.querySelectorAll('.stage .link-vote').length > 0")
+    assert kept.evaluate("(node) => node.isConnected"), "it is changed in place"
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
 def test_the_town_goes_on_before_one_s_eyes(opened: Callable[..., Seen], scene: Scene) -> None:

@@ -127,3 +127,28 @@ def test_nobody_is_seated_without_a_name(opened: Callable[..., Seen]) -> None:
     seen.page.get_by_role("button", name="Start").click()
     seen.wait("/Say who plays/.test(document.querySelector('dialog .bad').textContent)")
     assert seen.page.locator("#seat-name").is_visible()
+
+
+def test_a_person_votes_by_pressing_a_seat_at_the_table(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened(PHONE)
+    take(seen, "tossim", "Ann")
+    can_press = (
+        "!!document.querySelector('.play-do:not([inert])') && !!document.querySelector('.play-seen .seat.choice')"
+    )
+    for _ in range(60):
+        seen.wait(READY)
+        if seen.page.evaluate(can_press):
+            break
+        seen.page.keyboard.press(".")  # say and do nothing
+        seen.wait(f"!!document.querySelector('.play-do[inert]') || {can_press} || {READY}")
+    seat = seen.page.locator(".play-seen .seat.choice").first
+    name = str(seat.get_attribute("aria-label")).partition(":")[0]
+    seat.focus()
+    seen.page.keyboard.press("Enter")
+    seen.wait("!/You act/.test(document.querySelector('.play-told').textContent)")
+    (agent,) = [one["id"] for one in scene.served.read("/nexus/agents")["agents"] if one["id"].startswith("ann-")]
+    last = scene.served.read(f"/nexus/agents/{agent}/now")["stay"]
+    assert name in last["action"]
+    assert last["success"]
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    assert seen.check("nameless") == []

@@ -274,7 +274,12 @@ def test_without_a_token_a_spectator_sees_who_is_where_and_what_a_game_draws_for
     assert {a["id"] for a in read("/nexus/agents")["agents"]} == set(scene.agents)
     assert read("/nexus/agents/ada")["agent"]["place"] == "world"
     drawn = read(f"/nexus/worlds/{scene.town}/view")["view"]
-    assert len(next(block for block in drawn["blocks"] if block["kind"] == "table")["rows"]) == 15
+    seats = next(block for block in drawn["blocks"] if block["kind"] == "seats")["seats"]
+    assert len(seats) == 15
+    called = {seat["who"]: seat["called"] for seat in seats if seat["called"]}
+    assert called == {"ada": "Ada", "bob": "Bob"}, "who sits where is public, as the list of those who are there"
+    for seat in seats:
+        assert not any(role in json.dumps(seat) for role in scene.roles - {"Mayor"}) or seat["state"] == "out", seat
     overview = read("/nexus/overview")
     assert {stay["agent"] for world in overview["worlds"] for stay in world["stays"]} == {"ada", "bob", "mia", "tom"}
     assert {"entered", "left", "agent_registered"} <= {event["kind"] for event in overview["recent"]}

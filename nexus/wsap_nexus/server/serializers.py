@@ -187,11 +187,11 @@ def _block(block: Any) -> dict[str, Any]:
     if isinstance(block, GridMapBlock):
         block = replace(block, rows=[row[:400] for row in list(block.rows)[:_MOST_ROWS]])
     found: dict[str, Any] = encode(block)
-    for key in ("rows", "lines", "entries"):
+    for key in ("rows", "lines", "entries", "seats", "links"):
         if isinstance(found.get(key), list):
             # The beginning of a table, but the end of a conversation or timeline.
             rows = found[key]
-            found[key] = rows[:_MOST_ROWS] if key == "rows" else rows[-_MOST_ROWS:]
+            found[key] = rows[-_MOST_ROWS:] if key in ("lines", "entries") else rows[:_MOST_ROWS]
     for entry in found.get("entries", ()):
         entry["text"] = shortened(entry["text"])
         entry["details"] = [shortened(line) for line in entry["details"][:_MOST_DETAILS]]

@@ -45,6 +45,10 @@ async def turn_of(nexus: Nexus, agent_id: str, wait: float) -> Response:
     if stay is not None:
         with suppress(WsapError):  # then it is played without a picture
             view = view_json(await own_view(nexus, stay))
+        for block in view["blocks"] if view is not None else ():
+            for one in block.get("seats", ()):
+                # Of the others it may not know who they are.
+                one["who"] = agent_id if one["who"] == stay.seat_name else one["who"]
     title = next((info.name for info in nexus.entrance.games() if info.id == place), "Home")
     return json_response(
         {

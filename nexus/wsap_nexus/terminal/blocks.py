@@ -244,6 +244,8 @@ def draw_block(block: Block, *, plain: bool = False, details: bool = False) -> R
         return Picture(block)
     if isinstance(block, protocol.TableBlock):
         return Sheet(block)
+    if isinstance(block, protocol.SeatsBlock):
+        return Sheet(_seats(block))
     if isinstance(block, protocol.ChatBlock):
         return Talk(block)
     if isinstance(block, protocol.PlaceGraphBlock):
@@ -284,6 +286,18 @@ def blocks_of(view: protocol.View | None, observation: protocol.Observation | No
     return blocks
 
 
+def _seats(block: protocol.SeatsBlock) -> protocol.TableBlock:
+    """Return the players around a table as a short line each, since half a terminal is 40 characters wide."""
+    to = {link[0]: f"→ {link[1]}" for link in block.links if len(link) > 1}
+    rows = []
+    for seat in block.seats:
+        note = f"† {seat.note}".rstrip() if seat.state == "out" else seat.note or seat.state.removeprefix("in")
+        rows.append((seat.name, note, seat.badge or to.get(seat.name, "")))
+    columns = ("player", "known of it", "now")
+    shown = 3 if any(now for *_, now in rows) else 2
+    return protocol.TableBlock(columns[:shown], [row[:shown] for row in rows])
+
+
 def _places(block: protocol.PlaceGraphBlock) -> RenderableType:
     lines = []
     for place in block.places[:MOST_ROWS]:
@@ -293,7 +307,8 @@ def _places(block: protocol.PlaceGraphBlock) -> RenderableType:
         ways = [single_line(pair[1]) for pair in block.exits if len(pair) == 2 and pair[0] == place]
         if ways:
             text.append(" → " + ", ".join(ways), "dim")
-        people = [single_line(name) for name in block.occupants.get(place, ())]
+        doing = {name: f" ({single_line(what)})" for name, what in block.doing.items() if what}
+        people = [single_line(name) + doing.get(name, "") for name in block.occupants.get(place, ())]
         if people:
             text.append("  " + ", ".join(people), "cyan")
         lines.append(text)

@@ -168,5 +168,17 @@ def test_a_selection_that_does_not_fit_is_ignored(world: World, selection: dict[
     assert blocks(view)[1].entries
 
 
+def test_the_map_has_the_spots_of_the_template_that_the_world_began_as() -> None:
+    from wsap_sandbox.templates.loader import read_template, world_of
+
+    shape = read_template("village")
+    runs = Recorded(told(world_of(shape), 3))
+    assert blocks(run_view(runs, "run", {}))[0].spots == {}, "its template is gone"  # type: ignore[arg-type]
+    runs.template = "village"
+    graph, _ = blocks(run_view(runs, "run", {}))  # type: ignore[arg-type]
+    assert graph.spots == {one.name: one.spot for one in shape.places}
+    assert graph.looks["The mill"] == "mill"
+
+
 def test_a_story_that_has_not_begun_has_an_empty_view() -> None:
     assert run_view(Recorded(()), "run", {}).blocks == ()  # type: ignore[arg-type]

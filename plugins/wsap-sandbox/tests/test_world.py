@@ -267,3 +267,15 @@ def test_spectators_see_what_everybody_can_see_and_no_whisper() -> None:
     assert isinstance(timeline, TimelineBlock)
     assert [entry.place for entry in timeline.entries] == [place.name for place in played.state.places]
     assert "Zanzibar" not in str(timeline)
+    acts = [event for event in played.record.events if event.kind == "act"]  # type: ignore[union-attr]
+    names = {one.id: one.name for one in played.state.characters}
+    assert graph.doing == {names[event.actor]: event.text for event in acts}
+    assert "Zanzibar" not in str(graph)
+
+
+def test_the_bundled_village_says_in_both_languages_where_its_places_are() -> None:
+    for language in ("en", "ru"):
+        graph = made(template="village", language=language).render().blocks[0]
+        assert isinstance(graph, PlaceGraphBlock)
+        assert set(graph.spots) == set(graph.looks) == set(graph.places)
+        assert sorted(graph.looks.values()) == ["dam", "mill", "orchard", "shop", "square"]

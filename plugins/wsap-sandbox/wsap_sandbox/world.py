@@ -23,6 +23,7 @@ from wsap_sandbox.options import STORYTELLER, SandboxOptions
 from wsap_sandbox.seat import CharacterSeat, space_of
 from wsap_sandbox.story.chapters import tick_body
 from wsap_sandbox.story.views import world_view
+from wsap_sandbox.templates.loader import places_drawn
 from wsap_sandbox.tick.engine import Engine, Story
 from wsap_sandbox.tick.facts import Facts
 from wsap_sandbox.tick.influence import influenced, with_character
@@ -193,7 +194,9 @@ class Sandbox:
 
     def render(self) -> View:
         """Return the map with all characters, and what is visible in each place."""
-        return world_view(self.state, () if self.record is None else self.record.events)
+        options = self._options
+        drawn = {} if options.world is not None else places_drawn(options.template, options.language)
+        return world_view(self.state, () if self.record is None else self.record.events, drawn)
 
     def snapshot(self) -> bytes:
         """Return the state between ticks; agents state the intentions of an unfinished tick again."""

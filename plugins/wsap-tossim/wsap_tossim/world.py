@@ -14,7 +14,7 @@ from wsap_core.protocol import Action, ActionAvailability, ActionSpace, Observat
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_tossim.achievements import TELLS_NOTHING, achievements
-from wsap_tossim.engine.data.model import Choice
+from wsap_tossim.engine.data.model import Choice, Phase
 from wsap_tossim.engine.data.record import WRITINGS
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.roles.listed import ROLES
@@ -29,6 +29,9 @@ from wsap_tossim.tool_use import use
 from wsap_tossim.verbs import action_space, choice_of
 
 __all__ = ["Town", "create"]
+
+_ON_THE_FLOOR = (Phase.DISCUSSION, Phase.NOMINATION, Phase.DEFENSE, Phase.LAST_WORDS)
+"""The phases in which one player after the other speaks."""
 
 
 class Town(RoundGame):
@@ -168,15 +171,22 @@ class Town(RoundGame):
 
     @override
     def picture(self, seat: str) -> View:
-        return town_view(self.knowledge(self.number(seat)), self.names)
+        return town_view(self.knowledge(self.number(seat)), self.names, seats=self.seats, speaker=self._speaker)
 
     def render(self) -> View:
         """Return the public view, or the view with all secrets if the option `watch` is "all"."""
         if self.options.watch == "all" or self.game.over:
-            return town_view(Knowledge(None).take_all(as_seen(e) for e in self.game.log), self.names, self.game)
+            whole = Knowledge(None).take_all(as_seen(e) for e in self.game.log)
+            return town_view(whole, self.names, self.game, seats=self.seats, speaker=self._speaker)
         everyone = self.game.state.everyone
         public = Knowledge(None).take_all(as_seen(e) for e in self.game.log if e.known_by == everyone)
-        return town_view(public, self.names)
+        return town_view(public, self.names, seats=self.seats, speaker=self._speaker)
+
+    @property
+    def _speaker(self) -> int | None:
+        """The player who has the floor; who is asked or bids for it at other times is told to nobody."""
+        by_turns = self.game.state.phase in _ON_THE_FLOOR and self.game.rules.floor != "bids"
+        return self.game.waiting[0] if by_turns and self.game.waiting else None
 
     def number(self, seat: str) -> int:
         """Return the player of a seat."""

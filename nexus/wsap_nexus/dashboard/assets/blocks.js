@@ -2,6 +2,8 @@
 
 import { el, fill, pre, scrolls, table } from './dom.js';
 import { MOST, drawMap } from './map.js';
+import { drawTable, updateTable } from './table.js';
+import { drawVillage, hasSpots, sameVillage, updateVillage } from './village.js';
 
 // A tile's colour depends only on its character, so that a map keeps its colours.
 function tone(character) {
@@ -58,12 +60,20 @@ const listed = (values, f) => values.map((value, i) => [i ? ', ' : '', f(value)]
 function places(block, pick) {
   const exits = new Map();
   for (const [from, target] of block.exits || []) exits.set(from, [...(exits.get(from) || []), target]);
-  const picture = exits.size && block.places.length <= MOST ? drawMap(block, pick?.place) : '';
+  const picture = hasSpots(block) ? drawVillage(block, pick?.place) : exits.size && block.places.length <= MOST ? drawMap(block, pick?.place) : '';
   return el('div', {}, picture, el('ul.places', {}, (block.places || []).map((place) =>
     el('li', { class: place === block.here ? 'here' : '' },
       el('b', {}, word(pick, 'place', place)), place === block.here ? ' (here)' : '',
       exits.get(place)?.length ? el('small', {}, ` → ${exits.get(place).join(', ')}`) : '',
       block.occupants?.[place]?.length ? el('div', {}, listed(block.occupants[place], (who) => word(pick, 'character', who))) : null))));
+}
+
+// The same map stays, so that people walk on it.
+function updatePlaces(node, block, pick) {
+  const map = node.querySelector('.village-map');
+  if (!map || !sameVillage(map, block)) { node.replaceWith(places(block, pick)); return; }
+  updateVillage(map, block);
+  node.lastElementChild.replaceWith(places({ ...block, spots: {}, exits: [] }, pick).lastElementChild);
 }
 
 function timeline(block, pick) {
@@ -81,9 +91,11 @@ function rows(block) {
 }
 
 const KINDS = {
-  image, grid, chat, places, timeline, table: rows,
+  image, grid, chat, places, timeline, table: rows, seats: drawTable,
   text: (block) => pre(block.text),
 };
+// Blocks that are changed in place rather than drawn anew.
+const UPDATES = { seats: updateTable, places: updatePlaces };
 
 export function drawBlock(block, pick) {
   const draw = KINDS[block.kind];
@@ -108,6 +120,8 @@ export function drawView(node, view, remark, pick) {
         const source = `data:image/png;base64,${block.base64}`;
         if (picture.src !== source) picture.src = source;
         if (picture.alt !== block.alt && block.alt) picture.alt = block.alt;
+      } else if (UPDATES[block.kind]) {
+        UPDATES[block.kind](old.lastElementChild, block, pick);
       } else {
         exchange(old, block, pick);
       }
@@ -142,26 +156,28 @@ function exchange(old, block, pick) {
   if (within) after.focus({ preventScroll: true });
 }
 
+export const isVillage = (block) => block.kind === 'places' && hasSpots(block);
+
 // A view's thumbnail for cards: its first picture or map.
 export function thumbnail(node, view) {
   const block = view?.blocks.find((b) => b.kind === 'image') || view?.blocks.find((b) => b.kind === 'grid')
-    || view?.blocks.find((b) => b.kind === 'table') || view?.blocks[0];
+    || view?.blocks.find(isVillage) || view?.blocks.find((b) => b.kind === 'table') || view?.blocks[0];
   if (!block) { fill(node); return; }
   // Text would be too small to read, so the view's title is shown instead.
-  if (view.title && !['image', 'grid'].includes(block.kind)) { node.dataset.key = ''; fill(node, el('p.moment', {}, view.title)); return; }
+  if (view.title && !['image', 'grid'].includes(block.kind) && !isVillage(block)) { node.dataset.key = ''; fill(node, el('p.moment', {}, view.title)); return; }
   drawView(node, { blocks: [block] });
 }
 
 const PARTS = 24;
 
 // Draws an observation: status, map, inventory, events, messages, and the text.
-export function drawObservation(node, seen, { text = true } = {}) {
+export function drawObservation(node, seen, { text = true, pick } = {}) {
   if (!seen) { fill(node, el('p.empty', {}, 'No observation was recorded.')); return; }
   const status = Object.entries(seen.status || {}).slice(0, PARTS);
   const bag = Object.entries(seen.inventory || {}).filter(([, n]) => n !== 0).slice(0, 40);
   const open = node.querySelector(':scope > details')?.open; // by whoever reads it
   const map = el('div', {});
-  if (seen.view) drawView(map, seen.view);
+  if (seen.view) drawView(map, seen.view, '', pick);
   const where = [seen.location?.description || seen.location?.region, seen.time_of_day].filter(Boolean).join(' · ');
   fill(node,
     where ? el('p.where', {}, where) : null,

@@ -1,12 +1,14 @@
 // A face for each agent, drawn from its id alone, so that it is the same on every page.
 
+import { add } from './dom.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 // An element of a picture.
-export function shape(tag, attributes) {
+export function shape(tag, attributes, ...children) {
   const node = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
-  return node;
+  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) node.setAttribute(name, String(value));
+  return add(node, children);
 }
 
 // FNV-1a, 32 bits, over UTF-8.

@@ -1,18 +1,12 @@
 // A graph of places and exits as a picture; the layout is deterministic.
 
-import { add } from './dom.js';
+import { shape as node } from './face.js';
 
 const WIDTH = 640;
 const HEIGHT = 380;
 const MARGIN = 70;
 const ROUNDS = 240;
 export const MOST = 60;
-
-function node(tag, props, ...children) {
-  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [key, value] of Object.entries(props)) made.setAttribute(key, String(value));
-  return add(made, children);
-}
 
 // A force-directed layout: connected places attract, all repel each other; from a circle, with shrinking moves.
 function laidOut(places, exits) {

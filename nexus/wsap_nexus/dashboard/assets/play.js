@@ -84,6 +84,24 @@ export function play(node, who, door, ended = () => {}) {
 
   // --- actions -----------------------------------------------------------------------------------
 
+  // What pressing a seat at the table does: the possible actions that ask for nothing but one of the seats.
+  function bySeat(actions) {
+    const can = actions.filter((one) => one.possible && !one.aside && one.parameters.length === 1 && one.parameters[0].kind === 'choice');
+    const choices = (name) => can.flatMap((action) => action.parameters[0].choices.filter((one) => one.value === name).map((one) => ({ action, value: one.value })));
+    const take = ({ action, value }) => send(action, { [action.parameters[0].name]: value });
+    const press = (name) => {
+      if (busy || doing.inert) return;
+      const found = choices(name);
+      if (found.length === 1) { take(found[0]); return; }
+      doing.querySelector('.play-seat')?.remove();
+      doing.prepend(el('div.play-choice.play-seat', { role: 'group', 'aria-label': name }, el('span', {}, name), found.map((one) => el('button', { type: 'button', onclick: () => take(one) }, one.action.words))));
+      doing.querySelector('.play-seat button').focus();
+    };
+    press.has = (name) => choices(name).length > 0;
+    press.words = can.map((action) => action.words).join(', ');
+    return { seat: press };
+  }
+
   const instant = (action) => action.possible && action.parameters.every((p) => p.optional);
 
   function cap(action) {
@@ -200,7 +218,7 @@ export function play(node, who, door, ended = () => {}) {
     rules.hidden = !found.description;
     let view = found.view || found.seen.view;
     if (view?.blocks.some((block) => block.kind === 'image')) view = { ...view, blocks: view.blocks.filter((block) => block.kind !== 'grid') }; // the same in letters
-    drawObservation(seen, { ...found.seen, view });
+    drawObservation(seen, { ...found.seen, view }, { pick: bySeat(found.actions) });
     const words = seen.querySelector(':scope > details');
     if (words && !view) words.open = true; // all that there is
     if (moved) fill(doing); // what is opened there was about another place

@@ -1,7 +1,7 @@
 // The stage: one agent in its world, what it thinks and wants, what just happened, and the other worlds along a line.
 
 import { act, get, token } from './api.js';
-import { drawView, meters, thumbnail } from './blocks.js';
+import { drawView, isVillage, meters, thumbnail } from './blocks.js';
 import { add, el, fill, link, say, scrolls, to } from './dom.js';
 import { face } from './face.js';
 import { throttled, watchView } from './feed.js';
@@ -15,6 +15,7 @@ const CARDS = 3;
 const TOGETHER = 10; // seconds within which first times of one agent are one card
 const BEFORE = 10; // steps before a moment at which its replay starts
 const LONGEST = 110; // characters of a thought
+const FRESH = 15; // seconds in which a moment is newer than what a game tells
 
 export async function stagePage(context) {
   const { root, signal } = context;
@@ -47,7 +48,7 @@ export async function stagePage(context) {
   let looks = new Map();
   let stop = [];
   let said = '';
-  let happened = ''; // the latest moment in the world that is looked at
+  let happened = { words: '', time: 0 }; // the latest moment in the world that is looked at
   let inView = {}; // what its view tells in words: the caption, and what stands in for one
   context.undo(() => stop.forEach((f) => f()));
 
@@ -85,13 +86,19 @@ export async function stagePage(context) {
     return words.length > 2 * LONGEST ? `${words.slice(0, 2 * LONGEST).replace(/\s\S*$/, '')} …` : words;
   }
 
-  function showCaption() { say(caption, inView.caption || happened || inView.words || ''); }
+  // A game's caption comes first; what happened stands there until it is old and the game tells something newer.
+  function showCaption() {
+    const fresh = Date.now() / 1000 - happened.time < FRESH && happened.words;
+    say(caption, inView.caption || fresh || inView.words || happened.words);
+  }
 
-  // A picture fills the screen, before its own enlarged and blurred copy; other blocks stand on a card.
+  // A picture fills the screen, before its own enlarged and blurred copy; a table or village stands there alone, since
+  // the caption tells what was said; other blocks stand on a card.
   function drawScene(view) {
     const picture = view.blocks.find((block) => block.kind === 'image');
-    const whole = picture ? { ...view, blocks: [picture] } : view;
-    const kind = picture ? 'picture' : 'blocks';
+    const board = picture || view.blocks.find((block) => block.kind === 'seats' || isVillage(block));
+    const whole = board ? { ...view, blocks: [board] } : view;
+    const kind = picture ? 'picture' : board ? 'board' : 'blocks';
     let stand = scene.querySelector(`.${kind}`);
     if (!stand) {
       scene.dataset.key = '';
@@ -275,7 +282,7 @@ export async function stagePage(context) {
     why.hidden = !stage;
     fill(why, pinned ? 'You stay here' : ['On stage: ', el('b', {}, found.on_stage?.reason || '')]);
     pin.hidden = !stage;
-    happened = here[0]?.words || '';
+    happened = here[0] || { words: '', time: 0 };
     if (moved) { inView = {}; watch(stage); }
     showCaption();
     showPlate();

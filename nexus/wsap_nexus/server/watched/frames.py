@@ -65,4 +65,18 @@ class Frames:
             return Frame(None, "failed", f"The game's view failed: {error_line(error, 200)}", now, error=True)
         if view is None:
             return Frame(None, "none", "This game has no view.", now)
+        self._name_seats(run_id, view)
         return Frame(view, hashlib.sha256(dumps(view).encode()).hexdigest()[:24], "", now)
+
+    def _name_seats(self, run_id: str, view: dict[str, Any]) -> None:
+        """Add to the seats of a table which agents sit there: their ids, and the names that they are `called`."""
+        seats = [seat for block in view["blocks"] if block["kind"] == "seats" for seat in block["seats"]]
+        if not seats:
+            return
+        stays = [stay for stay in self._nexus.live.sessions.values() if stay.session.run_id == run_id]
+        agents = {stay.seat_name: stay.session.agent_id for stay in stays}
+        with self._nexus.nexus_store.look() as tx:
+            names = tx.names_of(list(agents.values()))
+        for seat in seats:
+            agent = agents.get(seat["who"], seat["who"])
+            seat |= {"who": agent, "called": names.get(agent, "")}

@@ -11,16 +11,22 @@ from html import escape
 from importlib import resources
 from itertools import chain, groupby
 from string import Template
+from types import MappingProxyType
 from typing import Any
 
-from wsap_core.errors import UsageError
+from wsap_core.errors import UsageError, WsapError
 from wsap_core.protocol import PlaceGraphBlock, Selection, TextBlock, TimelineBlock, TimelineEntry, View
 from wsap_core.seams.services import RunReader
 from wsap_core.untrusted import single_line, strip_control
 from wsap_sandbox.languages import words_of
 from wsap_sandbox.model import LedgerEvent, World
+from wsap_sandbox.plugin import WORLDS
 from wsap_sandbox.story.chapters import KINDS, Cast, Chapter, Scene, Spot, read_chapters
+from wsap_sandbox.templates.loader import places_drawn
+from wsap_sandbox.templates.shape import PlaceShape
 
+Drawn = Mapping[str, PlaceShape]
+"""Place id -> the place in the template, which says where it is on the map."""
 TICKS = 12
 """Maximum ticks in a view."""
 FOUND = 30
@@ -54,7 +60,7 @@ def run_view(runs: RunReader, run: str, selection: Mapping[str, str]) -> View:
         if one.id == who
     ]
     return View(
-        (_map(now), *followed, TimelineBlock(entries, said["story"])),
+        (_map(now, _drawn_in(runs.about(run))), *followed, TimelineBlock(entries, said["story"])),
         f"{cast.title}: {said['tick'].lower()} {last}",
         (
             Selection("tick", str(last) if asked else "", highest=newest, title=said["tick"]),
@@ -71,8 +77,10 @@ def _entry(chapter: Chapter, scene: Scene) -> TimelineEntry:
     return TimelineEntry(scene.told, chapter.tick, "", name(scene.place), who, tuple(chapter.rests_on(scene)))
 
 
-def world_view(world: World, events: Iterable[LedgerEvent]) -> View:
-    """Return the map of a world with all characters, and what was visible in each place in the last tick."""
+def world_view(world: World, events: Iterable[LedgerEvent], drawn: Drawn = MappingProxyType({})) -> View:
+    """Return the map of a world with all characters, and what was visible in each place in the last tick; `drawn` are
+    the places of its template."""
+    events = tuple(events)
     names = {place.id: place.name for place in world.places}
     exits = [(place.name, names[to]) for place in world.places for to in place.exits]
     here = {place.name: tuple(one.name for one in world.present(place.id)) for place in world.places}
@@ -81,15 +89,44 @@ def world_view(world: World, events: Iterable[LedgerEvent]) -> View:
         texts = [event.text for event in events if event.public and event.place == place.id]
         if text := " ".join([*texts, place.moment]).strip():
             happened.append(TimelineEntry(text, world.tick or None, "", place.name, here[place.name]))
-    graph = PlaceGraphBlock(tuple(names.values()), tuple(exits), occupants=here)
+    people = {one.id: one.name for one in world.characters}
+    spots, looks = _spots(names, drawn)
+    graph = PlaceGraphBlock(tuple(names.values()), exits, None, here, spots, looks, _doing(events, people))
     return View((graph, TimelineBlock(happened)), world.title)
 
 
-def _map(chapter: Chapter) -> PlaceGraphBlock:
+def _drawn_in(about: Mapping[str, Any]) -> Drawn:
+    """Return the places of the template that a run's world began as; none if it had none, or it is gone."""
+    game, options = str(about["game"]), about["config"]["options"]
+    if options.get("world") is not None:
+        return {}
+    name = options.get("template") or (game if game in WORLDS else game.partition(":")[2] or "village")
+    try:
+        return places_drawn(str(name), str(options.get("language") or "en"))
+    except WsapError:
+        return {}
+
+
+def _spots(names: Mapping[str, str], drawn: Drawn) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:
+    """Return name -> spot, and name -> look, of places (id -> name)."""
+    known = {name: drawn[place] for place, name in names.items() if place in drawn}
+    spots = {name: one.spot for name, one in known.items() if one.spot is not None}
+    return spots, {name: one.look for name, one in known.items() if one.look}
+
+
+def _doing(events: Iterable[LedgerEvent], names: Mapping[str, str]) -> dict[str, str]:
+    """Return name -> the last that all could see somebody do."""
+    acts = {names[event.actor]: event.text for event in events if event.kind == "act" and event.actor in names}
+    return {name: text for name, text in acts.items() if text}
+
+
+def _map(chapter: Chapter, drawn: Drawn) -> PlaceGraphBlock:
     name = chapter.cast.name
     exits = [(spot.name, name(to)) for spot in chapter.cast.places.values() for to in spot.exits]
     occupants = {name(place): tuple(map(name, people)) for place, people in chapter.where().items() if people}
-    return PlaceGraphBlock(tuple(map(name, chapter.places)), exits, None, occupants)
+    spots, looks = _spots({place: name(place) for place in chapter.places}, drawn)
+    doing = _doing(chapter.record.events, chapter.cast.characters)
+    return PlaceGraphBlock(tuple(map(name, chapter.places)), exits, None, occupants, spots, looks, doing)
 
 
 def _searched(runs: RunReader, run: str, words: str, last: int) -> list[int]:

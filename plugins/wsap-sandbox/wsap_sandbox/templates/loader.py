@@ -52,6 +52,11 @@ def _bundled(name: str, language: str) -> TemplateShape:
     return parse_template((_home() / file).read_text("utf-8"), file)
 
 
+def places_drawn(name: str, language: str) -> dict[str, PlaceShape]:
+    """Return place id -> the place of a template; raises like `read_template`."""
+    return {one.id: one for one in read_template(name, language).places}
+
+
 def bundled_templates() -> tuple[TemplateShape, ...]:
     """Return every bundled template in every language."""
     return tuple(_bundled(name, language) for name in template_names() for language in LANGUAGES)
@@ -187,6 +192,9 @@ def template_faults(shape: TemplateShape) -> Iterator[str]:
     if not shape.places:
         yield "there are no places; add one under [[places]]."
     yield from _ids(shape)
+    for one in shape.places:
+        if one.spot is not None and not all(0 <= part <= 1 for part in one.spot):
+            yield f"the spot of the place {one.id!r} is off the map; write two numbers from 0 to 1."
     yield from _ways(shape)
     yield from _whereabouts(shape)
     yield from _for_the_storyteller(shape)

@@ -88,6 +88,10 @@ class PlaceShape(_Shape):
     """Ids of places connected in both directions; omitted in a chain or a field."""
     one_way: tuple[str, ...] = ()
     """Ids of places that can be reached from here but have no way back."""
+    spot: tuple[float, float] | None = None
+    """Where it is on the map that spectators see: [x, y] from 0 to 1, from the top left."""
+    look: str = ""
+    """What it looks like there: house, square, mill, dam, orchard, forest, inn, shop, gate or cave."""
     at: str = ""
     """For the storyteller: "in the smithy"."""
     to: str = ""

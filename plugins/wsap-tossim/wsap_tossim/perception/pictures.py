@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from wsap_core.protocol import ChatBlock, ChatLine, TableBlock, TextBlock, View
+from wsap_core.protocol import ChatBlock, ChatLine, SeatsBlock, SeatState, TextBlock, View
+from wsap_tossim.engine.data.model import Phase
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.roles.listed import ROLES
-from wsap_tossim.knowledge import Knowledge, Seen, Standing
+from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.perception.context import CHAT, private_lines, where_it_stands
 from wsap_tossim.perception.event_text import CHANNELS, listed, sentence, verdicts
 
@@ -23,19 +25,31 @@ _TOLD = frozenset({*CHAT, *_ALONE, "note", "raised", "remembered", "haunted", "o
 """Kinds of events shown as sentences among the speeches."""
 
 
-def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = None) -> View:
-    """Return the players, the state of the game and the talk; for a player also its private knowledge.
+def town_view(
+    knows: Knowledge,
+    names: Sequence[str],
+    secrets: Game | None = None,
+    *,
+    seats: Sequence[str] = (),
+    speaker: int | None = None,
+) -> View:
+    """Return the table, the state of the game and the talk; for a player also its private knowledge.
 
-    `secrets` is the game, for spectators who may see every role.
+    Args:
+        knows: what is shown.
+        names: of the players.
+        secrets: the game, for spectators who may see every role.
+        seats: the world's names of the seats.
+        speaker: who has the floor.
     """
-    blocks: list[TableBlock | ChatBlock | TextBlock] = []
+    blocks: list[SeatsBlock | ChatBlock | TextBlock] = []
     over = knows.winners is not None
     if knows.player is not None and not over:
         blocks.append(TextBlock(_you(knows, names)))
     if over:
         won = listed([names[n] for n in knows.winners or ()])
         blocks.append(TextBlock(f"{knows.reason} Winners: {won}.", "The game is over"))
-    blocks.append(_roster(knows, names, secrets))
+    blocks.append(_table(knows, names, secrets, seats, speaker))
     if known := _alone(knows, names):
         blocks.append(ChatBlock(known, "What you alone know"))
     lately = [event for event in knows.events if event.day >= knows.day - 1]
@@ -76,22 +90,54 @@ def _alone(knows: Knowledge, names: Sequence[str]) -> list[ChatLine]:
     return [ChatLine(when, what) for when, _, what in lines]
 
 
-def _roster(knows: Knowledge, names: Sequence[str], secrets: Game | None) -> TableBlock:
-    """Return a short line for each player, since half a terminal is 40 characters wide."""
-    now = {voter: f"→ {names[target]}" for voter, target in knows.votes.items()}
-    if knows.accused is not None and knows.standing[knows.accused].alive:
-        now[knows.accused] = "on trial"
-    now |= dict.fromkeys(knows.winners or (), "won")
-    rows = []
+def _table(
+    knows: Knowledge, names: Sequence[str], secrets: Game | None, seats: Sequence[str], speaker: int | None
+) -> SeatsBlock:
+    accused = knows.accused if knows.accused is not None and knows.standing[knows.accused].alive else None
+    badges = dict.fromkeys(knows.winners or (), "won")
+    if accused is not None and knows.winners is None:
+        badges[accused] = "on trial"
+    told = []
     for one in knows.standing:
-        name = f"{names[one.number]}{' (you)' if one.number == knows.player else ''}"
-        role = secrets.state.players[one.number].role.name if secrets is not None else one.role
-        rows.append((name, _known(one, role), *([now.get(one.number, "")] if now else [])))
-    return TableBlock(("player", "known of it", *(["now"] if now else [])), rows)
+        number = one.number
+        role = secrets.state.players[number].role.name if secrets is not None else one.role
+        note = role or "" if one.alive else f"{role or 'nobody knows what'}, day {one.died}"
+        told.append(
+            SeatState(
+                names[number],
+                seats[number] if seats else "",
+                "in" if one.alive else "out",
+                number == speaker,
+                ", ".join(filter(None, ("you" if number == knows.player else "", note))),
+                badges.get(number, ""),
+            )
+        )
+    links = [(names[voter], names[target], "vote") for voter, target in sorted(knows.votes.items())]
+    return SeatsBlock(
+        told,
+        links,
+        names[accused] if "on trial" in badges.values() and accused is not None else "",
+        _phases(knows),
+        "" if knows.winners is not None else "night" if knows.by_night else knows.phase,
+        knows.by_night and knows.winners is None,
+        _in_a_sentence(knows, names, accused),
+    )
 
 
-def _known(one: Standing, role: str | None) -> str:
-    return role or "" if one.alive else f"† {role or 'nobody knows what'}, day {one.died}"
+def _phases(knows: Knowledge) -> list[str]:
+    """Return the phases of a day under the rules of the game, as players see them."""
+    trial = (Phase.NOMINATION, Phase.DEFENSE, Phase.JUDGEMENT, Phase.LAST_WORDS)
+    day = trial if knows.rules.lynching == "trial" else (Phase.BALLOT,)
+    return [*([Phase.DISCUSSION.value] if knows.rules.discussion_rounds else []), *(p.value for p in day), "night"]
+
+
+def _in_a_sentence(knows: Knowledge, names: Sequence[str], accused: int | None) -> str:
+    told = [_title(knows)]
+    if accused is not None and knows.winners is None:
+        told.append(f"{names[accused]} is on trial")
+    for target, against in sorted(Counter(knows.votes.values()).items()):
+        told.append(f"{against} {'vote' if against == 1 else 'votes'} against {names[target]}")
+    return f"{'. '.join(told)}."
 
 
 def _lines(events: Sequence[Seen], names: Sequence[str], me: int | None) -> Iterator[ChatLine]:
