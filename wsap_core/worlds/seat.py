@@ -116,9 +116,8 @@ class Seat:
         if wrong := wrong_in(observation):
             raise WorldError(f"{self._name} observed {wrong}.")
         mailbox = self.world.mailbox
-        if mailbox is not None:
-            if messages := mailbox.waiting(self.agent_id):
-                observation = replace(observation, messages=(*observation.messages, *messages))
+        if mailbox is not None and (messages := mailbox.waiting(self.agent_id)):
+            observation = replace(observation, messages=(*observation.messages, *messages))
         observation = self._in_language(observation)
         if self._closes is not None and self.closing is None and not self.done:
             closing = self._checked(self._closes.closing_result)
