@@ -28,7 +28,7 @@ MOST_SEATS = 4
 POINTS = 600
 """Points of a curve, at most."""
 _MOST = 1e15
-# Larger values are no meters.
+# Larger values are no rewards and no meters.
 METERS = ("health", "food", "drink", "energy")
 """The values of a status that are drawn as curves, if they are numbers."""
 
@@ -59,6 +59,14 @@ def _read(repository: Repository, run_id: str, count: int, points: int) -> Curve
     return curves
 
 
+def _number(data: Any, *path: str) -> float | None:
+    """Return a number in recorded data; None if there is none, or one that is not finite: others may have written it."""
+    for name in path:
+        data = data.get(name) if isinstance(data, Mapping) else None
+    number = isinstance(data, int | float) and not isinstance(data, bool) and abs(data) <= _MOST
+    return float(data) if number else None
+
+
 class Curves:
     """Gathers the curves of a number of steps, in at most `points` parts of equal length."""
 
@@ -72,17 +80,17 @@ class Curves:
 
     def add(self, position: int, event: EventRecord) -> None:
         """Add a recorded step, at its position from 0."""
-        line, seat = event.data["step"], event.seat or ""
+        data, seat = event.data, event.seat or ""
         part = position * self._parts // self._count
         if seat in self._rewards or len(self._rewards) < MOST_SEATS:
-            self._rewards[seat] = self._rewards.get(seat, 0.0) + float(line["result"]["reward"])
+            gained = _number(data, "step", "result", "reward") or 0.0
+            self._rewards[seat] = self._rewards.get(seat, 0.0) + gained
             self._note(f"reward {seat}", part, self._rewards[seat])
-        status = line["observation"].get("status") or {}
         for name in METERS:
-            value = status.get(name) if isinstance(status, Mapping) else None
-            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST:
+            value = _number(data, "step", "observation", "status", name)
+            if value is not None:
                 self._meters[name] = None
-                self._note(f"meter {name}", part, float(value))
+                self._note(f"meter {name}", part, value)
 
     def _note(self, name: str, part: int, value: float) -> None:
         parts = self._seen.setdefault(name, [None] * self._parts)
