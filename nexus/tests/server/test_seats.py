@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from dashboard_kit import Served
 
 from wsap_core.host import PluginHost
 from wsap_nexus.hub.nexus import Nexus, Settings
+from wsap_nexus.server.routes import passes
+from wsap_nexus.server.turns import turn_of
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 
 pytestmark = pytest.mark.every_database
@@ -171,3 +175,98 @@ def test_nothing_that_another_seat_knows_is_in_the_bytes_of_a_town(served: Serve
             idle = next(one["name"] for one in found["actions"] if one["possible"] and not one["parameters"])
             ask(served, token, "/act", "POST", {"name": idle})
     assert looked >= 2
+
+
+def act(served: Served, token: str, name: str, **more: str) -> tuple[int, dict[str, Any]]:
+    """Take an action, of the turn `turn` if given."""
+    status, told = ask(served, token, "/act?wait=60", "POST", {"name": name, **more})
+    return status, dict(told)
+
+
+def test_an_action_for_a_turn_that_is_over_is_taken_in_no_other_turn(served: Served) -> None:
+    token = seat(served, "tom")
+    enter(served, "crafter", "tom")
+    first = turn(served, token)["turn"]
+    assert ask(served, token, f"/turn?wait=0&after={first}")[0] == 202  # it is known
+    key = {"Idempotency-Key": "one"}
+    body = {"name": "noop", "turn": first}
+    status, done = ask(served, token, "/act?wait=60", "POST", body, **key)
+    assert status == 200
+    late = act(served, token, "move_left", turn=first)
+    assert (late[0], late[1]["error"]["code"]) == (409, "TURN_OVER")
+    assert ask(served, token, "/act", "POST", body, **key) == (200, done)  # what was done is told again
+    status, second = ask(served, token, f"/turn?wait=60&after={first}")
+    assert (status, second["seen"]["step"], second["turn"] != first) == (200, 1, True)
+    served.stop()
+    served.start()
+    again = turn(served, token)
+    assert (again["seen"]["step"], again["turn"] != second["turn"]) == (1, True)
+    assert act(served, token, "noop", turn=second["turn"])[1]["error"]["code"] == "TURN_OVER"
+    assert act(served, token, "noop", turn=again["turn"])[0] == 200
+
+
+def test_of_two_people_on_one_seat_only_the_first_acts_while_others_are_waited_for(served: Served) -> None:
+    tom, zoe = seat(served, "tom"), seat(served, "zoe")
+    enter(served, "matrix", "tom", "zoe")
+    shown, theirs = turn(served, tom)["turn"], turn(served, zoe)["turn"]
+    body = {"name": "cooperate", "turn": shown}
+    assert ask(served, tom, "/act?wait=0", "POST", body, **{"Idempotency-Key": "a"})[0] == 202
+    late = act(served, tom, "defect", turn=shown)
+    assert (late[0], late[1]["error"]["code"]) == (409, "TURN_OVER")
+    assert act(served, zoe, "cooperate", turn=theirs)[0] == 200
+    status, done = ask(served, tom, "/act?wait=60", "POST", body, **{"Idempotency-Key": "a"})
+    assert (status, "You chose cooperate, the other cooperate" in done["result"]["message"]) == (200, True)
+    assert turn(served, tom)["seen"]["step"] == 1  # nothing of the late one is done in the next round
+
+
+def test_who_waits_with_a_pass_that_is_taken_back_is_told_nothing_of_the_turn_that_comes(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tom, zoe = seat(served, "tom"), seat(served, "zoe")
+    enter(served, "matrix", "tom", "zoe")
+    shown = turn(served, tom)["turn"]
+    turn(served, zoe)
+    told: dict[str, Any] = {}
+    waits = threading.Event()
+
+    async def waiting_turn(*asked: Any) -> Any:
+        waits.set()
+        return await turn_of(*asked)
+
+    monkeypatch.setattr(passes, "turn_of", waiting_turn)
+
+    def wait(name: str, path: str, *more: Any) -> threading.Thread:
+        def run() -> None:
+            told[name] = ask(served, tom, path, *more)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
+
+    waiting = [
+        wait("act", "/act?wait=60", "POST", {"name": "cooperate", "turn": shown}),
+        wait("turn", f"/turn?wait=60&after={shown}"),
+    ]
+    (made,) = [one for one in served.read("/nexus/passes")["passes"] if one["target"] == "tom"]
+    assert waits.wait(60)
+    end = time.monotonic() + 60
+    while served.nexus.live.external["tom"].acting is None:
+        assert time.monotonic() < end, "the action was not given"
+    served.ask(f"/nexus/passes/{made['id']}", method="DELETE", headers=served.authorized)
+    assert act(served, zoe, "defect")[0] == 200
+    for thread in waiting:
+        thread.join(120)
+    for name in ("act", "turn"):
+        status, answer = told[name]
+        assert (status, answer["error"]["message"]) == (401, "This pass was taken back; ask for a new one."), name
+
+
+def test_the_seat_of_an_agent_that_was_removed_is_no_seat(served: Served) -> None:
+    token = seat(served, "zoe")
+    assert turn(served, token)["place"] == "nexus"
+    assert served.ask("/nexus/agents/zoe", method="DELETE", headers=served.authorized)[0] == 200
+    for status, told in (ask(served, token, "/turn?wait=60"), act(served, token, "wait")):
+        assert (status, told["error"]["message"]) == (400, "The agent 'zoe' was removed.")
+    for path in ("turn", "observation", "action-space"):
+        status, _, told = served.ask(f"/nexus/agents/zoe/{path}?wait=60", headers=served.authorized)
+        assert (status, json.loads(told)["error"]["message"]) == (400, "The agent 'zoe' was removed."), path

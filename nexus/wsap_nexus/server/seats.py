@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import Response
 
-from wsap_core.errors import StorageError
+from wsap_core.errors import StorageError, UsageError
 from wsap_core.protocol import Action, Observation, View
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.errors import TransitError
@@ -43,7 +43,9 @@ def place_of(nexus: Nexus, agent_id: str) -> tuple[str, str | None]:
 
 
 def check_external(nexus: Nexus, agent: AgentIdentity) -> None:
-    """Raise NotExternalError if a policy of the nexus decides for an agent."""
+    """Raise NotExternalError if a policy of the nexus decides for an agent, UsageError if it was removed."""
+    if agent.state == "removed":
+        raise UsageError(f"The agent {agent.id!r} was removed.")
     place, _ = place_of(nexus, agent.id)
     policy = agent.policy(place)
     if policy is None or not policy.external:
@@ -122,12 +124,12 @@ def idempotent_act(nexus: Nexus, agent_id: str, request: ActRequest, what: str) 
         seat = nexus.live.external.get(agent_id)
         if seat is None:
             raise SeatLeftError(f"{agent_id!r} is in transit; request its observation first.")
-        result = await seat.act(action)
+        result = await seat.act(action, request.turn)
         await _until_recorded(nexus)
         return reply_of({"result": result})
 
     return IdempotentRequest(
-        f"act {what} {dumps(request.model_dump())}",
+        f"act {what} {dumps(request.model_dump(exclude=None if request.turn else {'turn'}))}",
         lambda: _next_step(nexus, agent_id),
         do,
         lambda intent: _recorded(nexus, intent, action),

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Response
+from fastapi import Query, Response
 
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Observation, ParamDef
@@ -28,8 +28,14 @@ MOST_CHOICES = 400
 """Maximum number of the values of a parameter that are listed; more are typed."""
 
 
-async def turn_of(nexus: Nexus, agent_id: str, wait: float) -> Response:
+After = Annotated[str, Query(max_length=64, description="The `turn` that is known; the reply is the one after it.")]
+
+
+async def turn_of(nexus: Nexus, agent_id: str, wait: float, after: str = "") -> Response:
     """Reply with an agent's next turn, or 202 after `wait` seconds without one.
+
+    Args:
+        after: the turn that the caller knows, which is not told again.
 
     Raises:
         NotExternalError: a policy of the nexus decides for the agent.
@@ -37,10 +43,10 @@ async def turn_of(nexus: Nexus, agent_id: str, wait: float) -> Response:
     check_external(nexus, the_agent(nexus, agent_id))
     try:
         async with asyncio.timeout(wait):
-            seat, observation = await nexus.live.external.observation(agent_id)
+            seat, observation = await nexus.live.external.observation(agent_id, after)
     except TimeoutError:
         return pending("There is nothing to decide yet.")
-    place, session = place_of(nexus, agent_id)
+    name, (place, session) = seat.turn, place_of(nexus, agent_id)
     stay, view = nexus.live.sessions.get(agent_id), None
     if stay is not None:
         with suppress(WsapError):  # then it is played without a picture
@@ -52,6 +58,7 @@ async def turn_of(nexus: Nexus, agent_id: str, wait: float) -> Response:
     title = next((info.name for info in nexus.entrance.games() if info.id == place), "Home")
     return json_response(
         {
+            "turn": name,
             "place": place,
             "title": single_line(title)[:80],
             "session": session,
@@ -126,5 +133,5 @@ def _asked(parameter: ParamDef, known_as: dict[str, str]) -> dict[str, Any]:
         kind = "whole" if schema["type"] == "integer" else "number"
         return asked | {"kind": kind, "low": schema.get("minimum"), "high": schema.get("maximum")}
     if schema.get("type") == "string":
-        return asked | {"kind": "text", "high": max(TEXT_LIMIT, schema.get("maxLength", 0))}
+        return asked | {"kind": "text", "high": schema.get("maxLength", TEXT_LIMIT)}
     return asked

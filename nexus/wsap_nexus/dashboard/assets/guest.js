@@ -9,7 +9,6 @@ import { play } from './play.js';
 const EVERY = 500; // milliseconds between two looks at the world
 const ABOUT_EVERY = 5000;
 const LONGEST = 500; // characters of a message
-const PATIENCE = 25; // seconds that one request for a turn waits
 
 export async function guest(pass) {
   document.getElementById('nav').hidden = true;
@@ -52,7 +51,7 @@ export async function guest(pass) {
     live.hidden = true;
     page.classList.remove('guest');
     play(page, { id: told.target, name: told.name }, {
-      turn: () => withPass(pass, `/turn?wait=${PATIENCE}`),
+      turn: (asked) => withPass(pass, `/turn?${asked}`),
       act: (action) => withPass(pass, '/act', undefined, action),
     }, ends);
   }

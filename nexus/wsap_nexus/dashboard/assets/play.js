@@ -7,6 +7,7 @@ import { face } from './face.js';
 import { heard, lettersButton } from './keys.js';
 
 const PATIENCE = 25; // seconds that one request for a turn waits
+const LOOK = 2000; // milliseconds between two looks whether the turn that is shown is over
 const AGAIN = 1000; // milliseconds before the nexus is asked again after a failure
 const CHIPS = 8; // choices that are buttons; more are a list
 const WHERE = { up: 'up', down: 'down', left: 'left', right: 'right' };
@@ -20,7 +21,7 @@ export async function playPage(context) {
   const { agent } = await get(path, signal);
   context.title(`Play as ${agent.name}`);
   context.undo(play(root, { id, name: agent.name }, {
-    turn: () => get(`${path}/turn?wait=${PATIENCE}`, signal),
+    turn: (asked) => get(`${path}/turn?${asked}`, signal),
     act: (action) => act('POST', `${path}/act`, action),
   }));
 }
@@ -38,7 +39,10 @@ export function play(node, who, door, ended = () => {}) {
     el('div.play', {}, el('section.panel', { 'aria-label': 'What you see' }, seen, rules),
       scrolls(el('section.panel.play-side', {}, told, doing, lettersButton(() => { if (turn) drawActions(turn.actions); })))));
   let turn = null; // the turn that is shown
+  let known = ''; // its name; empty if it has to be told again
   let busy = false;
+  let acting = Promise.resolve(); // settled once the action that was sent is answered
+  let wake = () => {}; // looks for the next turn at once
   let over = false;
   let late = 0; // when the world goes on without this seat; 0 for never
   fill(seen, el('p.empty', {}, 'What you see comes with your first turn.'));
@@ -55,20 +59,26 @@ export function play(node, who, door, ended = () => {}) {
     clock.hidden = !late;
     if (late) say(clock, left ? `${left} s, then the world goes on without you` : 'The world goes on without you');
     clock.classList.toggle('bad', late > 0 && left <= 10);
+    if (late && !left) doing.inert = true;
   }
   const ticking = setInterval(tick, 500);
 
-  async function send(action, parameters) {
-    if (busy || over) return;
+  function send(action, parameters) {
+    if (!busy && !over && !doing.inert) acting = carryOut(action, parameters);
+  }
+
+  async function carryOut(action, parameters) {
+    const until = late;
     busy = true;
     late = 0;
     tick();
     doing.inert = true;
     say(told, 'You act …');
     try {
-      const answer = await door.act({ name: action.name, parameters });
+      const answer = await door.act({ name: action.name, parameters, turn: turn.turn });
       if (!answer) {
         say(told, '');
+        again();
       } else {
         say(told, `${answer.result.success ? '' : 'Not possible: '}${answer.result.message || (answer.result.success ? 'Done.' : '')}`);
         told.classList.toggle('bad', !answer.result.success);
@@ -77,9 +87,16 @@ export function play(node, who, door, ended = () => {}) {
       say(told, error.message);
       told.classList.add('bad');
       if (error.status === 401) { stop(); ended(error); return; }
+      if (error.code !== 'TURN_OVER') again();
     }
     busy = false;
-    next();
+    wake();
+
+    function again() {
+      late = until;
+      doing.inert = false;
+      tick();
+    }
   }
 
   // --- actions -----------------------------------------------------------------------------------
@@ -189,28 +206,33 @@ export function play(node, who, door, ended = () => {}) {
 
   // --- turns -------------------------------------------------------------------------------------
 
-  async function next() {
+  // While a turn is shown, it is looked now and then whether it is over: somebody else may have acted, or the world gone on.
+  async function watch() {
     while (!over) {
       let found;
       try {
-        found = await door.turn();
+        found = await door.turn(new URLSearchParams({ wait: doing.inert || !known ? PATIENCE : 0, after: known }));
       } catch (error) {
         if (over || error.name === 'AbortError') return;
-        if (error.status === 401 || error.code === 'NOT_EXTERNAL') { stop(); ended(error); say(told, error.message); return; }
+        if (error.status === 401) { stop(); ended(error); say(told, error.message); return; }
         if (error.status !== 503) say(told, error.message);
+        doing.inert = true;
+        known = '';
         await new Promise((resolve) => { setTimeout(resolve, AGAIN); });
         continue;
       }
-      if (over || busy) return;
-      if (found && !found.pending) { show(found); return; }
-      if (turn && !doing.inert) { doing.inert = true; say(told, 'It is not your turn now.'); }
+      await acting;
+      if (over) return;
+      if (found && !found.pending) show(found);
+      if (!doing.inert) await new Promise((resolve) => { wake = resolve; setTimeout(resolve, LOOK); });
     }
   }
 
   function show(found) {
-    const first = !turn;
-    const moved = first || found.session !== turn.session;
+    const first = !known;
+    const moved = !turn || found.session !== turn.session;
     turn = found;
+    known = found.turn;
     late = found.seconds_left === null ? 0 : performance.now() + found.seconds_left * 1000;
     tick();
     say(place, found.place === 'nexus' ? 'At home. Choose a game.' : `In ${found.title}`);
@@ -222,7 +244,10 @@ export function play(node, who, door, ended = () => {}) {
     const words = seen.querySelector(':scope > details');
     if (words && !view) words.open = true; // all that there is
     if (moved) fill(doing); // what is opened there was about another place
-    if (first) say(told, 'It is your turn.');
+    if (first) {
+      say(told, 'It is your turn.');
+      told.classList.remove('bad');
+    }
     drawActions(found.actions);
   }
 
@@ -234,6 +259,6 @@ export function play(node, who, door, ended = () => {}) {
     clock.hidden = true;
     doing.inert = true;
   }
-  next();
+  watch();
   return stop;
 }

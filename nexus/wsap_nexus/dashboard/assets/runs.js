@@ -205,11 +205,22 @@ export async function runPage(context) {
     add(against, rest.map((one) => el('option', { value: one.id }, `${one.id}, ${one.players.map((p) => p.name).join(', ') || one.agent}, ${count(one.steps)} steps`)));
   }
   async function compare() {
+    const chosen = against.value;
     other = null;
-    beside.hidden = !against.value;
-    if (!against.value) { drawCurves(curves, plotted); return; }
-    const there = `/nexus/runs/${encodeURIComponent(against.value)}`;
-    const [about, drawn] = await Promise.all([get(there, signal), get(`${there}/curve`, signal)]);
+    beside.hidden = !chosen;
+    fill(beside);
+    drawCurves(curves, plotted);
+    if (!chosen) return;
+    const there = `/nexus/runs/${encodeURIComponent(chosen)}`;
+    let about;
+    let drawn;
+    try {
+      [about, drawn] = await Promise.all([get(there, signal), get(`${there}/curve`, signal)]);
+    } catch (error) {
+      if (against.value === chosen) fill(beside, el('p.problem', { role: 'alert' }, error.message));
+      return;
+    }
+    if (against.value !== chosen) return; // another one was chosen meanwhile
     const same = about.run.seed === run.seed ? 'The same seed: the same world at its start.' : 'Another seed: another world.';
     const picture = el('div.stage', {});
     const at = el('p.where', {});
@@ -222,9 +233,17 @@ export async function runPage(context) {
     if (!other) return;
     const { there, steps, picture, at: said } = other;
     const place = Math.min(Math.max(0, at), steps - 1);
-    const { steps: [row] } = await get(`${there}/steps?position=${place}&limit=1`, signal);
-    if (!row) return;
-    const step = await get(`${there}/steps/${row.seq}`, signal);
+    let row;
+    let step;
+    try {
+      ({ steps: [row] } = await get(`${there}/steps?position=${place}&limit=1`, signal));
+      if (!row) return;
+      step = await get(`${there}/steps/${row.seq}`, signal);
+    } catch (error) { // this run is shown nevertheless
+      fill(picture);
+      say(said, error.message);
+      return;
+    }
     say(said, `${at > place ? 'Over since step' : 'Step'} ${count(place + 1)} of ${count(steps)}: ${plain(row.action)}${row.message ? ` – ${row.message}` : ''}`);
     drawObservation(picture, step.after || step.seen);
   }

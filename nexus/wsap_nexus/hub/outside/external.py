@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import Callable, Sequence
 
@@ -23,6 +24,13 @@ class ActionPendingError(UsageError):
     code = "ACTION_PENDING"
     http_status = 409
     retryable = True
+
+
+class TurnOverError(UsageError):
+    """The action was for a turn that is over."""
+
+    code = "TURN_OVER"
+    http_status = 409
 
 
 class SeatLeftError(WsapError):
@@ -50,6 +58,8 @@ class ExternalAgent:
         """The game's actions."""
         self.decisions = 0
         """Decisions made in this seat; those before a restart are not counted."""
+        self.turn = ""
+        """Names the newest decision point; no other one, of any seat, has this name."""
         self._time = TurnTime(deadline)
         self._let_go = let_go
         self._default: GetDefault | None = None
@@ -64,6 +74,8 @@ class ExternalAgent:
         """The monotonic time at which the decision that is waited for is late; None without a deadline."""
         self._seen: asyncio.Future[Observation] | None = None
         self._wanted: asyncio.Future[Action] | None = None
+        self._over: asyncio.Future[None] | None = None
+        """Done once the newest decision point is over."""
         self._early: Action | None = None
         """An action submitted before its decision point."""
         self._resolving = False
@@ -87,6 +99,7 @@ class ExternalAgent:
         late one if the world has no default action.
         """
         loop = asyncio.get_running_loop()
+        self.turn, self._over = secrets.token_hex(8), loop.create_future()
         if self._seen is None or self._seen.done():
             self._seen = loop.create_future()
         self._seen.set_result(observation)
@@ -121,6 +134,8 @@ class ExternalAgent:
         # The observation that was decided upon is not a decision point any more.
         if self._seen is not None and self._seen.done():
             self._seen = None
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
         if self._acting_since is None:
             self._acting_since = time.monotonic()
 
@@ -150,6 +165,8 @@ class ExternalAgent:
     async def aclose(self) -> None:
         """Release all waiters with `SeatLeftError`."""
         self._closed = True
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
         for waiting in (self._seen, self._open):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(SeatLeftError("The agent has left this seat; ask where it is now."))
@@ -179,11 +196,13 @@ class ExternalAgent:
         """Seconds for which an action has been in progress; None if none is."""
         return None if self._acting_since is None else time.monotonic() - self._acting_since
 
-    async def observation(self) -> Observation:
+    async def observation(self, after: str = "") -> Observation:
         """Wait for the agent's next decision point and return its observation; SeatLeftError if it has left this seat.
 
-        While an action is being resolved there is no decision point.
+        While an action is being resolved there is no decision point. The turn `after` does not count as the next one.
         """
+        if after == self.turn and self._over is not None:
+            await asyncio.shield(self._over)
         if self._closed:
             raise SeatLeftError("The agent has left this seat; ask where it is now.")
         self._heard = True
@@ -191,25 +210,32 @@ class ExternalAgent:
             self._seen = asyncio.get_running_loop().create_future()
         return await asyncio.shield(self._seen)
 
-    async def act(self, action: Action) -> ActionResult:
+    async def act(self, action: Action, turn: str = "") -> ActionResult:
         """Submit an action and return its result; submitted before the decision point, it waits for that.
 
+        Args:
+            turn: the turn that it is for; if empty, whichever is next.
+
         Raises:
+            TurnOverError: `turn` is over.
             ActionPendingError: an action is being resolved.
             SeatLeftError: the agent has left this seat, or play stopped before the action was resolved.
         """
         if self._closed:
             raise SeatLeftError("The agent has left this seat; ask where it is now.")
         self._heard = True
+        wanted = None if self._wanted is None or self._wanted.done() else self._wanted
+        if turn and (wanted is None or turn != self.turn):
+            raise TurnOverError("That turn is over, and nothing was done; choose again in the next one.")
         if self._resolving or self._open is not None:
             raise ActionPendingError(
                 "The agent's last action is being resolved; wait for its next observation, which comes afterwards."
             )
         opened = self._open = asyncio.get_running_loop().create_future()
-        if self._wanted is None or self._wanted.done():
+        if wanted is None:
             self._early = action
         else:
-            self._wanted.set_result(action)
+            wanted.set_result(action)
             self._begin_acting()
         return await asyncio.shield(opened)
 
@@ -234,11 +260,11 @@ class Outside(dict[str, ExternalAgent]):
             await self._changed.setdefault(agent_id, asyncio.Event()).wait()
         return seat
 
-    async def observation(self, agent_id: str) -> tuple[ExternalAgent, Observation]:
-        """Wait for an agent's next observation, wherever it is, and return it with its seat."""
+    async def observation(self, agent_id: str, after: str = "") -> tuple[ExternalAgent, Observation]:
+        """Wait for an agent's next observation after a turn, wherever it is, and return it with its seat."""
         while True:
             seat = await self.seat(agent_id)
             try:
-                return seat, await seat.observation()
+                return seat, await seat.observation(after)
             except SeatLeftError:
                 continue

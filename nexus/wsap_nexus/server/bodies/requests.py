@@ -74,6 +74,8 @@ class ActRequest(Request):
     name: Word
     parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
     reasoning: str | None = Field(default=None, max_length=20_000)
+    turn: str = Field(default="", max_length=64)
+    """The `turn` for which it was chosen; once that is over, it is refused. Without it, it is for whichever is next."""
 
 
 class EnterRequest(TermsRequest):

@@ -53,6 +53,8 @@ class PlayableAction(Answer):
 class Turn(Answer):
     """A turn: what the seat sees, and what it can do."""
 
+    turn: str
+    """Names it; sent with an action, that is taken in no other turn."""
     place: str
     """`nexus`, or the game."""
     title: str

@@ -27,7 +27,7 @@ from wsap_nexus.server.routes.minds import mind_of
 from wsap_nexus.server.routes.recorded.runs import usage_by_session
 from wsap_nexus.server.seats import check_external, describe_seat, idempotent_act, observe, the_agent
 from wsap_nexus.server.serializers import json_response, past_session_json, session_json
-from wsap_nexus.server.turns import turn_of
+from wsap_nexus.server.turns import After, turn_of
 from wsap_nexus.store.entities import EXTERNAL, Answered, DiaryEntry, Exchange
 
 router = APIRouter(prefix="/agents", tags=["agents"])
@@ -173,9 +173,9 @@ async def observation(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Resp
 
 
 @router.get("/{agent_id}/turn", responses=replies(turns.Turn, 200, 202))
-async def turn(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0) -> Response:
+async def turn(nexus: Hub, agent_id: OwnAgent, wait: Wait = 10.0, after: After = "") -> Response:
     """The agent's next turn for a person who plays it, in words; 202 if it has nothing to decide in time."""
-    return await turn_of(nexus, agent_id, wait)
+    return await turn_of(nexus, agent_id, wait, after)
 
 
 @router.post("/{agent_id}/act", responses=replies(responses.Acted, 200, 202))

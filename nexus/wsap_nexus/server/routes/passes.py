@@ -14,7 +14,7 @@ from wsap_core.untrusted import single_line
 from wsap_nexus.agents.portable import check_not_removed
 from wsap_nexus.dashboard.key import OneTimeKey
 from wsap_nexus.http import replies as bodies
-from wsap_nexus.http.access.auth import Holder
+from wsap_nexus.http.access.auth import Holder, Tokens
 from wsap_nexus.http.access.callers import BEARER, Admin, TokenStore
 from wsap_nexus.http.access.guard import HOLDER
 from wsap_nexus.http.refusals import ForbiddenError, TooSlowError, UnauthorizedError
@@ -26,7 +26,7 @@ from wsap_nexus.server.deps import Once, replies
 from wsap_nexus.server.routes.worlds import view_of
 from wsap_nexus.server.seats import check_external, idempotent_act, the_agent
 from wsap_nexus.server.serializers import json_response
-from wsap_nexus.server.turns import turn_of
+from wsap_nexus.server.turns import After, turn_of
 from wsap_nexus.store.entities import PassRecord
 from wsap_nexus.store.events import Names
 
@@ -132,6 +132,11 @@ Seat = Annotated[PassRecord, Depends(_player)]
 """A pass for a seat."""
 
 
+def _check_again(request: Request, tokens: Tokens) -> None:
+    """Refuse a pass that was taken back, or has expired, while its holder waited for the reply."""
+    tokens.check(request.headers.get("authorization"))
+
+
 @router.get("/pass", responses=replies(watched.PassAnswer))
 async def pass_of_caller(nexus: Hub, shown: Shown) -> Response:
     """What the caller's pass opens, until when, and who is in that world now."""
@@ -167,7 +172,7 @@ async def pass_view(nexus: Hub, request: Request, shown: Shown) -> Response:
 
 
 @router.post("/pass/talk", responses=replies(watched.PassTalk))
-async def pass_talk(nexus: Hub, request: Request, said: NewWords, shown: Shown) -> Response:
+async def pass_talk(nexus: Hub, request: Request, said: NewWords, shown: Shown, tokens: TokenStore) -> Response:
     """Say something to the agent of the pass, and return its answer; once in five seconds."""
     if not shown.talks:
         raise ForbiddenError("With this pass you can watch, but not talk.")
@@ -179,24 +184,37 @@ async def pass_talk(nexus: Hub, request: Request, said: NewWords, shown: Shown) 
             answered = await nexus.agent_context.words.talk(shown.target, said.text)
     except TimeoutError:
         raise TooSlowError("It did not answer within a minute; try again.") from None
+    _check_again(request, tokens)
     return bodies.answer({"text": answered.text, "how": answered.how})
 
 
 @router.get("/pass/turn", responses=replies(turns.Turn, 200, 202))
-async def pass_turn(nexus: Hub, seat: Seat, wait: bodies.Wait = 10.0) -> Response:
+async def pass_turn(
+    nexus: Hub, request: Request, seat: Seat, tokens: TokenStore, wait: bodies.Wait = 10.0, after: After = ""
+) -> Response:
     """The next turn of the agent that the holder of the pass plays as; 202 if it has nothing to decide in time."""
-    return await turn_of(nexus, seat.target, wait)
+    reply = await turn_of(nexus, seat.target, wait, after)
+    _check_again(request, tokens)
+    return reply
 
 
 @router.post("/pass/act", responses=replies(responses.Acted, 200, 202))
 async def pass_act(
-    nexus: Hub, request: Request, seat: Seat, action: ActRequest, key: bodies.Key = None, wait: bodies.Wait = 10.0
+    nexus: Hub,
+    request: Request,
+    seat: Seat,
+    tokens: TokenStore,
+    action: ActRequest,
+    key: bodies.Key = None,
+    wait: bodies.Wait = 10.0,
 ) -> Response:
     """Take an action as that agent; 202 if it is not resolved in time: repeat the request with the same key."""
     check_external(nexus, the_agent(nexus, seat.target))
     once = Once(request.app.state.idempotency, seat.id, key, wait)
     wanted = idempotent_act(nexus, seat.target, action, seat.target)
-    return await once.reply(wanted, "The action is being resolved; repeat the request with the same key.")
+    reply = await once.reply(wanted, "The action is being resolved; repeat the request with the same key.")
+    _check_again(request, tokens)
+    return reply
 
 
 def _world_of(nexus: Nexus, shown: PassRecord) -> str | None:

@@ -27,6 +27,8 @@ MOST_SEATS = 4
 """Seats whose rewards are drawn, at most."""
 POINTS = 600
 """Points of a curve, at most."""
+_MOST = 1e15
+"""No reward is larger."""
 
 
 @router.get("/{run_id}/curve", responses=replies(watched.CurvesOfRun))
@@ -57,6 +59,19 @@ def _read(repository: Repository, run_id: str, count: int, meters: Mapping[str, 
     return curves
 
 
+def _at(data: Any, *path: str) -> Any:
+    """Return what stands in recorded data, which another program may have written; None if there is nothing."""
+    for name in path:
+        data = data.get(name) if isinstance(data, Mapping) else None
+    return data
+
+
+def _number(value: Any) -> float:
+    """Return a number; 0 for anything else, and for one that is of no use."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST
+    return float(value) if number else 0.0
+
+
 class Curves:
     """Gathers the curves of a number of steps, in at most `points` parts of equal length."""
 
@@ -71,12 +86,13 @@ class Curves:
 
     def add(self, position: int, event: EventRecord) -> None:
         """Add a recorded step, at its position from 0."""
-        line, seat = event.data["step"], event.seat or ""
+        data, seat = event.data, event.seat or ""
         part = position * self._parts // self._count
         if seat in self._rewards or len(self._rewards) < MOST_SEATS:
-            self._rewards[seat] = self._rewards.get(seat, 0.0) + float(line["result"]["reward"])
+            gained = _number(_at(data, "step", "result", "reward"))
+            self._rewards[seat] = self._rewards.get(seat, 0.0) + gained
             self._note(f"reward {seat}", part, self._rewards[seat])
-        status = line["observation"].get("status") or {}
+        status = _at(data, "step", "observation", "status")
         for name in meters_of(status, self._known) if isinstance(status, Mapping) else ():
             self._meters[name] = None
             self._note(f"meter {name}", part, float(status[name]))
