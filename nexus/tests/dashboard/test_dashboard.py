@@ -355,6 +355,18 @@ def test_a_replay_has_curves_and_is_compared_with_another_run_of_the_game(
         seen.page.keyboard.press("Home")
         seen.wait("/Step 1 of 12/.test(document.querySelector('main').textContent)")
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+        # A run that is gone meanwhile says so in its own place, and the one that is shown goes on.
+        answer = {"error": {"code": "UNKNOWN_NAME", "message": "It was pruned."}}
+        seen.page.route(f"**/nexus/runs/{second}/**", lambda route: route.fulfill(status=404, json=answer))
+        seen.page.keyboard.press("End")
+        seen.wait("/It was pruned/.test(document.querySelector(\"section[aria-label='The other run']\").textContent)")
+        seen.wait("document.querySelector('output.n').textContent === 'step 30 of 30'")
+        seen.page.get_by_label("Compare with").select_option("")
+        seen.page.get_by_label("Compare with").select_option(second)
+        seen.wait("!!document.querySelector(\"section[aria-label='The other run'] .problem\")")
+        assert seen.page.locator(".problem").count() == 1
+        assert not seen.page.locator(".curves .curve-other").count()
+        seen.problems[:] = [text for text in seen.problems if "404" not in text]
         for scheme in SCHEMES:
             assert seen.check_in(scheme, "contrast")["bad"] == [], scheme
         assert seen.check("nameless") == []

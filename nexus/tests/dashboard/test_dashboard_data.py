@@ -435,3 +435,27 @@ def test_the_page_asks_only_for_what_lies_below_it() -> None:
         assert not re.search(r"""(?:src|href|action)=["']/|(?:url|import|fetch)\(\s*["'`]/|from ["']/""", text), (
             file.name
         )
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        '{"step":{"observation":{"status":{"health":NaN,"food":1e999,"drink":1e308}},"result":{"reward":NaN}}}',
+        '{"step":{"observation":{"status":[1]},"result":{"reward":1e308}}}',
+        '{"step":{"observation":null,"result":{"reward":"much"}}}',
+        '{"step":[]}', "{}", "[]",
+    ],
+)  # fmt: skip
+def test_recorded_steps_with_values_that_are_no_numbers_add_nothing_to_the_curves(served: Served, told: str) -> None:
+    sound = '{"step":{"observation":{"status":{}},"result":{"reward":2.0}}}'
+
+    def recorded() -> str:
+        store = served.nexus.store
+        run = store.repository.create_run(NewRun(game="echo", agent="random")).id
+        for number, body in enumerate([sound, told, told, sound]):
+            store.writer.append(run, "step", body, seat="one", episode=0, step=number)
+        store.writer.flush()
+        return run
+
+    (reward,) = served.read(f"/nexus/runs/{served.do(recorded)}/curve")["curves"]
+    assert (reward["kind"], reward["low"], reward["high"]) == ("reward", [2, 2, 2, 4], [2, 2, 2, 4])

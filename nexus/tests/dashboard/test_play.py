@@ -127,3 +127,34 @@ def test_nobody_is_seated_without_a_name(opened: Callable[..., Seen]) -> None:
     seen.page.get_by_role("button", name="Start").click()
     seen.wait("/Say who plays/.test(document.querySelector('dialog .bad').textContent)")
     assert seen.page.locator("#seat-name").is_visible()
+
+
+def test_a_second_device_on_a_seat_is_told_that_the_turn_is_over_and_goes_on(opened: Callable[..., Seen]) -> None:
+    owner, first, second = opened(), opened(PHONE, locked=True), opened(PHONE, locked=True, may_lose=True)
+    (address,) = take(owner, "crafter", "", "Max")
+    for seen in (first, second):
+        seen.page.goto(address)
+        seen.wait(f"/Crafter/.test(document.querySelector('.play-head')?.textContent) && {READY}")
+    # The second one shows the first turn until its next look, which is held back.
+    second.page.route("**/pass/turn?*", lambda route: None, times=1)
+    with second.page.expect_request("**/pass/turn?*"):
+        pass
+    first.page.locator(".pad-left").click()
+    first.wait("document.querySelector('.play-told').textContent === 'You walk west.'")
+    second.page.locator(".pad-up").click()
+    second.wait("/That turn is over, and nothing was done/.test(document.querySelector('.play-told').textContent)")
+    second.problems[:] = [text for text in second.problems if "409" not in text]
+
+
+def test_the_page_goes_on_by_itself_when_the_world_does(opened: Callable[..., Seen], scene: Scene) -> None:
+    owner, phone = opened(), opened(PHONE, locked=True)
+    (address,) = take(owner, "crafter", "", "Pia")
+    phone.page.goto(address)
+    phone.wait(f"/Crafter/.test(document.querySelector('.play-head')?.textContent) && {READY}")
+    (made,) = [one for one in scene.served.read("/nexus/passes")["passes"] if one["target"].startswith("pia-")]
+    status, _, _ = scene.served.ask(
+        f"/nexus/agents/{made['target']}/recall", method="POST", headers=scene.served.authorized
+    )
+    assert status == 200
+    phone.wait("/At home/.test(document.querySelector('.play-head').textContent)")
+    phone.wait(READY)

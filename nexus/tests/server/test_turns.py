@@ -27,6 +27,7 @@ def test_a_text_may_be_as_long_as_the_game_lets_it_be(declared: dict[str, int], 
 
 def test_more_choices_than_a_person_looks_through_are_typed() -> None:
     words = [f"word {i}" for i in range(MOST_CHOICES + 1)]
-    assert (asked(type="string", enum=words)["kind"], asked(type="string", enum=words[1:])["kind"]) == ("text", "choice")
+    assert asked(type="string", enum=words)["kind"] == "text"
+    assert asked(type="string", enum=words[1:])["kind"] == "choice"
     assert asked(type="integer", enum=list(range(1000)))["kind"] == "whole"
     assert asked(type=["integer", "null"])["kind"] == asked(type="array", items={})["kind"] == "json"

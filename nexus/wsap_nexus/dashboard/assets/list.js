@@ -37,7 +37,7 @@ export function windowList(source, { label, height = 52, draw, onOpen, onActive,
     pool.forEach((slot, i) => {
       const data = i < count ? rows[first + i] : null;
       slot.row.hidden = !data;
-      if (!data) { slot.key = null; return; }
+      if (!data) { slot.key = null; slot.row.removeAttribute('id'); return; } // another row may have it now
       slot.row.style.transform = `translateY(${(first + i) * height}px)`;
       if (slot.key !== data.key || slot.data !== data) {
         slot.key = data.key;

@@ -60,7 +60,7 @@ def _read(repository: Repository, run_id: str, count: int, points: int) -> Curve
 
 
 def _number(data: Any, *path: str) -> float | None:
-    """Return a number in recorded data; None if there is none, or one that is not finite: others may have written it."""
+    """Return a number in recorded data, which another program may have written; None if there is none of any use."""
     for name in path:
         data = data.get(name) if isinstance(data, Mapping) else None
     number = isinstance(data, int | float) and not isinstance(data, bool) and abs(data) <= _MOST
