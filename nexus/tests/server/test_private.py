@@ -277,7 +277,7 @@ def test_without_a_token_a_spectator_sees_who_is_where_and_what_a_game_draws_for
     seats = next(block for block in drawn["blocks"] if block["kind"] == "seats")["seats"]
     assert len(seats) == 15
     called = {seat["who"]: seat["called"] for seat in seats if seat["called"]}
-    assert called == {"ada": "Ada", "bob": "Bob"}, "who sits where is public, as the list of those who are there"
+    assert called == {"ada": "ada", "bob": "bob"}, "who sits where is public, as the list of those who are there"
     for seat in seats:
         assert not any(role in json.dumps(seat) for role in scene.roles - {"Mayor"}) or seat["state"] == "out", seat
     overview = read("/nexus/overview")
