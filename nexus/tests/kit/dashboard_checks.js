@@ -52,7 +52,7 @@
 
   // Elements that only markup in somebody's words can have made.
   foreign() {
-    const made = 'script, svg:not(.map, .face, .curves-plot), iframe, object, embed, [onerror], [onload], img:not([src^="data:image/png;base64,"])';
+    const made = 'script, svg:not(.map, .face, .table, .village, .curves-plot), iframe, object, embed, [onerror], [onload], img:not([src^="data:image/png;base64,"])';
     return document.querySelectorAll('main').length && [...document.querySelectorAll('main *')].filter((n) => n.matches(made)).length;
   },
 

@@ -292,7 +292,10 @@ def _seats(block: protocol.SeatsBlock) -> protocol.TableBlock:
     rows = []
     for seat in block.seats:
         note = f"† {seat.note}".rstrip() if seat.state == "out" else seat.note or seat.state.removeprefix("in")
-        rows.append((seat.name, note, seat.badge or to.get(seat.name, "")))
+        middle = "in the middle" if seat.name == block.centre else ""
+        rows.append((seat.name, note, seat.badge or to.get(seat.name, "") or middle))
+    if block.centre not in ("", *(seat.name for seat in block.seats)):
+        rows.append(("", block.centre, ""))
     columns = ("player", "known of it", "now")
     shown = 3 if any(now for *_, now in rows) else 2
     return protocol.TableBlock(columns[:shown], [row[:shown] for row in rows])

@@ -1,6 +1,6 @@
 // A graph of places and exits as a picture; the layout is deterministic.
 
-import { shape as node } from './face.js';
+import { shape } from './face.js';
 
 const WIDTH = 640;
 const HEIGHT = 380;
@@ -57,13 +57,13 @@ export function drawMap(block, choose) {
   const ways = block.exits.filter(([from, target]) => {
     const way = JSON.stringify([from, target].sort());
     return at.has(from) && at.has(target) && !drawn.has(way) && drawn.add(way);
-  }).map(([from, target]) => node('line', { x1: x(at.get(from).x), y1: y(at.get(from).y), x2: x(at.get(target).x), y2: y(at.get(target).y) }));
+  }).map(([from, target]) => shape('line', { x1: x(at.get(from).x), y1: y(at.get(from).y), x2: x(at.get(target).x), y2: y(at.get(target).y) }));
   const spots = block.places.map((place) => {
     const people = block.occupants?.[place] || [];
     const named = people.length > 3 ? `${people.slice(0, 2).join(', ')} +${people.length - 2}` : people.join(', ');
-    const spot = node('g', { transform: `translate(${x(at.get(place).x)} ${y(at.get(place).y)})`, class: [place === block.here ? 'here' : '', people.length ? 'peopled' : ''].join(' ') },
-      node('circle', { r: 9 + Math.min(people.length, 6) * 2 }), node('text', { x: inside(x(at.get(place).x), place), y: 36, class: 'place' }, place),
-      named ? node('text', { x: inside(x(at.get(place).x), named), y: -26 }, named) : '');
+    const spot = shape('g', { transform: `translate(${x(at.get(place).x)} ${y(at.get(place).y)})`, class: [place === block.here ? 'here' : '', people.length ? 'peopled' : ''].join(' ') },
+      shape('circle', { r: 9 + Math.min(people.length, 6) * 2 }), shape('text', { x: inside(x(at.get(place).x), place), y: 36, class: 'place' }, place),
+      named ? shape('text', { x: inside(x(at.get(place).x), named), y: -26 }, named) : '');
     if (choose?.has(place)) {
       spot.classList.add('choice');
       spot.addEventListener('click', () => choose(place));
@@ -71,5 +71,5 @@ export function drawMap(block, choose) {
     return spot;
   });
   // Hidden from screen readers: the list below has the same content.
-  return node('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: 'map', 'aria-hidden': 'true' }, ways, spots);
+  return shape('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: 'map', 'aria-hidden': 'true' }, ways, spots);
 }
