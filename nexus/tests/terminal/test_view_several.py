@@ -12,7 +12,7 @@ from rich.text import Text
 
 from wsap_core import Action, ActionAvailability, ActionDef, ActionResult, ActionSpace, Observation, ParamDef
 from wsap_core.host import PluginHost
-from wsap_core.protocol import TOOL, ChatBlock, ChatLine, TableBlock, TextBlock, View
+from wsap_core.protocol import TOOL, ChatBlock, ChatLine, SeatsBlock, SeatState, TableBlock, TextBlock, View
 from wsap_core.seams.services import Services
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.play.controls import Controls
@@ -49,6 +49,16 @@ def test_a_table_with_room_is_a_table() -> None:
     assert [line.split() for line in lines[:1]] == [["player", "┃", "known"]]
     assert len(lines) == 12
     assert lines[-1] == "Ann: word 49"
+
+
+def test_players_around_a_table_are_lines_that_say_who_or_what_is_in_the_middle() -> None:
+    seats = [SeatState("Ann", turn=True), SeatState("Bob", state="out", note="cook"), SeatState("Cleo")]
+    block = SeatsBlock(seats, [("Ann", "Cleo", "vote")], "Cleo")
+    assert [line.replace("│", " ").split() for line in drawn(draw_block(block), 60, 5)][2:] == [
+        ["Ann", "→", "Cleo"], ["Bob", "†", "cook"], ["Cleo", "in", "the", "middle"],
+    ]  # fmt: skip
+    words = drawn(draw_block(replace(block, centre="a pot of 12")), 60, 6)
+    assert words[-1].replace("│", " ").split() == ["a", "pot", "of", "12"]
 
 
 def test_a_long_table_is_packed_side_by_side_and_leaves_half_of_the_room_to_what_is_said() -> None:
