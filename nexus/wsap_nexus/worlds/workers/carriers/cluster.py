@@ -62,6 +62,8 @@ class News:
     heard: bytes
     printed: bytes
     mark: Marked
+    pid: int
+    """The id of its process on its node."""
     end: End | None
     """How it has ended; then no more will come."""
 
@@ -69,19 +71,19 @@ class News:
         """Return this as bytes."""
         how, code = (0, 0) if self.end is None else (1, 0) if self.end.code is None else (2, self.end.code)
         mark = self.mark
-        head = _HEAD.pack(self.number, mark.world, mark.excess, mark.crowd, len(self.heard), how, code)
+        head = _HEAD.pack(self.number, mark.world, mark.excess, mark.crowd, self.pid, len(self.heard), how, code)
         return b"".join((head, self.heard, self.printed))
 
     @classmethod
     def unpacked(cls, data: bytes) -> News:
         """Return what was packed."""
-        number, world, excess, crowd, length, how, code = _HEAD.unpack_from(data)
+        number, world, excess, crowd, pid, length, how, code = _HEAD.unpack_from(data)
         heard = data[_HEAD.size : _HEAD.size + length]
         end = None if how == 0 else End(None if how == 1 else code)
-        return cls(number, heard, data[_HEAD.size + length :], Marked(world, excess, crowd), end)
+        return cls(number, heard, data[_HEAD.size + length :], Marked(world, excess, crowd), pid, end)
 
 
-_HEAD = struct.Struct(">QQQQQBi")
+_HEAD = struct.Struct(">QQQQQQBi")
 
 
 class WorkerActor:
@@ -181,7 +183,8 @@ class WorkerActor:
 
     def _news(self) -> News:
         self._look()
-        news = News(self._told, bytes(self._heard), bytes(self._printed), self._mark, self._end)
+        pid = 0 if self._pipe is None else self._pipe.pid
+        news = News(self._told, bytes(self._heard), bytes(self._printed), self._mark, pid, self._end)
         self._told += 1
         self._heard.clear()
         self._printed.clear()
@@ -207,7 +210,7 @@ class RayCarrier:
     def __init__(self, cluster: RayCluster) -> None:
         self.mark = Marked()
         self.pid = 0
-        """The id of the process on its node."""
+        """The id of the worker's process on its node, or of its keeper until the first message."""
         self.where = ""
         self._cluster = cluster
         self._actor: Any = None
@@ -311,7 +314,7 @@ class RayCarrier:
     def _take(self, news: News) -> None:
         if self._hears is None or self._has_ended:
             return
-        self.mark = news.mark
+        self.mark, self.pid = news.mark, news.pid
         if news.printed:
             self._hears.printed(news.printed)
         if news.heard:
