@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -279,3 +281,15 @@ def test_the_bundled_village_says_in_both_languages_where_its_places_are() -> No
         assert isinstance(graph, PlaceGraphBlock)
         assert set(graph.spots) == set(graph.looks) == set(graph.places)
         assert sorted(graph.looks.values()) == ["dam", "mill", "orchard", "shop", "square"]
+
+
+def test_the_map_of_a_world_needs_its_template_only_at_the_beginning(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    village = files("wsap_sandbox.templates") / "village.en.toml"
+    file.write_text(village.read_text("utf-8"), "utf-8")
+    world = made(template=str(file))
+    first = world.render()
+    file.unlink()
+    assert world.render() == first
+    assert isinstance(first.blocks[0], PlaceGraphBlock)
+    assert set(first.blocks[0].spots) == set(first.blocks[0].places)

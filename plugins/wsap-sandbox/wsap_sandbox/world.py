@@ -53,6 +53,8 @@ class Sandbox:
         self._again = False
         """Whether the current tick is to be restarted."""
         self._begin(options.begin(self._seed))
+        self._drawn = {} if options.world is not None else places_drawn(options.template, options.language)
+        """The places of the template, as they are drawn on the map."""
 
     def _begin(
         self,
@@ -194,9 +196,7 @@ class Sandbox:
 
     def render(self) -> View:
         """Return the map with all characters, and what is visible in each place."""
-        options = self._options
-        drawn = {} if options.world is not None else places_drawn(options.template, options.language)
-        return world_view(self.state, () if self.record is None else self.record.events, drawn)
+        return world_view(self.state, () if self.record is None else self.record.events, self._drawn)
 
     def snapshot(self) -> bytes:
         """Return the state between ticks; agents state the intentions of an unfinished tick again."""
