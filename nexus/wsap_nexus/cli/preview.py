@@ -103,18 +103,15 @@ def _spec(game: str, host: PluginHost, options: Mapping[str, Any]) -> AdapterSpe
         WsapError: there is no such game, or it can't be created.
     """
     from wsap_core.references import load_adapter_spec
-    from wsap_core.seams.context import Context
-    from wsap_core.seams.options import Options, check_used
-    from wsap_core.worlds import World
+    from wsap_nexus.worlds.port import LocalWorld
 
-    spec, given = load_adapter_spec(game, host), Options(options)
-    played = spec.with_options(given)
+    spec = load_adapter_spec(game, host)
+    played = spec.with_options(options)
     if "lives" in played.abilities:
         raise UsageError(
             f"{spec.name!r} is a world that lives; a nexus shows it: wsap nexus start --world {single_line(game)}"
         )
-    World.create(played, Context.create(config=given))
-    check_used(f"The game {spec.name!r}", given)
+    LocalWorld(played, 0, options)  # refuses what a world of the game would refuse, before anything is served
     return replace(spec, preset={**spec.preset, **options})
 
 

@@ -46,6 +46,16 @@ const MOUTHS = [
   'M20 33 Q24 36 28 33', 'M21 33 L27 33', 'M21 32 Q24 37 27 32 Z', 'M20 33 Q22 35 24 33 Q26 35 28 33', 'M22 34 Q24 32 26 34',
 ];
 
+// A face of a size around the origin of a drawing.
+export function faceAt(id, state, size) {
+  const node = face(id, state);
+  for (const [name, value] of Object.entries({ x: -size / 2, y: -size / 2, width: size, height: size })) node.setAttribute(name, value);
+  return node;
+}
+
+// A name as far as it fits into a drawing.
+export const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
 // The face of an agent: `awake`, `asleep` (at home, or paused), or `dead`.
 export function face(id, state = 'awake') {
   let rest = hashOf(id);

@@ -48,16 +48,21 @@ function inside(middle, said) {
   return Math.max(0, half - middle) - Math.max(0, middle + half - WIDTH);
 }
 
+// The ways between known places, each once, whichever way round it is given.
+export function waysOf(exits, isKnown) {
+  const found = new Set();
+  return exits.filter(([from, target]) => {
+    const way = JSON.stringify([from, target].sort());
+    return isKnown(from) && isKnown(target) && !found.has(way) && found.add(way);
+  });
+}
+
 // `choose` is called with a clicked place.
 export function drawMap(block, choose) {
   const at = laidOut(block.places, block.exits);
   const x = scaled([...at.values()].map((spot) => spot.x), WIDTH);
   const y = scaled([...at.values()].map((spot) => spot.y), HEIGHT);
-  const drawn = new Set();
-  const ways = block.exits.filter(([from, target]) => {
-    const way = JSON.stringify([from, target].sort());
-    return at.has(from) && at.has(target) && !drawn.has(way) && drawn.add(way);
-  }).map(([from, target]) => shape('line', { x1: x(at.get(from).x), y1: y(at.get(from).y), x2: x(at.get(target).x), y2: y(at.get(target).y) }));
+  const ways = waysOf(block.exits, (place) => at.has(place)).map(([from, target]) => shape('line', { x1: x(at.get(from).x), y1: y(at.get(from).y), x2: x(at.get(target).x), y2: y(at.get(target).y) }));
   const spots = block.places.map((place) => {
     const people = block.occupants?.[place] || [];
     const named = people.length > 3 ? `${people.slice(0, 2).join(', ')} +${people.length - 2}` : people.join(', ');

@@ -63,7 +63,7 @@ export async function stagePage(context) {
     if (!world) return;
     if (!world.draws) { cover(world.title, 'This game draws no picture.'); return; }
     look = watchView({ signal, undo: (f) => stop.push(f) }, world.id, scene, (seen) => {
-      inView = seen.view ? { caption: cut(seen.view.caption), words: cut(wordsOf(seen.view)) } : {};
+      inView = seen.view ? { caption: cut(seen.view.caption, 2 * LONGEST), words: cut(wordsOf(seen.view), 2 * LONGEST) } : {};
       showCaption();
       if (seen.view) drawScene(seen.view);
       else cover(world.title, seen.remark);
@@ -82,8 +82,8 @@ export async function stagePage(context) {
     return story || (line ? `${line.speaker}: ${line.text}` : view.title && view.title !== stage.title ? view.title : '');
   }
 
-  function cut(words) {
-    return words.length > 2 * LONGEST ? `${words.slice(0, 2 * LONGEST).replace(/\s\S*$/, '')} …` : words;
+  function cut(words, most) {
+    return words.length > most ? `${words.slice(0, most).replace(/\s\S*$/, '')} …` : words;
   }
 
   // A game's caption comes first; what happened stands there until it is old and the game tells something newer.
@@ -159,7 +159,7 @@ export async function stagePage(context) {
 
   function firstSentence(text) {
     const [first] = text.split(/(?<=[.!?])\s/);
-    return first.length > LONGEST ? `${first.slice(0, LONGEST).replace(/\s\S*$/, '')} …` : first;
+    return cut(first, LONGEST);
   }
 
   let known = []; // the cards that are shown

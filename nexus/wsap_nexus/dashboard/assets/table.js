@@ -1,7 +1,7 @@
 // A round table: players in a circle with their faces, arrows between them, and what is in the middle.
 
 import { el, fill, table } from './dom.js';
-import { face, shape } from './face.js';
+import { faceAt, shape, short } from './face.js';
 
 const SIZE = 400;
 const MIDDLE = SIZE / 2;
@@ -10,16 +10,8 @@ const FEW = 9; // seats that are drawn larger than more would be
 const MOST = 40;
 const MOON = 'M-4 -22 A22 22 0 1 0 20 10 A20 20 0 0 1 -4 -22 Z';
 
-const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 const at = (x, y) => `translate(${Math.round(x * 10) / 10} ${Math.round(y * 10) / 10})`;
 const text = (y, words, more) => shape('text', { y, ...more }, words);
-
-// A face of a size around the origin.
-function head(id, state, size) {
-  const node = face(id, state);
-  for (const [name, value] of Object.entries({ x: -size / 2, y: -size / 2, width: size, height: size })) node.setAttribute(name, value);
-  return node;
-}
 
 const called = (seat) => seat.called || seat.name;
 const known = (seat) => [seat.state === 'out' ? '†' : seat.state === 'away' ? 'away' : '', seat.note].filter(Boolean).join(' ');
@@ -31,7 +23,7 @@ function drawSeat(seat, size, letters) {
   const mark = 0.3 * size;
   return [
     shape('title', {}, [called(seat), seat.called ? seat.name : '', known(seat), seat.badge].filter(Boolean).join(', ')),
-    shape('circle', { class: 'ring', r: size / 2 + 3 }), head(seat.who || seat.name, state, size),
+    shape('circle', { class: 'ring', r: size / 2 + 3 }), faceAt(seat.who || seat.name, state, size),
     seat.state === 'out' ? shape('path', { class: 'cross', d: `M${-mark} ${-mark} L${mark} ${mark} M${mark} ${-mark} L${-mark} ${mark}` }) : null,
     text(size / 2 + 14, short(called(seat), letters), { class: 'name' }),
     below ? text(size / 2 + 25, short(below, letters + 2), { class: 'note' }) : null,
@@ -66,7 +58,7 @@ function lines(words, most) {
 function middle(block) {
   const seat = block.seats.find((one) => one.name === block.centre);
   if (seat) {
-    return [head(seat.who || seat.name, seat.state === 'out' ? 'dead' : 'awake', 64), text(50, short(called(seat), 16), { class: 'centre' }),
+    return [faceAt(seat.who || seat.name, seat.state === 'out' ? 'dead' : 'awake', 64), text(50, short(called(seat), 16), { class: 'centre' }),
       seat.badge ? text(66, short(seat.badge, 20), { class: 'said' }) : null];
   }
   if (block.centre) return lines(block.centre, 18).map((words, i, all) => text(5 + 18 * (i - (all.length - 1) / 2), words, { class: 'centre' }));

@@ -1,7 +1,8 @@
 // A map of places that have their spots: houses by their looks, ways between them, and people who walk.
 
 import { el, fill, say } from './dom.js';
-import { face, shape } from './face.js';
+import { faceAt, shape, short } from './face.js';
+import { waysOf } from './map.js';
 
 const WIDTH = 420;
 const HEIGHT = 330;
@@ -32,17 +33,12 @@ const LOOKS = {
 export const hasSpots = (block) => block.places.length > 0 && block.places.every((place) => block.spots?.[place]);
 const within = (part) => Math.min(1, Math.max(0, Number(part) || 0));
 const at = (block, place) => [48 + within(block.spots[place][0]) * (WIDTH - 96), 44 + within(block.spots[place][1]) * (HEIGHT - 124)];
-const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 const kept = new WeakMap(); // map -> who is drawn on it
 
 // `choose` is called with a pressed place.
 export function drawVillage(block, choose) {
-  const drawn = new Set();
-  const ways = block.exits.filter(([from, to]) => {
-    const way = JSON.stringify([from, to].sort());
-    return block.spots[from] && block.spots[to] && !drawn.has(way) && drawn.add(way);
-  }).map(([from, to]) => { const [[x1, y1], [x2, y2]] = [at(block, from), at(block, to)]; return shape('line', { x1, y1: y1 + 8, x2, y2: y2 + 8 }); });
+  const ways = waysOf(block.exits, (place) => block.spots[place]).map(([from, to]) => { const [[x1, y1], [x2, y2]] = [at(block, from), at(block, to)]; return shape('line', { x1, y1: y1 + 8, x2, y2: y2 + 8 }); });
   const houses = block.places.map((place) => {
     const [x, y] = at(block, place);
     const look = Object.hasOwn(LOOKS, block.looks[place]) ? block.looks[place] : 'house';
@@ -75,7 +71,7 @@ export function updateVillage(node, block) {
       const row = Math.floor(i / ABREAST);
       const beside = Math.min(ABREAST, people.length - row * ABREAST);
       const person = before.get(who) || shape('g', { class: 'person' });
-      fill(person, shape('title', {}, block.doing[who] || who), faceOf(who), shape('text', { y: HEAD / 2 + 9 }, short(who, 9)));
+      fill(person, shape('title', {}, block.doing[who] || who), faceAt(who, 'awake', HEAD), shape('text', { y: HEAD / 2 + 9 }, short(who, 9)));
       person.style.transform = `translate(${x + (i % ABREAST - (beside - 1) / 2) * 40}px, ${y + 44 + row * 34}px)`;
       now.set(who, person);
       if (!person.parentNode) group.append(person);
@@ -84,10 +80,4 @@ export function updateVillage(node, block) {
   for (const [who, person] of before) if (!now.has(who)) person.remove();
   kept.set(node, now);
   say(node.querySelector('figcaption'), Object.values(block.doing || {}).at(-1) || '');
-}
-
-function faceOf(who) {
-  const node = face(who);
-  for (const [name, value] of Object.entries({ x: -HEAD / 2, y: -HEAD / 2, width: HEAD, height: HEAD })) node.setAttribute(name, value);
-  return node;
 }

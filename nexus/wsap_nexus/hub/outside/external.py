@@ -134,8 +134,7 @@ class ExternalAgent:
         # The observation that was decided upon is not a decision point any more.
         if self._seen is not None and self._seen.done():
             self._seen = None
-        if self._over is not None and not self._over.done():
-            self._over.set_result(None)
+        self._end_turn()
         if self._acting_since is None:
             self._acting_since = time.monotonic()
 
@@ -162,11 +161,14 @@ class ExternalAgent:
         """Return no plan: the client makes its own."""
         return []
 
+    def _end_turn(self) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
+
     async def aclose(self) -> None:
         """Release all waiters with `SeatLeftError`."""
         self._closed = True
-        if self._over is not None and not self._over.done():
-            self._over.set_result(None)
+        self._end_turn()
         for waiting in (self._seen, self._open):
             if waiting is not None and not waiting.done():
                 waiting.set_exception(SeatLeftError("The agent has left this seat; ask where it is now."))
